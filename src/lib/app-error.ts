@@ -1,0 +1,52 @@
+/** Every error code of the API and the HTTP status it answers with (specification, section 7, and its additions). */
+export const STATUS_OF_CODE = {
+  invalid_request: 400,
+  unauthorized: 401,
+  payment_required: 402,
+  invite_required: 403,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  precondition_failed: 412,
+  payload_too_large: 413,
+  rate_limited: 429,
+  internal_error: 500,
+  model_error: 502,
+  instance_not_ready: 503,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS_OF_CODE;
+
+export interface AppErrorOptions {
+  cause?: unknown;
+  /** Overrides the code's own status: 410 for a cursor that is gone, 503 for a full disk. */
+  status?: number;
+  retryAfterSeconds?: number;
+  headers?: Record<string, string>;
+  /** Members beside `error` in the body: the `x402` object of a 402. */
+  body?: Record<string, unknown>;
+}
+
+/** A failure whose message may be shown to the caller. Rules throw it; one place in `http/` turns it into an answer. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Record<string, unknown>;
+
+  constructor(code: ErrorCode, publicMessage: string, options: AppErrorOptions = {}) {
+    super(publicMessage, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "AppError";
+    this.code = code;
+    this.status = options.status ?? STATUS_OF_CODE[code];
+    this.headers = { ...options.headers };
+    if (options.retryAfterSeconds !== undefined) {
+      this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
+    }
+    this.body = options.body ?? {};
+  }
+}
+
+/** Same words for absent and foreign: nobody learns from a 404 that a thing exists. */
+export const notFound = (what: string): AppError => new AppError("not_found", `${what} not found`);

@@ -1,0 +1,82 @@
+/**
+ * What a language model is to Roost: a function from a request to a stream of events. Two engines implement it
+ * (`local`, `openai`); tests drive the agent loop with a scripted one.
+ */
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** The arguments as the model wrote them: JSON text, not yet checked. */
+  input: string;
+}
+
+export type ModelMessage =
+  | { role: "system" | "user"; content: string }
+  | { role: "assistant"; content: string; toolCalls?: ToolCall[] }
+  | { role: "tool"; toolCallId: string; content: string };
+
+export interface ToolDescription {
+  name: string;
+  description: string;
+  /** JSON Schema of the input object. */
+  inputSchema: Record<string, unknown>;
+}
+
+export interface ModelRequest {
+  /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
+  model: string;
+  messages: ModelMessage[];
+  tools: ToolDescription[];
+  /** Upper bound of new tokens; the engine's default where absent. */
+  maxTokens?: number;
+  temperature?: number;
+  stop?: string[];
+  /** Who asks, so that one instance cannot starve the others. */
+  instanceId: string;
+  /** Conversations with the same key share a warm prompt prefix where the engine keeps one. */
+  cacheKey: string;
+}
+
+export type FinishReason = "stop" | "length" | "tool_calls";
+
+export type ModelEvent =
+  | { type: "text"; text: string }
+  | { type: "tool_call"; call: ToolCall }
+  | { type: "usage"; promptTokens: number; completionTokens: number }
+  | { type: "finish"; reason: FinishReason };
+
+export interface ModelAbilities {
+  /** Tokens of prompt and answer together. */
+  contextTokens: number;
+  /** Whether the engine takes tool descriptions; one that does not gets none. */
+  tools: boolean;
+}
+
+export interface ModelEngine {
+  abilities(model: string): ModelAbilities;
+  /**
+   * Yields the answer in batches: all events that arrived together, so that a fast stream costs one turn a batch, not
+   * one a token. Ends after `finish`. Throws `ModelError`; an aborted `signal` ends it by throwing the signal's reason.
+   */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent[]>;
+  /** Called when an instance that may use this model wakes: loading may start before the first request. */
+  warm?(model: string): void;
+  close?(): Promise<void>;
+}
+
+/** A model's failure in words that may be shown to the caller and say what to do. */
+export class ModelError extends Error {
+  readonly kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken";
+  /** Set for `context_overflow`: how long the prompt was and what fits, in tokens. */
+  readonly overflow: { promptTokens: number; limitTokens: number } | undefined;
+
+  constructor(
+    kind: ModelError["kind"],
+    publicMessage: string,
+    options: { cause?: unknown; overflow?: { promptTokens: number; limitTokens: number } } = {},
+  ) {
+    super(publicMessage, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "ModelError";
+    this.kind = kind;
+    this.overflow = options.overflow;
+  }
+}
