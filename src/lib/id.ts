@@ -1,17 +1,32 @@
-/** Prefixes of the API's ids, api.md section 1, and those of records that only operators see. */
-export type IdPrefix = "acct" | "key" | "inst" | "agt" | "msg" | "run" | "inv" | "txn" | "invite" | "call";
+import { randomBytes } from "node:crypto";
+
+/** Prefixes of the API's ids (api.md section 1) and of the records that only operators see. */
+export type IdPrefix = "acct" | "key" | "inst" | "agt" | "msg" | "run" | "inv" | "txn" | "invite";
 
 let latestMs = 0;
+let counter = 0;
 
 /**
- * A new id: prefix + UUIDv7 without dashes. Ids made by one process sort by creation, even when the wall clock steps
- * back, because the time in them never does; lists page by them.
+ * A new id: prefix + UUIDv7 without dashes. Lists page by id, so ids made by one process strictly increase: the 12 bits
+ * after the time count within a millisecond, and the time in them never goes back when the wall clock does.
  */
 export function newId<P extends IdPrefix>(prefix: P): `${P}_${string}` {
-  latestMs = Math.max(latestMs, Date.now());
-  return `${prefix}_${Bun.randomUUIDv7("hex", latestMs).replaceAll("-", "")}`;
+  const nowMs = Date.now();
+  if (nowMs > latestMs) {
+    latestMs = nowMs;
+    counter = 0;
+  } else if (++counter > 0xfff) {
+    latestMs++;
+    counter = 0;
+  }
+  const random = randomBytes(8);
+  random[0] = (random[0] ?? 0) & 0x3f | 0x80;
+  const time = latestMs.toString(16).padStart(12, "0");
+  return `${prefix}_${time}7${counter.toString(16).padStart(3, "0")}${random.toString("hex")}`;
 }
+
+const HEX = /^[0-9a-f]{32}$/;
 
 /** True for a string that `newId` could have made. Anything else is answered like an unknown id. */
 export const isId = (prefix: IdPrefix, text: string): boolean =>
-  text.length === prefix.length + 33 && text.startsWith(`${prefix}_`) && /^[0-9a-f]{32}$/.test(text.slice(-32));
+  text.length === prefix.length + 33 && text.startsWith(`${prefix}_`) && HEX.test(text.slice(-32));

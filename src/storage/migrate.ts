@@ -1,0 +1,41 @@
+import type { Database } from "bun:sqlite";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
+
+/** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
+const MIGRATIONS: readonly string[] = [firstLight];
+
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
+/** The version of the schema that a database holds; 0 for an empty one. */
+export const schemaVersion = (sqlite: Database): number =>
+  sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+
+/**
+ * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
+ * migration leaves the data as it was. Throws when the data is newer than the binary (operations.md, Packaging).
+ */
+export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
+  const from = schemaVersion(sqlite);
+  if (from === migrations.length) return;
+  if (from > migrations.length) {
+    throw new Error(
+      `the data in ${dataDir} was written by a newer Roost (schema ${from}, this one knows ${migrations.length}); start the newer binary`,
+    );
+  }
+  if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
+  sqlite
+    .transaction(() => {
+      for (const sql of migrations.slice(from)) sqlite.run(sql);
+      sqlite.run(`PRAGMA user_version = ${migrations.length}`);
+    })
+    .exclusive();
+}
+
+function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: number): void {
+  const folder = join(dataDir, "backups");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const time = new Date().toISOString().replaceAll(/[:.]/g, "-");
+  sqlite.run("VACUUM INTO ?", [join(folder, `before-migration-from-${version}-${time}.db`)]);
+}
