@@ -20,7 +20,7 @@ export function newId<P extends IdPrefix>(prefix: P): `${P}_${string}` {
     counter = 0;
   }
   const random = randomBytes(8);
-  random[0] = (random[0] ?? 0) & 0x3f | 0x80;
+  random[0] = ((random[0] ?? 0) & 0x3f) | 0x80;
   const time = latestMs.toString(16).padStart(12, "0");
   return `${prefix}_${time}7${counter.toString(16).padStart(3, "0")}${random.toString("hex")}`;
 }

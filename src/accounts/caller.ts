@@ -1,0 +1,58 @@
+import { AppError } from "../lib/app-error.ts";
+
+/** What an API key may do (api.md section 2): `chat` includes `read`, `write` includes both. */
+export const SCOPES = ["read", "write", "chat"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Who makes a request, after authentication: an account, and what its credential is limited to. */
+export interface Caller {
+  accountId: string;
+  email: string;
+  name: string;
+  scopes: ReadonlySet<Scope>;
+  /** Set for a key that is limited to one instance: everything else is hidden from it. */
+  instanceId: string | null;
+  /** Null for a token. */
+  keyId: string | null;
+}
+
+/**
+ * What a route asks of its caller. `keys` is the management of credentials; `account` is `write` on things that belong
+ * to the whole account and `account-read` its reading half: both are closed to a key limited to one instance.
+ */
+export type Access = "public" | "read" | "chat" | "write" | "account" | "account-read" | "keys";
+
+/** Throws `forbidden` when the caller's credential does not reach what the route needs. */
+export function authorize(caller: Caller, access: Exclude<Access, "public">): void {
+  if (!mayUse(caller, access)) {
+    throw new AppError("forbidden", `this API key does not allow this: it needs ${NEEDS[access]}`);
+  }
+}
+
+const NEEDS: Record<Exclude<Access, "public">, string> = {
+  read: "a scope",
+  chat: "the scope chat or write",
+  write: "the scope write",
+  account: "the scope write and no instanceId",
+  "account-read": "a scope and no instanceId",
+  keys: "all three scopes and no instanceId",
+};
+
+/** The table of scopes: true when the caller's credential reaches `access`. */
+export function mayUse(caller: Pick<Caller, "scopes" | "instanceId">, access: Exclude<Access, "public">): boolean {
+  const { scopes, instanceId } = caller;
+  switch (access) {
+    case "read":
+      return scopes.size > 0;
+    case "chat":
+      return scopes.has("chat") || scopes.has("write");
+    case "write":
+      return scopes.has("write");
+    case "account":
+      return scopes.has("write") && instanceId === null;
+    case "account-read":
+      return scopes.size > 0 && instanceId === null;
+    case "keys":
+      return SCOPES.every((scope) => scopes.has(scope)) && instanceId === null;
+  }
+}

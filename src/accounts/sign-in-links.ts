@@ -1,0 +1,67 @@
+import { createHash, randomBytes } from "node:crypto";
+import { and, eq, gt, isNull } from "drizzle-orm";
+import { AppError } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Audit } from "../storage/audit.ts";
+import type { Store } from "../storage/store.ts";
+import type { Accounts } from "./accounts.ts";
+import { type Account, signInLinks } from "./table.ts";
+
+const LIFE_MS = 60 * 60 * 1000;
+
+export interface SignInLinks {
+  /** A token for a link that signs in once, within the hour; `credit` is for an account that the link itself makes. */
+  create(email: string, credit: Micros): string;
+  /** The link's account, made now where the e-mail is new. Throws `unauthorized` for a used or expired link. */
+  redeem(token: string): Account;
+}
+
+const hashOf = (token: string) => createHash("sha256").update(token).digest();
+
+/** One-time links that an operator hands out: whoever can run commands on the host needs no mailbox. */
+export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts, audit: Audit): SignInLinks {
+  const { db } = store;
+  return {
+    create(email, credit) {
+      const token = randomBytes(24).toString("base64url");
+      const now = clock.now();
+      store.transaction(() => {
+        db.insert(signInLinks)
+          .values({ tokenHash: hashOf(token), email, credit, createdAt: now, expiresAt: now + LIFE_MS })
+          .run();
+        audit.append({ actor: "operator", action: "sign_in_link.create", subject: email });
+      });
+      return token;
+    },
+    redeem(token) {
+      return store.transaction(() => {
+        const now = clock.now();
+        const link = db
+          .update(signInLinks)
+          .set({ usedAt: now })
+          .where(
+            and(eq(signInLinks.tokenHash, hashOf(token)), isNull(signInLinks.usedAt), gt(signInLinks.expiresAt, now)),
+          )
+          .returning()
+          .get();
+        if (!link)
+          throw new AppError(
+            "unauthorized",
+            "this link was used or has expired; make a new one: roost login-link EMAIL",
+          );
+        const { email, credit } = link;
+        const name = email.split("@")[0] ?? email;
+        const account = accounts.findByEmail(email) ?? accounts.create({ email, name, credit, note: "sign-in link" });
+        if (account.suspendedAt !== null) throw new AppError("forbidden", "this account is suspended");
+        audit.append({
+          actor: account.accountId,
+          action: "sign_in",
+          subject: account.accountId,
+          detail: { by: "link" },
+        });
+        return account;
+      });
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { AppError } from "../lib/app-error.ts";
+
+/** An answer that is not simply 200 or the route's own status. */
+export class Reply {
+  constructor(
+    readonly status: number,
+    readonly value: unknown,
+    readonly headers: Record<string, string> = {},
+  ) {}
+}
+
+const JSON_TYPE = "application/json; charset=utf-8";
+
+export function jsonAnswer(
+  status: number,
+  body: string,
+  requestId: string,
+  headers?: Record<string, string>,
+): Response {
+  return new Response(body, {
+    status,
+    headers: { "Content-Type": JSON_TYPE, "Cache-Control": "no-store", "X-Request-Id": requestId, ...headers },
+  });
+}
+
+/** Any thrown thing as an `AppError`. What is not one already says nothing of itself to the caller. */
+export function toAppError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown;
+  if (isDiskFull(thrown)) {
+    return new AppError("internal_error", "the host's disk is full: nothing was changed; try again later", {
+      cause: thrown,
+      status: 503,
+      retryAfterSeconds: 60,
+    });
+  }
+  return new AppError("internal_error", "something went wrong here; the request id finds it in the host's log", {
+    cause: thrown,
+  });
+}
+
+function isDiskFull(thrown: unknown): boolean {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  return (
+    code === "SQLITE_FULL" ||
+    code === "ENOSPC" ||
+    code === "EDQUOT" ||
+    code === "EFBIG" ||
+    code === "SQLITE_IOERR_WRITE"
+  );
+}
+
+/** The error envelope of specification section 7, or the same as RFC 9457 for a client that asks for it. */
+export function errorAnswer(error: AppError, requestId: string, accept: string | null): Response {
+  const { code, message, status } = error;
+  if (accept?.includes("application/problem+json")) {
+    const problem = {
+      type: `urn:roost:error:${code}`,
+      title: code,
+      status,
+      detail: message,
+      code,
+      requestId,
+      ...error.body,
+    };
+    const headers = { ...error.headers, "Content-Type": "application/problem+json; charset=utf-8" };
+    return jsonAnswer(status, JSON.stringify(problem), requestId, headers);
+  }
+  const body = JSON.stringify({ error: { code, message, status, requestId }, ...error.body });
+  return jsonAnswer(status, body, requestId, error.headers);
+}

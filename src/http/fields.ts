@@ -1,0 +1,71 @@
+import { z } from "zod";
+import { AppError } from "../lib/app-error.ts";
+
+/**
+ * Fields as the API's bodies and queries use them. Each carries what it expects, in words: a refused field is answered
+ * with `"<field>: expected <those words>"` (api.md section 1).
+ */
+const codePoints = (text: string): number => {
+  let surrogates = 0;
+  for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) surrogates++;
+  return text.length - surrogates;
+};
+
+/** Text of `min` to `max` Unicode code points after trimming. */
+export const trimmedText = (min: number, max: number, expected = `${min} to ${max} characters`) =>
+  z
+    .string({ error: expected })
+    .trim()
+    .refine((text) => text.isWellFormed() && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
+    .meta({ minLength: min, maxLength: max });
+
+/** Text that is not blank, untouched otherwise, of at most `max` code points. */
+export const spokenText = (max: number) => {
+  const expected = `text that is not blank, at most ${max} characters`;
+  return z
+    .string({ error: expected })
+    .refine((text) => text.isWellFormed() && text.trim() !== "" && codePoints(text) <= max, { error: expected })
+    .meta({ minLength: 1, maxLength: max });
+};
+
+const E_MAIL = /^[^\s@<>()[\],;:\\"]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+/** Trimmed and lower-cased, as accounts are compared (api.md section 2). */
+export const email = z
+  .string({ error: "a valid e-mail address" })
+  .trim()
+  .toLowerCase()
+  .refine((text) => text.length <= 254 && E_MAIL.test(text) && !text.includes(".."), {
+    error: "a valid e-mail address",
+  })
+  .meta({ format: "email" });
+
+export const flag = z.boolean({ error: "true or false" });
+
+/** A time in the future or past, ISO 8601 with its zone; the value is milliseconds since 1970. */
+export const time = z
+  .string({ error: "a time in ISO 8601, such as 2026-11-21T10:00:00.000Z" })
+  .refine(
+    (text) =>
+      /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/.test(text) &&
+      !Number.isNaN(Date.parse(text)),
+    {
+      error: "a time in ISO 8601, such as 2026-11-21T10:00:00.000Z",
+    },
+  )
+  .meta({ format: "date-time" });
+
+/** Money of a request: a decimal string (a JSON number loses digits). The value is that string. */
+export const money = z
+  .string({ error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
+  .regex(/^\d{1,9}(\.\d{1,6})?$/, { error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' });
+
+/** Parses at the edge. Throws `invalid_request` that names the first refused field and what was expected of it. */
+export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".") : "body";
+  const expected = issue?.message ?? "another value";
+  throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);
+}

@@ -1,0 +1,164 @@
+import { authorize, type Caller } from "../accounts/caller.ts";
+import { AppError } from "../lib/app-error.ts";
+import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
+import { parseJson, readBody } from "./body.ts";
+import { parse } from "./fields.ts";
+import type { Attempt, Idempotency } from "./idempotency.ts";
+import { queryOf, requestIdOf } from "./request.ts";
+import type { AnyCall, Route } from "./route.ts";
+
+export interface ServingParts {
+  /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
+  authenticate(request: Request): Caller | Promise<Caller>;
+  idempotency: Idempotency;
+  /** Runs `work` in one transaction. */
+  transaction<T>(work: () => T): T;
+  addressOf(request: Request): string;
+  /** Called once a request, after its answer is made. */
+  onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
+}
+
+/** Answers one request for one route, in the order of judgement of api.md section 1. */
+export async function serveRoute(
+  route: Route,
+  parts: ServingParts,
+  request: Request,
+  params: Record<string, string>,
+): Promise<Response> {
+  const startedMs = performance.now();
+  const requestId = requestIdOf(request);
+  let answer: Response;
+  let failure: AppError | null = null;
+  try {
+    answer = await answerOf(route, parts, request, params, requestId);
+  } catch (thrown) {
+    failure = toAppError(thrown);
+    answer = errorAnswer(failure, requestId, request.headers.get("accept"));
+  }
+  parts.onAnswer(route, answer.status, startedMs, requestId, failure);
+  return answer;
+}
+
+async function answerOf(
+  route: Route,
+  parts: ServingParts,
+  request: Request,
+  params: Record<string, string>,
+  requestId: string,
+): Promise<Response> {
+  if (route.access === "public") {
+    return toResponse(route, await route.handle(createCall(route, parts, request, params, requestId, null)), requestId);
+  }
+  const known = parts.authenticate(request);
+  const caller = known instanceof Promise ? await known : known;
+  authorize(caller, route.access);
+  const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
+  if (key !== null) return answerOnce(route, parts, request, params, requestId, caller, key);
+  const handled = route.handle(createCall(route, parts, request, params, requestId, caller));
+  return toResponse(route, handled instanceof Promise ? await handled : handled, requestId);
+}
+
+/** Errors that the operation itself gave, and that a repetition under the same key gives again. */
+const KEPT_ERRORS = new Set([400, 404, 409]);
+
+async function answerOnce(
+  route: Route,
+  parts: ServingParts,
+  request: Request,
+  params: Record<string, string>,
+  requestId: string,
+  caller: Caller,
+  key: string,
+): Promise<Response> {
+  const body = await readBody(request).catch((error: unknown) =>
+    error instanceof AppError ? error : Promise.reject(error),
+  );
+  // A body over the limit is judged after the resource; nothing of it is kept under the key.
+  if (body instanceof AppError) {
+    const call = createCall(route, parts, request, params, requestId, caller, { bytes: () => Promise.reject(body) });
+    return toResponse(route, await route.handle(call), requestId);
+  }
+  const url = new URL(request.url);
+  const judged = parts.idempotency.begin(caller.accountId, key, {
+    method: route.method,
+    path: url.pathname + url.search,
+    body,
+  });
+  const bytes = () => Promise.resolve(body);
+  if (judged.kind === "replay") {
+    const { stored } = judged;
+    const call = createCall(route, parts, request, params, requestId, caller, { bytes });
+    const again =
+      stored.runId !== null && route.replay
+        ? toResponse(route, await route.replay(call, stored.runId), requestId)
+        : jsonAnswer(stored.status, stored.body, requestId);
+    again.headers.set("Idempotent-Replayed", "true");
+    return again;
+  }
+  const { attempt } = judged;
+  try {
+    const call = createCall(route, parts, request, params, requestId, caller, { bytes, attempt });
+    const result = await route.handle(call);
+    if (!attempt.saved()) keep(route, attempt, result);
+    return toResponse(route, result, requestId);
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    if (!attempt.saved() && KEPT_ERRORS.has(error.status)) {
+      attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null).text() });
+    }
+    throw error;
+  } finally {
+    attempt.end();
+  }
+}
+
+function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
+  if (result instanceof Response) return;
+  const status = result instanceof Reply ? result.status : (route.status ?? 200);
+  const value = result instanceof Reply ? result.value : result;
+  const body = JSON.stringify(route.kept ? route.kept(value) : value);
+  attempt.save(runId === undefined ? { status, body } : { status, body, runId });
+}
+
+function createCall(
+  route: Route,
+  parts: ServingParts,
+  request: Request,
+  params: Record<string, string>,
+  requestId: string,
+  caller: Caller | null,
+  idempotent: { bytes?: () => Promise<Uint8Array>; attempt?: Attempt } = {},
+): AnyCall {
+  const bytes = idempotent.bytes ?? (() => readBody(request));
+  const { attempt } = idempotent;
+  return {
+    caller,
+    params,
+    request,
+    requestId,
+    address: () => parts.addressOf(request),
+    query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
+    bytes,
+    async body() {
+      const value = parseJson(await bytes(), request.headers.get("content-type"));
+      return route.body ? parse(route.body, value) : undefined;
+    },
+    once(operate, runId) {
+      return parts.transaction(() => {
+        const result = operate();
+        if (attempt) keep(route, attempt, result, runId?.(result));
+        return result;
+      });
+    },
+  };
+}
+
+function toResponse(route: Route, result: unknown, requestId: string): Response {
+  if (result instanceof Response) {
+    result.headers.set("X-Request-Id", requestId);
+    return result;
+  }
+  if (result instanceof Reply)
+    return jsonAnswer(result.status, JSON.stringify(result.value), requestId, result.headers);
+  return jsonAnswer(route.status ?? 200, JSON.stringify(result), requestId);
+}

@@ -1,0 +1,50 @@
+import { Elysia } from "elysia";
+import { AppError } from "../lib/app-error.ts";
+import { errorAnswer, toAppError } from "./answer.ts";
+import { requestIdOf } from "./request.ts";
+import type { Route } from "./route.ts";
+import { type ServingParts, serveRoute } from "./serve-route.ts";
+
+export interface WebPage {
+  path: string;
+  answer(request: Request): Response | Promise<Response>;
+}
+
+/**
+ * The whole of HTTP as one `fetch`: the API's routes, the pages beside it, and the envelope for everything else.
+ * Bodies are left unread by the framework, so that a handler judges who asks before what is asked.
+ */
+export function createFetch(
+  routes: readonly Route[],
+  pages: readonly WebPage[],
+  parts: ServingParts,
+): (request: Request) => Response | Promise<Response> {
+  const app = new Elysia({ strictPath: true, normalize: false });
+  const methodsOf = new Map<string, string[]>();
+  const known = (path: string, method: string) => methodsOf.set(path, [...(methodsOf.get(path) ?? []), method]);
+
+  for (const route of routes) {
+    known(route.path, route.method);
+    app.route(route.method, route.path, ({ request, params }) => serveRoute(route, parts, request, params), {
+      parse: "none",
+    });
+  }
+  for (const page of pages) {
+    known(page.path, "GET");
+    app.route("GET", page.path, ({ request }) => page.answer(request), { parse: "none" });
+  }
+  for (const [path, methods] of methodsOf) {
+    const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
+    const error = new AppError("method_not_allowed", `expected one of ${allow.join(", ")}`, {
+      headers: { Allow: allow.join(", ") },
+    });
+    app.route("ALL", path, ({ request }) => plainError(request, error), { parse: "none" });
+  }
+  app.onError(({ request, error, code }) =>
+    plainError(request, code === "NOT_FOUND" ? new AppError("not_found", "no such path") : toAppError(error)),
+  );
+  return app.compile().fetch;
+}
+
+const plainError = (request: Request, error: AppError): Response =>
+  errorAnswer(error, requestIdOf(request), request.headers.get("accept"));

@@ -1,0 +1,16 @@
+/** Money is counted in micro-USDC, `bigint`; the API shows it as a decimal string with six digits. */
+export const CURRENCY = "USDC";
+
+export type Micros = bigint;
+
+/** `30000n` → `"0.030000"`. */
+export function formatMoney(micros: Micros): string {
+  const digits = (micros < 0n ? -micros : micros).toString().padStart(7, "0");
+  return `${micros < 0n ? "-" : ""}${digits.slice(0, -6)}.${digits.slice(-6)}`;
+}
+
+/** `"0.03"` → `30000n`; null for anything but a decimal number of at most nine digits before and six after the point. */
+export function parseMoney(text: string): Micros | null {
+  const match = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text);
+  return match ? BigInt(match[1] ?? "") * 1_000_000n + BigInt((match[2] ?? "").padEnd(6, "0")) : null;
+}

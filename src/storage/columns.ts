@@ -1,0 +1,8 @@
+import { customType } from "drizzle-orm/sqlite-core";
+
+/** Micro-USDC: INTEGER in the database, `bigint` in code. Amounts stay far below 2^53, where the driver is exact. */
+export const micros = customType<{ data: bigint; driverData: number }>({
+  dataType: () => "integer",
+  toDriver: (value) => Number(value),
+  fromDriver: (value) => BigInt(value),
+});
