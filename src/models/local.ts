@@ -1,0 +1,205 @@
+/**
+ * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own. This
+ * side turns requests into messages for that process; `local/supervisor.ts` keeps it alive, `local/process.ts` is it.
+ */
+import {
+  type ModelAbilities,
+  type ModelEngine,
+  ModelError,
+  type ModelEvent,
+  type ModelMessage,
+  type ModelRequest,
+} from "./engine.ts";
+import { createInbox } from "./local/inbox.ts";
+import { defaultThreads } from "./local/physical-cores.ts";
+import type { ChatMessage, ProcessSettings } from "./local/protocol.ts";
+import { CONTEXT_TOKENS } from "./local/stepper.ts";
+import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./local/supervisor.ts";
+
+export const LOCAL_MODEL = "local:smollm2-135m-instruct";
+
+export interface LocalEngineOptions {
+  /** Folder for what a compiled binary unpacks once, about 162 MiB. */
+  cacheDir: string;
+  /** The model process is ended when it has had no work for so long. */
+  idleMs: number;
+  log: Log;
+  /** Threads of one inference; the physical cores but one where absent. */
+  threads?: number;
+  /** Conversations that are answered, or kept warm, at once. */
+  slots?: number;
+  /** How long a process with work may say nothing before it is killed. */
+  silentMs?: number;
+  command?: string[];
+  stepper?: "ffi" | "ort";
+  /** Makes the answers repeatable. */
+  seed?: number;
+}
+
+export interface LocalStats {
+  loaded: boolean;
+  /** The model process, while there is one. */
+  pid: number | undefined;
+  /** How often it has been started. */
+  starts: number;
+  active: number;
+  queued: number;
+  promptTokens: number;
+  /** Prompt tokens that were not computed, since a slot held them. */
+  cachedTokens: number;
+  completionTokens: number;
+}
+
+export interface LocalEngine extends ModelEngine {
+  /** A vector of length 1 with 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
+  embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
+  stats(): LocalStats;
+  warm(model: string): void;
+  close(): Promise<void>;
+}
+
+const DEFAULT_MAX_TOKENS = 256;
+const DEFAULT_TEMPERATURE = 0.2;
+
+export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
+  const slots = options.slots ?? 4;
+  const settings: ProcessSettings = {
+    cacheDir: options.cacheDir,
+    threads: options.threads ?? defaultThreads(),
+    slots,
+    cacheTokens: 2 * CONTEXT_TOKENS,
+    stepper: options.stepper ?? "ffi",
+  };
+  const { idleMs, log, silentMs = 60_000, command = modelProcessCommand() } = options;
+  const supervisor = createSupervisor({ command, settings, idleMs, silentMs, log });
+  const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+  let lastId = 0;
+
+  async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
+    refuseUnknown(request.model);
+    signal.throwIfAborted();
+    const inbox = createInbox();
+    const id = ++lastId;
+    let promptTokens = 0;
+
+    function onReply(reply: Reply): void {
+      switch (reply.type) {
+        case "started":
+          promptTokens = reply.promptTokens;
+          totals.promptTokens += promptTokens;
+          totals.cachedTokens += reply.cachedTokens;
+          break;
+        case "text":
+          inbox.put({ type: "text", text: reply.text });
+          break;
+        case "done":
+          totals.completionTokens += reply.completionTokens;
+          inbox.put({ type: "usage", promptTokens, completionTokens: reply.completionTokens });
+          inbox.put({ type: "finish", reason: reply.reason });
+          break;
+        case "overflow":
+          inbox.fail(tooLong(reply.promptTokens, reply.limitTokens));
+          break;
+        case "failed":
+          inbox.fail(failed(reply.message));
+          break;
+        case "embedded":
+          break;
+      }
+    }
+
+    const onAbort = () => inbox.fail(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      supervisor.submit({
+        request: {
+          type: "generate",
+          id,
+          instanceId: request.instanceId,
+          messages: asChat(request.messages),
+          maxTokens: Math.max(1, request.maxTokens ?? DEFAULT_MAX_TOKENS),
+          temperature: request.temperature ?? DEFAULT_TEMPERATURE,
+          stop: request.stop ?? [],
+          ...(options.seed === undefined ? {} : { seed: options.seed }),
+        },
+        onReply,
+        onFailure: inbox.fail,
+      });
+      for (;;) {
+        const events = await inbox.take();
+        signal.throwIfAborted();
+        yield events;
+        if (events.at(-1)?.type === "finish") return;
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      supervisor.cancel(id);
+    }
+  }
+
+  return {
+    abilities(model): ModelAbilities {
+      refuseUnknown(model);
+      return { contextTokens: CONTEXT_TOKENS, tools: false };
+    },
+    stream: answer,
+    warm(model) {
+      if (model === LOCAL_MODEL) supervisor.load();
+    },
+    async embed(texts, signal) {
+      signal.throwIfAborted();
+      const id = ++lastId;
+      const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
+      const onAbort = () => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      supervisor.submit({
+        request: { type: "embed", id, texts },
+        onReply(reply) {
+          if (reply.type === "embedded") resolve(reply.vectors);
+          else if (reply.type === "failed") reject(failed(reply.message));
+        },
+        onFailure: reject,
+      });
+      try {
+        return await promise;
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+        supervisor.cancel(id);
+      }
+    },
+    stats() {
+      const process = supervisor.stats();
+      return { loaded: process.pid !== undefined, ...process, ...totals };
+    },
+    close: () => supervisor.close(),
+  };
+}
+
+/** The model knows no tools: a call is left out, its result reads as something the user passed on. */
+function asChat(messages: ModelMessage[]): ChatMessage[] {
+  return messages.flatMap((message): ChatMessage[] => {
+    if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
+    if (message.role === "assistant" && message.content === "") return [];
+    return [{ role: message.role, content: message.content }];
+  });
+}
+
+function refuseUnknown(model: string): void {
+  if (model === LOCAL_MODEL) return;
+  throw new ModelError(
+    "rejected",
+    `There is no model "${model}" on this host. The built-in one is "${LOCAL_MODEL}"; a stronger one is reached as "openai:<name>".`,
+  );
+}
+
+const tooLong = (promptTokens: number, limitTokens: number) =>
+  new ModelError(
+    "context_overflow",
+    `The prompt has ${promptTokens} tokens, the local model takes ${limitTokens}. Shorten it, or use a model with a longer context.`,
+    { overflow: { promptTokens, limitTokens } },
+  );
+
+const failed = (message: string) =>
+  new ModelError("broken", "The local model could not answer. Send the message again; the host's log has the cause.", {
+    cause: new Error(message),
+  });

@@ -1,0 +1,96 @@
+/** The loaded chat model: takes requests, tells what happens to them. */
+import { join } from "node:path";
+import type { ModelFiles } from "./files.ts";
+import { createGeneration } from "./generation.ts";
+import { createPrefixCache } from "./prefix-cache.ts";
+import type { Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
+import { SAMPLING, seededRandom } from "./sampling.ts";
+import { createScheduler } from "./scheduler.ts";
+import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts";
+import { openFfiStepper } from "./stepper-ffi.ts";
+import { openTokenizer } from "./tokenizer.ts";
+
+export const CHAT_MODEL = "smollm2-135m-instruct";
+/** A prompt that leaves less room than this for the answer counts as too long. */
+const LEAST_ANSWER_TOKENS = 64;
+
+export interface ChatModel {
+  generate(request: Generate): void;
+  cancel(id: number): void;
+}
+
+export async function openChatModel(
+  files: ModelFiles,
+  settings: ProcessSettings,
+  send: (message: ModelToHost) => void,
+): Promise<ChatModel> {
+  const folder = join(files.modelsFolder, CHAT_MODEL);
+  const tokenizer = await openTokenizer(folder);
+  const { stepper, fellBackBecause } = await openStepper(files.library, settings, {
+    modelFile: join(folder, "onnx/model_q4.onnx"),
+    threads: settings.threads,
+    slots: settings.slots,
+  });
+  const scheduler = createScheduler(settings.slots);
+  const cache = createPrefixCache({
+    slots: settings.slots,
+    budgetRows: settings.cacheTokens,
+    copyRows: stepper.copyRows,
+    discard: stepper.discard,
+  });
+  send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
+
+  return {
+    cancel: scheduler.cancel,
+    generate(request) {
+      const { id } = request;
+      const prompt = tokenizer.encodeChat(request.messages);
+      const limitTokens = CONTEXT_TOKENS - LEAST_ANSWER_TOKENS;
+      if (prompt.length > limitTokens) {
+        return send({ type: "overflow", id, promptTokens: prompt.length, limitTokens });
+      }
+      const maxTokens = Math.min(request.maxTokens, CONTEXT_TOKENS - prompt.length);
+      let release = () => {};
+      scheduler.submit(id, {
+        instanceId: request.instanceId,
+        start() {
+          const slot = cache.claim(prompt, prompt.length + maxTokens);
+          release = () => cache.release(slot);
+          send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
+          return createGeneration({
+            prompt,
+            slot,
+            stepper,
+            tokenizer,
+            maxTokens,
+            stop: request.stop.filter((text) => text !== ""),
+            sampling: { ...SAMPLING, temperature: request.temperature },
+            random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
+          });
+        },
+        onTurn({ text, reason }, generation) {
+          if (text !== "") send({ type: "text", id, text });
+          if (reason !== undefined) send({ type: "done", id, completionTokens: generation.completionTokens(), reason });
+        },
+        onError: (error) => send({ type: "failed", id, message: String(error) }),
+        onEnd: () => release(),
+      });
+    },
+  };
+}
+
+/** The fast stepper, or where it cannot be opened the portable one, with the reason. */
+async function openStepper(
+  library: string,
+  settings: ProcessSettings,
+  options: StepperOptions,
+): Promise<{ stepper: Stepper; fellBackBecause?: string }> {
+  // Imported only when needed: the binding opens its native library as it loads.
+  const portable = async () => (await import("./stepper-ort.ts")).openOrtStepper(options);
+  if (settings.stepper === "ort") return { stepper: await portable() };
+  try {
+    return { stepper: openFfiStepper(library, options) };
+  } catch (error) {
+    return { stepper: await portable(), fellBackBecause: String(error) };
+  }
+}

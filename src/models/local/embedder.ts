@@ -1,0 +1,34 @@
+/** Sentences to vectors (all-MiniLM-L6-v2): 384 dimensions, of length 1, so a dot product is the cosine. */
+import { loadTransformers } from "./transformers.ts";
+
+export const EMBED_MODEL = "all-minilm-l6-v2";
+/** Texts in one inference: enough to fill the cores, few enough that a chat's next token does not wait long. */
+const BATCH = 8;
+
+export type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
+
+/** What the model was trained on; a longer text counts with its beginning only. */
+const MAX_TOKENS = 256;
+
+export async function openEmbedder(modelsFolder: string, threads: number): Promise<Embed> {
+  const { AutoModel, AutoTokenizer, env, mean_pooling } = await loadTransformers();
+  env.localModelPath = `${modelsFolder}/`;
+  const tokenizer = await AutoTokenizer.from_pretrained(EMBED_MODEL);
+  const model = await AutoModel.from_pretrained(EMBED_MODEL, {
+    dtype: "q8",
+    device: "cpu",
+    session_options: { intraOpNumThreads: threads, interOpNumThreads: 1 },
+  });
+
+  return async (texts) => {
+    const vectors: Float32Array[] = [];
+    for (let at = 0; at < texts.length; at += BATCH) {
+      const batch = texts.slice(at, at + BATCH);
+      const inputs = tokenizer(batch, { padding: true, truncation: true, max_length: MAX_TOKENS });
+      const { last_hidden_state: states } = await model(inputs);
+      const pooled = mean_pooling(states, inputs.attention_mask).normalize().tolist() as number[][];
+      for (const vector of pooled) vectors.push(Float32Array.from(vector));
+    }
+    return vectors;
+  };
+}

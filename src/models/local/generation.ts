@@ -1,0 +1,63 @@
+/** One answer being written: each turn runs one chunk of the prompt or one token of the answer. */
+import type { Slot } from "./prefix-cache.ts";
+import { chooseToken, type Sampling } from "./sampling.ts";
+import type { Stepper } from "./stepper.ts";
+import { createTextStream } from "./text-stream.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+/** Prompt tokens of one turn: another conversation's next token, or a cancel, waits for no more than this. */
+const CHUNK_TOKENS = 128;
+
+export interface Turn {
+  text: string;
+  /** Set on the last turn. */
+  reason?: "stop" | "length";
+}
+
+export interface Generation {
+  takeTurn(): Promise<Turn>;
+  completionTokens(): number;
+}
+
+export interface GenerationOptions {
+  prompt: readonly number[];
+  slot: Slot;
+  stepper: Stepper;
+  tokenizer: Tokenizer;
+  maxTokens: number;
+  stop: readonly string[];
+  sampling: Sampling;
+  random: () => number;
+}
+
+export function createGeneration(options: GenerationOptions): Generation {
+  const { prompt, slot, stepper, tokenizer } = options;
+  const stream = createTextStream(options.stop);
+  const written = new Set<number>();
+  let count = 0;
+  let last = 0;
+
+  async function feed(tokens: readonly number[]): Promise<Float32Array> {
+    const logits = await stepper.step(slot.index, slot.tokens.length, tokens);
+    for (const token of tokens) slot.tokens.push(token);
+    return logits;
+  }
+
+  return {
+    completionTokens: () => count,
+    async takeTurn() {
+      const done = slot.tokens.length;
+      const logits = await feed(done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : [last]);
+      if (slot.tokens.length < prompt.length) return { text: "" };
+
+      const token = chooseToken(logits, written, options.sampling, options.random);
+      if (token === tokenizer.endOfTurn) return { text: stream.end(), reason: "stop" };
+      written.add(token);
+      last = token;
+      count++;
+      const { text, stopped } = stream.push(tokenizer.bytesOf(token));
+      if (stopped) return { text, reason: "stop" };
+      return count === options.maxTokens ? { text: text + stream.end(), reason: "length" } : { text };
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * The model process: the only one that holds models. It talks to its host over IPC, keeps nothing, and may be killed at
+ * any time. It ends when the channel closes, so it cannot outlive a host that was killed.
+ */
+import { setPriority } from "node:os";
+import { type ChatModel, openChatModel } from "./chat-model.ts";
+import { type Embed, openEmbedder } from "./embedder.ts";
+import { locateModelFiles, type ModelFiles } from "./files.ts";
+import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
+
+/** Below the host: a request to the API is answered while the model computes. Threads started later inherit it. */
+const NICE = 5;
+
+/** The whole life of a process in the role `model-process`; never returns before the host has gone. */
+export function runModelProcess(): Promise<never> {
+  setPriority(NICE);
+  process.on("disconnect", () => process.exit(0));
+  if (!process.connected) throw new Error("the model process is started by its host, not by hand");
+
+  let parts: Parts | undefined;
+  process.on("message", (message: HostToModel) => {
+    if (message.type === "start") parts = createParts(message.settings);
+    else if (parts !== undefined) void handle(message, parts);
+  });
+  return new Promise<never>(() => {});
+}
+
+interface Parts {
+  chat(): Promise<ChatModel>;
+  embed(): Promise<Embed>;
+}
+
+/** Each model is loaded when it is first asked for, once; a failed load is tried again by the next request. */
+function createParts(settings: ProcessSettings): Parts {
+  const files = once<ModelFiles>(async () => {
+    const located = await locateModelFiles(settings.cacheDir);
+    send({ type: "ready" });
+    return located;
+  });
+  void files().catch(() => {}); // begins at once; whoever needs the files learns of the failure
+  return {
+    chat: once(async () => openChatModel(await files(), settings, send)),
+    embed: once(async () => openEmbedder((await files()).modelsFolder, settings.threads)),
+  };
+}
+
+async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: Parts): Promise<void> {
+  try {
+    switch (message.type) {
+      case "load":
+        await parts.chat();
+        return;
+      case "generate":
+        (await parts.chat()).generate(message);
+        return;
+      case "cancel":
+        (await parts.chat()).cancel(message.id);
+        return;
+      case "embed": {
+        const embed = await parts.embed();
+        send({ type: "embedded", id: message.id, vectors: await embed(message.texts) });
+        return;
+      }
+    }
+  } catch (error) {
+    if ("id" in message) send({ type: "failed", id: message.id, message: String(error) });
+  }
+}
+
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+}
+
+function send(message: ModelToHost): void {
+  if (process.connected) process.send?.(message);
+}

@@ -1,0 +1,51 @@
+/**
+ * What the host and the model process say to each other: two unions, structured clones over Bun IPC. The order of the
+ * messages is kept on both sides; a request may be sent before `ready`, the process takes it up when it has loaded.
+ */
+import type { FinishReason } from "../engine.ts";
+
+export interface ChatMessage {
+  role: "system" | "user" | "assistant";
+  content: string;
+}
+
+export interface ProcessSettings {
+  /** Folder for what a compiled binary unpacks; not touched when running from source. */
+  cacheDir: string;
+  /** Threads of one inference; more than the physical cores halve the speed. */
+  threads: number;
+  /** Conversations that can be answered, or kept warm, at once. */
+  slots: number;
+  /** Rows of all key/value caches together that may stay in memory, 46 KB each. */
+  cacheTokens: number;
+  stepper: "ffi" | "ort";
+}
+
+export interface Generate {
+  type: "generate";
+  id: number;
+  instanceId: string;
+  messages: ChatMessage[];
+  maxTokens: number;
+  temperature: number;
+  stop: string[];
+  /** Makes the sampling repeatable; drawn at random where absent. */
+  seed?: number;
+}
+
+export type HostToModel =
+  | { type: "start"; settings: ProcessSettings }
+  | { type: "load" }
+  | Generate
+  | { type: "embed"; id: number; texts: string[] }
+  | { type: "cancel"; id: number };
+
+export type ModelToHost =
+  | { type: "ready" }
+  | { type: "loaded"; stepper: "ffi" | "ort"; fellBackBecause?: string }
+  | { type: "started"; id: number; promptTokens: number; cachedTokens: number }
+  | { type: "text"; id: number; text: string }
+  | { type: "done"; id: number; completionTokens: number; reason: Exclude<FinishReason, "tool_calls"> }
+  | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
+  | { type: "embedded"; id: number; vectors: Float32Array[] }
+  | { type: "failed"; id: number; message: string };

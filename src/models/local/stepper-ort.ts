@@ -1,0 +1,76 @@
+/**
+ * The same decoder on onnxruntime-node, for a system where the C API cannot be reached. The binding copies every output
+ * that is fetched, so it fetches only the new rows (`delta.*`, a few KB) and writes them into its own caches.
+ */
+import { InferenceSession, Tensor } from "onnxruntime-node";
+import {
+  allocateCaches,
+  CONTEXT_TOKENS,
+  copyCacheRows,
+  HEAD_DIM,
+  KV_HEADS,
+  KV_NAMES,
+  SLOT_FLOATS,
+  type Stepper,
+  type StepperOptions,
+} from "./stepper.ts";
+
+export async function openOrtStepper(options: StepperOptions): Promise<Stepper> {
+  const session = await InferenceSession.create(options.modelFile, {
+    intraOpNumThreads: options.threads,
+    interOpNumThreads: 1,
+    graphOptimizationLevel: "all",
+    logSeverityLevel: 3,
+  });
+  const caches = allocateCaches(options.slots);
+  const ones = new BigInt64Array(CONTEXT_TOKENS).fill(1n);
+  const keepOne = new Tensor("int64", new BigInt64Array([1n]), []);
+  const fetches = { logits: null, ...Object.fromEntries(KV_NAMES.map((kv) => [`delta.${kv}`, null])) };
+  const slots = Array.from({ length: options.slots }, (_, slot) =>
+    Object.fromEntries(
+      caches.map((cache, i) => [
+        `past_key_values.${KV_NAMES[i]}`,
+        new Tensor("float32", cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS), [
+          1,
+          KV_HEADS,
+          CONTEXT_TOKENS,
+          HEAD_DIM,
+        ]),
+      ]),
+    ),
+  );
+
+  return {
+    kind: "ort",
+    async step(slot, past, tokens) {
+      const count = tokens.length;
+      const total = past + count;
+      const feeds = slots[slot];
+      if (feeds === undefined || total > CONTEXT_TOKENS) throw new RangeError("no such slot, or its context is full");
+      const out = await session.run(
+        {
+          ...feeds,
+          num_logits_to_keep: keepOne,
+          input_ids: new Tensor("int64", BigInt64Array.from(tokens, BigInt), [1, count]),
+          attention_mask: new Tensor("int64", ones.subarray(0, total), [1, total]),
+        },
+        fetches,
+      );
+      caches.forEach((cache, i) => {
+        const rows = floats(out[`delta.${KV_NAMES[i]}`]);
+        for (let head = 0; head < KV_HEADS; head++) {
+          const row = rows.subarray(head * count * HEAD_DIM, (head + 1) * count * HEAD_DIM);
+          cache.set(row, slot * SLOT_FLOATS + (head * CONTEXT_TOKENS + past) * HEAD_DIM);
+        }
+      });
+      return floats(out.logits);
+    },
+    copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
+    discard() {}, // the binding has no way to give pages back
+  };
+}
+
+function floats(tensor: Tensor | undefined): Float32Array {
+  if (!(tensor?.data instanceof Float32Array)) throw new Error("the model gave no float output where one was expected");
+  return tensor.data;
+}

@@ -1,0 +1,49 @@
+/**
+ * One decoder with several key/value caches ("slots"). A step feeds tokens to one slot and gives the logits of the last
+ * position. The stepper keeps no count of its own: the caller says after how many rows the tokens go, so rewinding a
+ * slot to a shorter prefix costs nothing.
+ *
+ * Batched decoding belongs here as a second method, `stepMany(slots, …)`: the slots of one layer lie side by side in one
+ * buffer, so neighbouring slots are already the batch that the graph wants.
+ */
+export const KV_HEADS = 3;
+export const HEAD_DIM = 64;
+export const VOCABULARY = 49_152;
+/** SmolLM2 was trained on 8,192; past 2,048 a two-core host is too slow to be of use. */
+export const CONTEXT_TOKENS = 2_048;
+
+const LAYERS = 30;
+/** The 60 cache tensors of the graph: `past_key_values.<name>` in, `present.<name>` out. */
+export const KV_NAMES = Array.from({ length: LAYERS }, (_, layer) => [`${layer}.key`, `${layer}.value`]).flat();
+/** Floats of one slot in one cache tensor, laid out [head, row, dimension]. */
+export const SLOT_FLOATS = KV_HEADS * CONTEXT_TOKENS * HEAD_DIM;
+
+export interface StepperOptions {
+  modelFile: string;
+  threads: number;
+  slots: number;
+}
+
+export interface Stepper {
+  readonly kind: "ffi" | "ort";
+  /** Runs `tokens` after the first `past` rows of `slot`. The logits are valid until the next step. */
+  step(slot: number, past: number, tokens: readonly number[]): Promise<Float32Array>;
+  /** Copies the first `rows` rows of one slot over another's. */
+  copyRows(from: number, to: number, rows: number): void;
+  /** Gives the memory of a slot back to the system; its rows are lost. */
+  discard(slot: number): void;
+}
+
+/** A buffer for each cache tensor. Pages that were never written cost no memory, so slots are paid for as they fill. */
+export const allocateCaches = (slots: number): Float32Array[] =>
+  KV_NAMES.map(() => new Float32Array(slots * SLOT_FLOATS));
+
+export function copyCacheRows(caches: Float32Array[], from: number, to: number, rows: number): void {
+  for (const cache of caches) {
+    for (let head = 0; head < KV_HEADS; head++) {
+      const offset = head * CONTEXT_TOKENS * HEAD_DIM;
+      const source = from * SLOT_FLOATS + offset;
+      cache.copyWithin(to * SLOT_FLOATS + offset, source, source + rows * HEAD_DIM);
+    }
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * Keeps the model process: starts it when there is work, ends it when there has been none for a while, and starts it
+ * again when it dies. Work that had shown nothing is then done once more on the new process; nobody notices but the log.
+ */
+import { ModelError } from "../engine.ts";
+import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
+
+export interface Log {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+}
+
+export interface SupervisorOptions {
+  /** What starts the model process: `modelProcessCommand()`. */
+  command: string[];
+  settings: ProcessSettings;
+  /** The process is ended when it has had no work for so long. */
+  idleMs: number;
+  /** A process with work that says nothing for so long is taken for hung and killed. Covers its start, too. */
+  silentMs: number;
+  log: Log;
+}
+
+export type Reply = Extract<ModelToHost, { id: number }>;
+
+export interface Work {
+  request: Extract<HostToModel, { type: "generate" | "embed" }>;
+  onReply(reply: Reply): void;
+  onFailure(error: ModelError): void;
+}
+
+export interface Supervisor {
+  submit(work: Work): void;
+  /** Forgets the work; nothing is told about it any more. */
+  cancel(id: number): void;
+  /** Loads the chat model before there is work. */
+  load(): void;
+  stats(): { pid: number | undefined; starts: number; active: number; queued: number };
+  /** Ends the process and fails what is left. */
+  close(): Promise<void>;
+}
+
+interface Pending extends Work {
+  started: boolean;
+  shown: boolean;
+  retried: boolean;
+}
+
+type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
+
+/** The same executable in the role `model-process`. */
+export function modelProcessCommand(): string[] {
+  if (import.meta.path.includes("$bunfs")) return [process.execPath, "model-process"];
+  return [
+    process.execPath,
+    "--no-env-file",
+    Bun.fileURLToPath(new URL("../../main.ts", import.meta.url)),
+    "model-process",
+  ];
+}
+
+export function createSupervisor(options: SupervisorOptions): Supervisor {
+  const { log } = options;
+  const pending = new Map<number, Pending>();
+  let child: ModelProcess | undefined;
+  let starts = 0;
+  let startedAt = 0;
+  let heardAt = 0;
+  let closed = false;
+  let idleTimer: Timer | undefined;
+  let watchTimer: Timer | undefined;
+
+  function start(): ModelProcess {
+    starts++;
+    startedAt = heardAt = performance.now();
+    const started = Bun.spawn(options.command, {
+      env: {}, // nothing of the host's: `BUN_BE_BUN=1` alone would make a compiled binary another program
+      stdio: ["ignore", "ignore", "inherit"],
+      serialization: "advanced",
+      ipc(message: ModelToHost, from) {
+        if (from === child) hear(message);
+      },
+      onExit(ended, code, signal) {
+        if (ended === child) recover(code ?? signal);
+      },
+    });
+    started.unref(); // idle, it must not keep the host alive
+    started.send({ type: "start", settings: options.settings } satisfies HostToModel);
+    log.info({ pid: started.pid }, "model process started");
+    return started;
+  }
+
+  function tell(message: HostToModel): void {
+    child ??= start();
+    try {
+      child.send(message);
+    } catch {
+      // The channel is closed: the process is dying, and `recover` takes up what is pending when it has.
+    }
+  }
+
+  function hear(message: ModelToHost): void {
+    heardAt = performance.now();
+    if (message.type === "ready") return;
+    if (message.type === "loaded") {
+      const { stepper, fellBackBecause } = message;
+      log.info({ stepper, sinceStartMs: Math.round(heardAt - startedAt) }, "local model loaded");
+      if (fellBackBecause !== undefined) log.warn({ reason: fellBackBecause }, "the local model runs on its slow path");
+      return;
+    }
+    const work = pending.get(message.id);
+    if (work === undefined) return;
+    if (message.type === "started") work.started = true;
+    else if (message.type === "text") work.shown = true;
+    else forget(message.id);
+    work.onReply(message);
+  }
+
+  /** The process died while it was wanted. */
+  function recover(how: unknown): void {
+    child = undefined;
+    clearTimeout(idleTimer);
+    log.warn({ how, pending: pending.size }, "model process ended");
+    for (const [id, work] of [...pending]) {
+      if (work.shown || work.retried) {
+        forget(id);
+        work.onFailure(
+          new ModelError("broken", "The local model stopped in the middle of its work. Send the message again."),
+        );
+      } else {
+        work.retried = true;
+        work.started = false;
+        give(work);
+      }
+    }
+  }
+
+  function give(work: Pending): void {
+    try {
+      tell(work.request);
+      child?.ref();
+    } catch (cause) {
+      forget(work.request.id);
+      work.onFailure(
+        new ModelError("unavailable", "The local model could not be started; the host's log says why.", { cause }),
+      );
+    }
+  }
+
+  function forget(id: number): void {
+    if (!pending.delete(id) || pending.size > 0) return;
+    clearTimeout(watchTimer);
+    child?.unref();
+    endWhenIdle();
+  }
+
+  function endWhenIdle(): void {
+    clearTimeout(idleTimer);
+    idleTimer = setTimeout(() => {
+      const idle = child;
+      child = undefined;
+      idle?.kill();
+      log.info({ pid: idle?.pid }, "model process ended: idle");
+    }, options.idleMs);
+    idleTimer.unref();
+  }
+
+  function watch(): void {
+    clearTimeout(watchTimer);
+    const silentMs = performance.now() - heardAt;
+    if (silentMs >= options.silentMs) {
+      log.warn({ silentMs: Math.round(silentMs) }, "model process is silent, killing it");
+      child?.kill("SIGKILL");
+      heardAt = performance.now();
+    }
+    watchTimer = setTimeout(watch, Math.max(1, options.silentMs - (performance.now() - heardAt)));
+    watchTimer.unref();
+  }
+
+  return {
+    submit(work) {
+      if (closed) return work.onFailure(stopping());
+      clearTimeout(idleTimer);
+      const first = pending.size === 0;
+      const entry = { ...work, started: false, shown: false, retried: false };
+      pending.set(work.request.id, entry);
+      if (first) heardAt = performance.now();
+      give(entry);
+      if (first && pending.size > 0) watch();
+    },
+    cancel(id) {
+      const work = pending.get(id);
+      if (work === undefined) return;
+      if (child !== undefined && work.request.type === "generate") tell({ type: "cancel", id });
+      forget(id);
+    },
+    load() {
+      if (closed) return;
+      tell({ type: "load" });
+      if (pending.size === 0) endWhenIdle();
+    },
+    stats() {
+      const active = [...pending.values()].filter((work) => work.started).length;
+      return { pid: child?.pid, starts, active, queued: pending.size - active };
+    },
+    async close() {
+      closed = true;
+      clearTimeout(idleTimer);
+      const last = child;
+      child = undefined;
+      for (const [id, work] of [...pending]) {
+        pending.delete(id);
+        work.onFailure(stopping());
+      }
+      clearTimeout(watchTimer);
+      last?.kill("SIGKILL"); // it holds nothing that could be lost
+      await last?.exited;
+    },
+  };
+}
+
+const stopping = () => new ModelError("unavailable", "The host is stopping. Send the message again in a moment.");

@@ -1,0 +1,73 @@
+/** Prompt in, tokens out; token in, bytes out. Tokenising and the chat template are transformers.js' work. */
+import { join } from "node:path";
+import type { ChatMessage } from "./protocol.ts";
+import { loadTransformers } from "./transformers.ts";
+
+export interface Tokenizer {
+  /** The conversation in the model's chat template, ready for the assistant's answer. */
+  encodeChat(messages: ChatMessage[]): number[];
+  /** A token's part of the UTF-8 output; empty for control tokens. */
+  bytesOf(token: number): Uint8Array;
+  readonly endOfTurn: number;
+}
+
+interface TokenizerFile {
+  model: { vocab: Record<string, number> };
+  added_tokens: { id: number; content: string; special: boolean }[];
+}
+
+/** A character of no script, set into control words in a message so that the template leaves them apart from its own. */
+const GUARD = "\uE000";
+
+export async function openTokenizer(folder: string): Promise<Tokenizer> {
+  const { PreTrainedTokenizer } = await loadTransformers();
+  const file: TokenizerFile = await Bun.file(join(folder, "tokenizer.json")).json();
+  const config: { eos_token: string } = await Bun.file(join(folder, "tokenizer_config.json")).json();
+  const control = new Map(file.added_tokens.filter((token) => token.special).map((token) => [token.content, token.id]));
+  const controlWords = new RegExp(`(${[...control.keys()].map((word) => RegExp.escape(word)).join("|")})`);
+  const endOfTurn = control.get(config.eos_token);
+  if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} has no ${config.eos_token}`);
+
+  const template = new PreTrainedTokenizer(file, config);
+  // Knows no control words: what a user wrote can never become one, so a message cannot forge another's turn.
+  const plain = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
+  const bytes = new Map<number, Uint8Array>();
+  for (const [word, id] of Object.entries(file.model.vocab))
+    if (!control.has(word)) bytes.set(id, byteLevelBytes(word));
+  const nothing = new Uint8Array();
+
+  const guarded = (text: string) =>
+    text.replaceAll(GUARD, "").replace(new RegExp(controlWords, "g"), (word) => word[0] + GUARD + word.slice(1));
+
+  return {
+    endOfTurn,
+    bytesOf: (token) => bytes.get(token) ?? nothing,
+    encodeChat(messages) {
+      const text = template.apply_chat_template(
+        messages.map(({ role, content }) => ({ role, content: guarded(content) })),
+        { add_generation_prompt: true, tokenize: false },
+      );
+      if (typeof text !== "string") throw new Error("the chat template gave no text");
+      return text.split(controlWords).flatMap((part) => {
+        if (part === "") return [];
+        const token = control.get(part);
+        return token !== undefined ? [token] : plain.encode(part.replaceAll(GUARD, ""), { add_special_tokens: false });
+      });
+    },
+  };
+}
+
+/**
+ * GPT-2's byte-level alphabet: a printable Latin-1 byte stands for itself, every other byte for the next code point
+ * from 256 upwards.
+ */
+const BYTE_OF_CHARACTER: ReadonlyMap<string, number> = (() => {
+  const printable = (byte: number) => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  let next = 256;
+  return new Map(
+    Array.from({ length: 256 }, (_, byte) => [String.fromCodePoint(printable(byte) ? byte : next++), byte] as const),
+  );
+})();
+
+const byteLevelBytes = (word: string): Uint8Array =>
+  Uint8Array.from(word, (character) => BYTE_OF_CHARACTER.get(character) ?? 0x3f);
