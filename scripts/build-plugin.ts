@@ -1,0 +1,60 @@
+import { join } from "node:path";
+
+/**
+ * Puts the models and ONNX Runtime into the binary. `import path from "model:<path below models/>"` and
+ * `"native:<file of onnxruntime-node>"`, both `with { type: "file" }`, give a path that can be read from.
+ */
+export function embedModels(root: string): Bun.BunPlugin {
+  const folders: Record<string, string> = {
+    model: join(root, "models"),
+    native: join(root, "node_modules/onnxruntime-node/bin/napi-v6", process.platform, process.arch),
+  };
+  return {
+    name: "embed-models",
+    setup(build) {
+      // A namespace of its own, or Bun takes a .node file for a module to be required.
+      build.onResolve({ filter: /^(model|native):/ }, ({ path }) => {
+        const [kind = "", file = ""] = path.split(":");
+        return { path: join(folders[kind] ?? "", file), namespace: "embed" };
+      });
+      build.onLoad({ filter: /.*/, namespace: "embed" }, async ({ path }) => ({
+        contents: await Bun.file(path).bytes(),
+        loader: "file",
+      }));
+
+      // Images are never used; transformers.js only checks, while it loads, that `sharp` is something.
+      build.onResolve({ filter: /^sharp$/ }, () => ({ path: "sharp", namespace: "stub" }));
+      build.onLoad({ filter: /.*/, namespace: "stub" }, () => ({
+        contents: `export default function sharp() { throw new Error("images are not part of this program"); }`,
+        loader: "js",
+      }));
+
+      // What is required under a computed name cannot be bundled: make it a static import.
+      build.onLoad({ filter: /transformers\.node\.mjs$/ }, async ({ path }) => {
+        const contents = await rewrite(
+          path,
+          'var onnx_node_default = requireFromHere("onnxruntime-node");',
+          'import onnx_node_default from "onnxruntime-node";',
+        );
+        // Bun would write the build machine's paths into the binary for these two names.
+        return { contents: contents.replace(/\b__(filename|dirname)\b/g, '""'), loader: "js" };
+      });
+      // The native binding is opened where it was unpacked to; models/ sets the path before it imports this.
+      build.onLoad({ filter: /onnxruntime-node[\\/]dist[\\/]binding\.js$/ }, async ({ path }) => ({
+        contents: await rewrite(
+          path,
+          /require\(`\.\.\/bin\/napi-v6\/[^`]*`\)/,
+          "(() => { const m = { exports: {} }; process.dlopen(m, globalThis.__ORT_BINDING); return m.exports; })()",
+        ),
+        loader: "js",
+      }));
+    },
+  };
+}
+
+async function rewrite(path: string, from: string | RegExp, to: string): Promise<string> {
+  const before = await Bun.file(path).text();
+  const after = before.replace(from, () => to);
+  if (after === before) throw new Error(`${path} is not as this build expects it; adapt scripts/build-plugin.ts`);
+  return after;
+}

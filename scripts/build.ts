@@ -1,0 +1,97 @@
+/** Builds `dist/roost`, one file with Bun, Roost, ONNX Runtime, the models, the personas and the skills inside. */
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { hashInputs } from "./build-inputs.ts";
+import { embedModels } from "./build-plugin.ts";
+
+const ROOT = resolve(import.meta.dir, "..");
+const DIST = join(ROOT, "dist");
+const BINARY = join(DIST, "roost");
+const INPUTS = join(DIST, ".inputs");
+
+/** Each is the first file of a program: the binary's own, and what it starts as a thread (`new Worker`). */
+const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts"];
+/** Readable in the binary through `src/lib/embedded-folder.ts`. */
+const EMBEDDED_FOLDERS = ["workspaces", "skills"];
+
+async function compile(outfile: string): Promise<void> {
+  const present = (paths: string[]) => paths.map((path) => join(ROOT, path)).filter((path) => existsSync(path));
+  await Bun.build({
+    entrypoints: present(ENTRY_POINTS),
+    // The address of an entry point in the binary is its path below this folder: `./runtime/worker.ts`.
+    root: join(ROOT, "src"),
+    compile: {
+      outfile,
+      assets: present(EMBEDDED_FOLDERS),
+      // What lies in the folder it is started from must not change what the binary does.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+    },
+    target: "bun",
+    format: "esm",
+    bytecode: true,
+    minify: true,
+    define: { "process.env.NODE_ENV": '"production"' },
+    plugins: [embedModels(ROOT)],
+  });
+}
+
+/** Compiles beside the binary and renames: one that runs is not disturbed, and a cut build leaves no half file. */
+async function build(): Promise<void> {
+  const inputs = hashInputs(ROOT);
+  if (existsSync(BINARY) && existsSync(INPUTS) && (await Bun.file(INPUTS).text()) === inputs) return;
+
+  mkdirSync(DIST, { recursive: true });
+  removeCutBuilds();
+  const folder = join(DIST, `.build-${process.pid}`);
+  const progress = showProgress("building dist/roost");
+  try {
+    await compile(join(folder, "roost"));
+    renameSync(join(folder, "roost"), BINARY);
+    writeFileSync(INPUTS, inputs);
+  } catch (error) {
+    progress.end("failed");
+    throw error;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  progress.end(`${Math.round(statSync(BINARY).size / 1e6)} MB`);
+}
+
+function removeCutBuilds(): void {
+  for (const name of readdirSync(DIST)) {
+    const pid = /^\.build-(\d+)$/.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(DIST, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function showProgress(what: string): { end(result: string): void } {
+  const started = performance.now();
+  const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
+  const terminal = process.stderr.isTTY;
+  const write = (text: string) => process.stderr.write(text);
+  if (!terminal) write(`${what}\n`);
+  const timer = setInterval(() => terminal && write(`\r${what} … ${seconds()} s`), 100);
+  return {
+    end(result) {
+      clearInterval(timer);
+      write(`${terminal ? "\r" : ""}${what}: ${seconds()} s, ${result}\n`);
+    },
+  };
+}
+
+try {
+  await build();
+} catch (error) {
+  console.error(error);
+  process.exit(1);
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env node
+/**
+ * What `npm start`, `npm test`, `npm run build` … call: finds the pinned Bun (or fetches it), installs the packages of
+ * bun.lock and hands the task over. Plain Node without packages, because it runs on a bare clone.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** What each task runs, in order; the words after `npm run <task> --` go to the last command. */
+const TASKS = {
+  start: (bun) => [
+    [bun, "scripts/build.ts"],
+    [join(ROOT, "dist/roost"), "serve", "--data", "./data"],
+  ],
+  test: (bun) => [[bun, "scripts/test.ts"]],
+  build: (bun) => [[bun, "scripts/build.ts"]],
+  check: (bun) => [[bun, "scripts/check.ts"]],
+  bench: (bun) => [[bun, "bench/run.ts"]],
+  fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
+};
+
+async function main([task, ...rest]) {
+  const commandsOf = TASKS[task];
+  if (commandsOf === undefined) stop(`no task "${task ?? ""}"; there are: ${Object.keys(TASKS).join(", ")}`, 2);
+  const bun = findBun() ?? fetchBun();
+  installPackages(bun);
+  const commands = commandsOf(bun);
+  for (const [index, command] of commands.entries()) {
+    await run(index === commands.length - 1 ? [...command, ...rest] : command);
+  }
+}
+
+const pinnedBun = () => JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).devDependencies.bun;
+
+/** The package that carries Bun for this machine, chosen as the `bun` package chooses it. */
+function bunPackage() {
+  const cpu = { arm64: "aarch64", x64: "x64" }[process.arch];
+  if (cpu === undefined || !["darwin", "linux"].includes(process.platform)) {
+    stop(
+      `Roost runs on Linux and macOS, x64 and arm64, not on ${process.platform} ${process.arch}; on Windows, use WSL`,
+    );
+  }
+  const musl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
+  return `@oven/bun-${process.platform}-${cpu}${musl ? "-musl" : ""}`;
+}
+
+const bunIn = (folder) => join(ROOT, folder, "node_modules", bunPackage(), "bin/bun");
+
+/** A Bun of exactly the pinned version: the project's own, or the one on the PATH. */
+function findBun() {
+  const pin = pinnedBun();
+  return [bunIn("."), bunIn(".cache/bun"), "bun"].find((path) => {
+    const { status, stdout } = spawnSync(path, ["--version"], { encoding: "utf8", env: environment() });
+    return status === 0 && stdout.trim() === pin;
+  });
+}
+
+/** Has npm fetch Bun into .cache/bun, with npm's own registry, proxy and certificate settings. */
+function fetchBun() {
+  const wanted = `${bunPackage()}@${pinnedBun()}`;
+  say(`fetching Bun ${pinnedBun()} (${wanted}) into .cache/bun, once`);
+  // A folder of its own rather than --prefix, which would make npm overlook its global settings.
+  const folder = join(ROOT, ".cache/bun");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), "{}\n");
+  const flags = "--no-save --no-package-lock --ignore-scripts --no-audit --no-fund --update-notifier=false".split(" ");
+  const { status, error } = spawnSync("npm", ["install", ...flags, "--loglevel=error", wanted], {
+    cwd: folder,
+    env: { ...environment(), npm_config_local_prefix: folder },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const bun = status === 0 ? findBun() : undefined;
+  if (bun !== undefined) return bun;
+  stop(
+    `npm could not fetch ${wanted}${error ? ` (${error.message})` : ""}. Check the network, or that npm's registry has ` +
+      `it (npm config get registry), and run this again; or put Bun ${pinnedBun()} on the PATH.`,
+  );
+}
+
+/** Brings node_modules in line with bun.lock; a stamp makes it free when nothing changed. */
+function installPackages(bun) {
+  const stampFile = join(ROOT, "node_modules/.roost-stamp");
+  const stamp = createHash("sha256").update(bunPackage());
+  for (const file of ["package.json", "bun.lock"]) stamp.update(readFileSync(join(ROOT, file)));
+  const wanted = stamp.digest("hex");
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === wanted) return;
+
+  say("installing the packages of bun.lock");
+  const { status } = spawnSync(bun, ["install", "--frozen-lockfile"], {
+    cwd: ROOT,
+    env: environment(),
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  if (status !== 0) {
+    stop("the packages could not be installed. Check the network and the free disk space (1 GB) and run this again.");
+  }
+  writeFileSync(stampFile, wanted);
+}
+
+/** This process's environment, with caches inside the project where the home folder cannot be written. */
+function environment() {
+  const env = { ...process.env };
+  // Bun must trust what npm was told to trust.
+  if (env.npm_config_cafile) env.NODE_EXTRA_CA_CERTS ??= env.npm_config_cafile;
+  // With this variable set, a program built with Bun behaves as Bun itself.
+  delete env.BUN_BE_BUN;
+  if (!homeIsWritable()) {
+    env.BUN_INSTALL_CACHE_DIR ??= join(ROOT, ".cache/packages");
+    env.npm_config_cache = join(ROOT, ".cache/npm");
+  }
+  return env;
+}
+
+function homeIsWritable() {
+  try {
+    accessSync(homedir(), constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs one command to its end; leaves as it left unless it ended well. */
+function run([command, ...words]) {
+  const child = spawn(command, words, { cwd: ROOT, env: environment(), stdio: "inherit" });
+  // On a terminal the whole foreground group gets Ctrl-C, the child too; a second one would mean "now, at once".
+  for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => process.stdin.isTTY || child.kill(signal));
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  return new Promise((resolve) => {
+    child.on("error", (error) => stop(`${command} could not be started: ${error.message}`));
+    child.on("exit", (code, signal) => {
+      for (const name of ["SIGINT", "SIGHUP", "SIGTERM"]) process.removeAllListeners(name);
+      if (signal !== null) process.kill(process.pid, signal);
+      else if (code !== 0) process.exit(code);
+      else resolve();
+    });
+  });
+}
+
+function say(line) {
+  console.error(`roost: ${line}`);
+}
+
+function stop(line, code = 1) {
+  say(line);
+  process.exit(code);
+}
+
+await main(process.argv.slice(2));

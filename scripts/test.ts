@@ -1,0 +1,94 @@
+/**
+ * Runs every test: types, lint, the build of the binary, then `bun test` over test/, or over what `npm test -- <path>`
+ * names. Ends with `N passed, N failed` alone on a line.
+ */
+import { resolve } from "node:path";
+import { CHECKS, passes } from "./check.ts";
+import { findChromium, installChromium } from "./chromium.ts";
+
+const ROOT = resolve(import.meta.dir, "..");
+const TEST_TIMEOUT_MS = 30_000;
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+async function main(words: string[]): Promise<number> {
+  const started = performance.now();
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const [name, command] of Object.entries({ ...CHECKS, build: ["scripts/build.ts"] })) {
+    const passed = await passes(command);
+    console.log(`(${passed ? "pass" : "fail"}) ${name}`);
+    counts[passed ? "passed" : "failed"]++;
+  }
+  const browser = await provideBrowser(counts);
+  add(counts, await runTests(words, browser));
+
+  console.log(`\n${((performance.now() - started) / 1000).toFixed(0)} s`);
+  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+  console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
+  return counts.failed === 0 ? 0 : 1;
+}
+
+/** The browser's path for the tests, "" where none can be had: they are skipped then, which CI does not accept. */
+async function provideBrowser(counts: Counts): Promise<string> {
+  const browser = findChromium() ?? (await installChromium());
+  if (browser !== undefined) return browser;
+  console.log(
+    "no Chromium here and none could be installed: the browser tests are skipped. Set CHROME_PATH to have them.",
+  );
+  if (process.env.CI === "true") {
+    console.log("(fail) a browser is there");
+    counts.failed++;
+  }
+  return "";
+}
+
+async function runTests(words: string[], browser: string): Promise<Counts> {
+  const command = [process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...words];
+  const child = Bun.spawn(command, {
+    cwd: ROOT,
+    env: { ...process.env, ROOST_TEST_BROWSER: browser },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [, report] = await Promise.all([pass(child.stdout, process.stdout), pass(child.stderr, process.stderr)]);
+  const counts = summary(report);
+  const sound = (await child.exited) === 0;
+  // An error outside of any test, or an end without a summary: something failed, though no test did.
+  if (!sound && counts.failed === 0) counts.failed = 1;
+  return counts;
+}
+
+/** Shows a stream as it comes and gives its last part, long enough for the summary of `bun test`. */
+async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<string> {
+  const decoder = new TextDecoder();
+  let tail = "";
+  for await (const bytes of from) {
+    to.write(bytes);
+    tail = (tail + decoder.decode(bytes, { stream: true })).slice(-4000);
+  }
+  return tail;
+}
+
+/** Reads the lines ` 12 pass` … that end the output. (The JUnit report leaves out files that could not be loaded.) */
+function summary(report: string): Counts {
+  const count = (word: string) =>
+    Number(
+      report
+        .match(new RegExp(`^ (\\d+) ${word}$`, "gm"))
+        ?.at(-1)
+        ?.trim()
+        .split(" ")[0] ?? 0,
+    );
+  return { passed: count("pass"), failed: count("fail"), skipped: count("skip") + count("todo") };
+}
+
+function add(sum: Counts, more: Counts): void {
+  sum.passed += more.passed;
+  sum.failed += more.failed;
+  sum.skipped += more.skipped;
+}
+
+process.exit(await main(process.argv.slice(2)));
