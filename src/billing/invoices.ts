@@ -56,7 +56,10 @@ export function createInvoices({ store, clock, ledger, recipient, networks, mini
     return store.transaction(() => {
       const now = clock.now();
       const own = and(eq(invoices.accountId, accountId), eq(invoices.status, "open"));
-      db.update(invoices).set({ status: "expired" }).where(and(own, lte(invoices.expiresAt, now))).run();
+      db.update(invoices)
+        .set({ status: "expired" })
+        .where(and(own, lte(invoices.expiresAt, now)))
+        .run();
       const open = db.select().from(invoices).where(own).orderBy(asc(invoices.amount)).all();
       const fitting = open.find((invoice) => invoice.amount >= least);
       if (fitting) return fitting;

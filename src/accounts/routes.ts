@@ -1,0 +1,245 @@
+import { z } from "zod";
+import { email, money, time, trimmedText } from "../http/fields.ts";
+import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { type Route, route } from "../http/route.ts";
+import { AppError } from "../lib/app-error.ts";
+import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import type { Accounts } from "./accounts.ts";
+import { type Caller, SCOPES } from "./caller.ts";
+import type { Keys } from "./keys.ts";
+import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
+import type { SignInLinks } from "./sign-in-links.ts";
+import type { Account, ApiKey } from "./table.ts";
+import type { Tokens } from "./tokens.ts";
+
+export interface AccountRouteParts {
+  clock: Clock;
+  accounts: Accounts;
+  signIn: SignIn;
+  links: SignInLinks;
+  tokens: Tokens;
+  keys: Keys;
+  balanceOf(accountId: string): Micros;
+  spentThisMonth(accountId: string): Micros;
+  /** Throws `not_found` for an instance that is not the caller's. */
+  requireInstance(caller: Caller, instanceId: string): void;
+}
+
+const AccountRecord = z.object({
+  accountId: z.string(),
+  email: z.string(),
+  name: z.string(),
+  createdAt: z.iso.datetime(),
+  balance: z.string(),
+  currency: z.string(),
+  limits: z.object({ monthlyLimit: z.string().nullable(), spentThisMonth: z.string() }),
+});
+
+const SignedIn = z.object({
+  token: z.string(),
+  tokenType: z.literal("Bearer"),
+  expiresAt: z.iso.datetime(),
+  account: AccountRecord,
+});
+
+const KeyRecord = z.object({
+  keyId: z.string(),
+  name: z.string().nullable(),
+  prefix: z.string(),
+  scopes: z.array(z.enum(SCOPES)),
+  instanceId: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime().nullable(),
+  lastUsedAt: z.iso.datetime().nullable(),
+});
+
+const SCOPE_LIST = "a list of at least one of read, write, chat";
+
+export function accountRoutes(parts: AccountRouteParts): Route[] {
+  const { clock, accounts, signIn, links, tokens, keys, balanceOf, spentThisMonth, requireInstance } = parts;
+
+  const show = (account: Account) => ({
+    accountId: account.accountId,
+    email: account.email,
+    name: account.name,
+    createdAt: isoTime(account.createdAt),
+    balance: formatMoney(balanceOf(account.accountId)),
+    currency: CURRENCY,
+    limits: {
+      monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit),
+      spentThisMonth: formatMoney(spentThisMonth(account.accountId)),
+    },
+  });
+  const showKey = (key: ApiKey) => ({
+    keyId: key.keyId,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: key.scopes.split(" "),
+    instanceId: key.instanceId,
+    createdAt: isoTime(key.createdAt),
+    expiresAt: isoTimeOrNull(key.expiresAt),
+    lastUsedAt: isoTimeOrNull(key.lastUsedAt),
+  });
+  async function signedIn(account: Account) {
+    const { token, expiresAt } = await tokens.issue({ accountId: account.accountId, epoch: account.tokenEpoch });
+    return { token, tokenType: "Bearer", expiresAt: isoTime(expiresAt), account: show(account) };
+  }
+
+  return [
+    route({
+      method: "POST",
+      path: "/v1/auth/send-code",
+      summary: "Mail a sign-in code; a stranger needs an invite code",
+      access: "public",
+      idempotent: false,
+      body: z.object({
+        email,
+        inviteCode: z.string({ error: "an invite code" }).max(200, { error: "an invite code" }).nullish(),
+      }),
+      answer: z.object({ sent: z.literal(true), expiresInSeconds: z.int() }),
+      errors: ["invite_required", "rate_limited"],
+      async handle({ address, body }) {
+        signIn.checkAddress(address());
+        const input = await body();
+        await signIn.sendCode({ email: input.email, inviteCode: input.inviteCode ?? null, address: address() });
+        return { sent: true, expiresInSeconds: CODE_LIFE_SECONDS };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/verify-code",
+      summary: "Turn a sign-in code into a token",
+      access: "public",
+      idempotent: false,
+      body: z.object({
+        email,
+        code: z
+          .string({ error: "8 digits" })
+          .trim()
+          .regex(/^\d{8}$/, { error: "8 digits" }),
+        name: trimmedText(1, 100).nullish(),
+      }),
+      answer: SignedIn,
+      errors: ["unauthorized", "invite_required", "forbidden"],
+      async handle({ body }) {
+        const input = await body();
+        return signedIn(signIn.verifyCode({ email: input.email, code: input.code, name: input.name ?? null }));
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/redeem-link",
+      summary: "Turn the token of a sign-in link into a token",
+      access: "public",
+      idempotent: false,
+      body: z.object({ link: z.string({ error: "the token of a sign-in link" }).min(1).max(100) }),
+      answer: SignedIn,
+      errors: ["unauthorized", "forbidden"],
+      async handle({ body }) {
+        const { link } = await body();
+        return signedIn(links.redeem(link));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/auth/me",
+      summary: "The account that the credential is of",
+      access: "read",
+      answer: AccountRecord,
+      handle: ({ caller }) => show(accounts.get(caller.accountId)),
+    }),
+    route({
+      method: "PATCH",
+      path: "/v1/auth/me",
+      summary: "Change the account's name or monthly limit",
+      access: "account",
+      body: z.object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() }),
+      answer: AccountRecord,
+      async handle({ caller, body }) {
+        const { name, monthlyLimit } = await body();
+        if (name === undefined && monthlyLimit === undefined) {
+          throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit");
+        }
+        return show(
+          accounts.update(caller.accountId, {
+            ...(name === undefined ? {} : { name }),
+            ...(monthlyLimit === undefined
+              ? {}
+              : { monthlyLimit: monthlyLimit === null ? null : parseMoney(monthlyLimit) }),
+          }),
+        );
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/keys",
+      summary: "Create an API key; it is shown this once",
+      access: "keys",
+      body: z.object({
+        name: trimmedText(1, 100).nullish(),
+        scopes: z
+          .array(z.enum(SCOPES, { error: SCOPE_LIST }), { error: SCOPE_LIST })
+          .min(1, { error: SCOPE_LIST })
+          .max(10, { error: SCOPE_LIST })
+          .optional(),
+        instanceId: z.string({ error: "an instance's id" }).nullish(),
+        expiresAt: time.nullish(),
+      }),
+      status: 201,
+      answer: KeyRecord.extend({ key: z.string() }),
+      kept: (result: { key?: string }) => ({ ...result, key: undefined }),
+      async handle({ caller, body, once }) {
+        const input = await body();
+        const instanceId = input.instanceId ?? null;
+        if (instanceId !== null) requireInstance(caller, instanceId);
+        const expiresAt = input.expiresAt ? Date.parse(input.expiresAt) : null;
+        return once(() => {
+          const { key, record } = keys.create(caller.accountId, {
+            name: input.name ?? null,
+            scopes: input.scopes ?? SCOPES,
+            instanceId,
+            expiresAt,
+          });
+          return { ...showKey(record), key };
+        });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/auth/keys",
+      summary: "List API keys, newest first",
+      access: "keys",
+      query: pageQuery,
+      answer: pageOf(KeyRecord),
+      handle({ caller, query }) {
+        const start = pageStart(`keys ${caller.accountId}`, query());
+        const rows = keys.list(caller.accountId, start.position, start.limit + 1);
+        return toPage(start, rows, (row) => row.keyId, showKey);
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: "/v1/auth/keys/:keyId",
+      summary: "Revoke an API key",
+      access: "keys",
+      answer: z.object({ keyId: z.string(), deleted: z.literal(true) }),
+      handle({ caller, params }) {
+        keys.revoke(caller.accountId, params.keyId);
+        return { keyId: params.keyId, deleted: true };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/revoke-tokens",
+      summary: "Make every token issued so far invalid; keys stay",
+      access: "keys",
+      answer: z.object({ revokedAt: z.iso.datetime() }),
+      handle: ({ caller, once }) =>
+        once(() => {
+          accounts.revokeTokens(caller.accountId);
+          return { revokedAt: isoTime(clock.now()) };
+        }),
+    }),
+  ];
+}

@@ -1,0 +1,142 @@
+import { and, asc, desc, eq, gt, lt, sql } from "drizzle-orm";
+import type { Caller } from "../accounts/caller.ts";
+import { notFound } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import { isId, newId } from "../lib/id.ts";
+import type { Store } from "../storage/store.ts";
+import { type Instance, type InstanceStatus, instances } from "./table.ts";
+
+export interface InstanceParts {
+  store: Store;
+  clock: Clock;
+  /** Throws `payment_required`, or `forbidden` at the account's monthly limit, when it may not have one more running. */
+  requireLaunch(accountId: string): void;
+  /** Makes and removes the folder that holds the instance's workspaces. */
+  createFolder(instanceId: string): void;
+  removeFolder(instanceId: string): void;
+}
+
+/** Told in the transaction that makes the change, so that what follows from it is committed with it. */
+export interface InstanceListener {
+  statusChanged(instance: Instance): void;
+  removed(instance: Instance): void;
+}
+
+export interface Instances {
+  /** The caller's instance. Throws `not_found` for any other, and for all but its own when the key is limited to one. */
+  get(caller: Caller, instanceId: string): Instance;
+  find(instanceId: string): Instance | undefined;
+  create(caller: Caller, name: string): Instance;
+  rename(instance: Instance, name: string): Instance;
+  /** Stopping a stopped one changes nothing. */
+  stop(instance: Instance, reason?: string): Instance;
+  /** Starting a running one changes nothing. Throws `payment_required`, `forbidden`. */
+  start(instance: Instance): Instance;
+  remove(instance: Instance): void;
+  /** Newest first. */
+  list(caller: Caller, filter: { status: InstanceStatus | null; before: string | null; limit: number }): Instance[];
+  /** Those with this status, oldest first, at most `limit` behind `after`. */
+  withStatus(status: InstanceStatus, after: string | null, limit: number): Instance[];
+  countRunning(): number;
+  listen(listener: InstanceListener): void;
+}
+
+export function createInstances({ store, clock, requireLaunch, createFolder, removeFolder }: InstanceParts): Instances {
+  const { db } = store;
+  const listeners: InstanceListener[] = [];
+  const byId = db
+    .select()
+    .from(instances)
+    .where(eq(instances.instanceId, sql.placeholder("instanceId")))
+    .prepare();
+  const running = db
+    .select({ count: sql<number>`count(*)` })
+    .from(instances)
+    .where(eq(instances.status, "running"))
+    .prepare();
+  const find = (instanceId: string) => (isId("inst", instanceId) ? byId.get({ instanceId }) : undefined);
+
+  function set(instance: Instance, change: Partial<Instance>): Instance {
+    return store.transaction(() => {
+      db.update(instances).set(change).where(eq(instances.instanceId, instance.instanceId)).run();
+      const changed = { ...instance, ...change };
+      if (change.status !== undefined) for (const listener of listeners) listener.statusChanged(changed);
+      return changed;
+    });
+  }
+
+  return {
+    find,
+    get(caller, instanceId) {
+      const instance = find(instanceId);
+      const hidden = caller.instanceId !== null && caller.instanceId !== instanceId;
+      if (!instance || instance.accountId !== caller.accountId || hidden) throw notFound("instance");
+      return instance;
+    },
+    create(caller, name) {
+      return store.transaction(() => {
+        requireLaunch(caller.accountId);
+        const now = clock.now();
+        const instance = db
+          .insert(instances)
+          .values({
+            instanceId: newId("inst"),
+            accountId: caller.accountId,
+            name,
+            status: "running",
+            createdAt: now,
+            startedAt: now,
+          })
+          .returning()
+          .get();
+        createFolder(instance.instanceId);
+        return instance;
+      });
+    },
+    rename: (instance, name) => set(instance, { name }),
+    stop(instance, reason) {
+      if (instance.status === "stopped") return instance;
+      return set(instance, { status: "stopped", statusReason: reason ?? null, stoppedAt: clock.now() });
+    },
+    start(instance) {
+      if (instance.status === "running") return instance;
+      return store.transaction(() => {
+        requireLaunch(instance.accountId);
+        return set(instance, { status: "running", statusReason: null, startedAt: clock.now() });
+      });
+    },
+    remove(instance) {
+      store.transaction(() => {
+        for (const listener of listeners) listener.removed(instance);
+        db.delete(instances).where(eq(instances.instanceId, instance.instanceId)).run();
+        store.afterCommit(() => removeFolder(instance.instanceId));
+      });
+    },
+    list(caller, { status, before, limit }) {
+      return db
+        .select()
+        .from(instances)
+        .where(
+          and(
+            eq(instances.accountId, caller.accountId),
+            caller.instanceId === null ? undefined : eq(instances.instanceId, caller.instanceId),
+            status === null ? undefined : eq(instances.status, status),
+            before === null ? undefined : lt(instances.instanceId, before),
+          ),
+        )
+        .orderBy(desc(instances.instanceId))
+        .limit(limit)
+        .all();
+    },
+    withStatus: (status, after, limit) =>
+      db
+        .select()
+        .from(instances)
+        .where(and(eq(instances.status, status), after === null ? undefined : gt(instances.instanceId, after)))
+        .orderBy(asc(instances.instanceId))
+        .limit(limit)
+        .all(),
+    countRunning: () => running.get()?.count ?? 0,
+    listen: (listener) => void listeners.push(listener),
+  };
+}

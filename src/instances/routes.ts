@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { trimmedText } from "../http/fields.ts";
+import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { type Route, route } from "../http/route.ts";
+import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import type { Instances } from "./instances.ts";
+import { INSTANCE_STATUSES, type Instance } from "./table.ts";
+
+const InstanceRecord = z.object({
+  instanceId: z.string(),
+  name: z.string(),
+  status: z.enum(INSTANCE_STATUSES),
+  statusReason: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().nullable(),
+  stoppedAt: z.iso.datetime().nullable(),
+  agentCount: z.int(),
+  billing: z.object({ pricePerHour: z.string(), accrued: z.string(), currency: z.string() }),
+});
+
+const name = trimmedText(1, 100);
+const statusFilter = z.enum(INSTANCE_STATUSES, { error: `one of ${INSTANCE_STATUSES.join(", ")}` }).optional();
+
+export function instanceRoutes(instances: Instances, pricePerHour: Micros): Route[] {
+  const show = (instance: Instance) => ({
+    instanceId: instance.instanceId,
+    name: instance.name,
+    status: instance.status,
+    statusReason: instance.statusReason,
+    createdAt: isoTime(instance.createdAt),
+    startedAt: isoTimeOrNull(instance.startedAt),
+    stoppedAt: isoTimeOrNull(instance.stoppedAt),
+    agentCount: instance.agentCount,
+    billing: { pricePerHour: formatMoney(pricePerHour), accrued: formatMoney(instance.accrued), currency: CURRENCY },
+  });
+
+  return [
+    route({
+      method: "POST",
+      path: "/v1/instances",
+      summary: "Create an instance",
+      access: "account",
+      body: z.object({ name }),
+      status: 201,
+      answer: InstanceRecord,
+      errors: ["payment_required"],
+      async handle({ caller, body, once }) {
+        const input = await body();
+        return once(() => show(instances.create(caller, input.name)));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/instances",
+      summary: "List instances, newest first",
+      access: "read",
+      query: pageQuery.extend({ status: statusFilter }),
+      answer: pageOf(InstanceRecord),
+      handle({ caller, query }) {
+        const { status = null, ...page } = query();
+        const start = pageStart(`instances ${caller.accountId} ${status}`, page);
+        const rows = instances.list(caller, { status, before: start.position, limit: start.limit + 1 });
+        return toPage(start, rows, (row) => row.instanceId, show);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/instances/:instanceId",
+      summary: "One instance, live",
+      access: "read",
+      answer: InstanceRecord,
+      handle: ({ caller, params }) => show(instances.get(caller, params.instanceId)),
+    }),
+    route({
+      method: "PATCH",
+      path: "/v1/instances/:instanceId",
+      summary: "Rename an instance",
+      access: "write",
+      body: z.object({ name }),
+      answer: InstanceRecord,
+      async handle({ caller, params, body }) {
+        instances.get(caller, params.instanceId);
+        const input = await body();
+        return show(instances.rename(instances.get(caller, params.instanceId), input.name));
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/instances/:instanceId/stop",
+      summary: "Stop an instance; billing pauses",
+      access: "write",
+      answer: InstanceRecord,
+      handle: ({ caller, params, once }) => once(() => show(instances.stop(instances.get(caller, params.instanceId)))),
+    }),
+    route({
+      method: "POST",
+      path: "/v1/instances/:instanceId/start",
+      summary: "Start a stopped instance",
+      access: "write",
+      answer: InstanceRecord,
+      errors: ["payment_required"],
+      handle: ({ caller, params, once }) => once(() => show(instances.start(instances.get(caller, params.instanceId)))),
+    }),
+    route({
+      method: "DELETE",
+      path: "/v1/instances/:instanceId",
+      summary: "Destroy an instance with its agents, secrets and history",
+      access: "write",
+      answer: z.object({ instanceId: z.string(), deleted: z.literal(true) }),
+      handle({ caller, params }) {
+        instances.remove(instances.get(caller, params.instanceId));
+        return { instanceId: params.instanceId, deleted: true };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,21 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { micros } from "../storage/columns.ts";
+
+export const INSTANCE_STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
+export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
+
+export const instances = sqliteTable("instances", {
+  instanceId: text("instance_id").primaryKey(),
+  accountId: text("account_id").notNull(),
+  name: text("name").notNull(),
+  status: text("status", { enum: INSTANCE_STATUSES }).notNull(),
+  statusReason: text("status_reason"),
+  agentCount: integer("agent_count").notNull().default(0),
+  accrued: micros("accrued").notNull().default(0n),
+  meterRemainder: integer("meter_remainder").notNull().default(0),
+  createdAt: integer("created_at").notNull(),
+  startedAt: integer("started_at"),
+  stoppedAt: integer("stopped_at"),
+});
+
+export type Instance = typeof instances.$inferSelect;
