@@ -31,9 +31,10 @@ export interface Call<Params, Query, Body, Who> {
   bytes(): Promise<Uint8Array>;
   /**
    * Runs the operation in one transaction that also stores its answer under the request's `Idempotency-Key`, so that
-   * a crash cannot leave the one without the other. `runId` names the run whose events are the answer.
+   * a crash cannot leave the one without the other. Requests of the same moment share one commit; the promise resolves
+   * when it is on disk. `runId` names the run whose events are the answer.
    */
-  once<T>(operate: () => T, runId?: (result: T) => string): T;
+  once<T>(operate: () => T, runId?: (result: T) => string): Promise<T>;
 }
 
 export interface RouteSpec<

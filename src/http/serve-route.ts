@@ -11,8 +11,8 @@ export interface ServingParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
   authenticate(request: Request): Caller | Promise<Caller>;
   idempotency: Idempotency;
-  /** Runs `work` in one transaction. */
-  transaction<T>(work: () => T): T;
+  /** Runs `work` in one transaction; resolves when it is on disk. */
+  commit<T>(work: () => T): Promise<T>;
   addressOf(request: Request): string;
   /** Called once a request, after its answer is made. */
   onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
@@ -144,7 +144,7 @@ function createCall(
       return route.body ? parse(route.body, value) : undefined;
     },
     once(operate, runId) {
-      return parts.transaction(() => {
+      return parts.commit(() => {
         const result = operate();
         if (attempt) keep(route, attempt, result, runId?.(result));
         return result;

@@ -22,15 +22,16 @@ export interface Store {
   afterCommit(then: () => void): void;
   /**
    * Adds `work` to the commit at the end of this turn of the event loop: thousands of small writes cost one commit.
-   * Each work stands or falls alone. `durability` of the whole commit is the strictest that was asked for.
+   * Each work stands or falls alone, in the order they were added; `durability` of the whole commit is the strictest
+   * that was asked for. Resolves with the work's result when that is on disk.
    */
-  commitSoon(work: () => void, durability: Durability): Promise<void>;
+  commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
   close(): void;
 }
 
 interface Pending {
-  work: () => void;
-  resolve: () => void;
+  work: () => unknown;
+  resolve: (result: unknown) => void;
   reject: (reason: unknown) => void;
 }
 
@@ -112,27 +113,29 @@ function createStore(sqlite: Database): Store {
     const durability = pendingDurability;
     pending = [];
     pendingDurability = "process";
-    const failures = new Map<Pending, unknown>();
+    let settlers: (() => void)[] = [];
     if (durability === "process") sqlite.run("PRAGMA synchronous = NORMAL");
     try {
       transaction(() => {
-        for (const one of works) {
+        for (const { work, resolve, reject } of works) {
           try {
-            nested(one.work);
+            const result = nested(work);
+            settlers.push(() => resolve(result));
           } catch (reason) {
-            failures.set(one, reason);
+            settlers.push(() => reject(reason));
           }
         }
       });
     } catch (reason) {
-      for (const one of works) failures.set(one, reason);
+      settlers = works.map(
+        ({ reject }) =>
+          () =>
+            reject(reason),
+      );
     } finally {
       if (durability === "process") sqlite.run("PRAGMA synchronous = FULL");
     }
-    for (const one of works) {
-      if (failures.has(one)) one.reject(failures.get(one));
-      else one.resolve();
-    }
+    for (const settle of settlers) settle();
   }
 
   return {
@@ -146,7 +149,9 @@ function createStore(sqlite: Database): Store {
     commitSoon(work, durability) {
       if (durability === "full") pendingDurability = "full";
       if (pending.length === 0) setImmediate(commitPending);
-      return new Promise((resolve, reject) => pending.push({ work, resolve, reject }));
+      const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
+      pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
+      return promise;
     },
     close() {
       if (pending.length > 0) commitPending();

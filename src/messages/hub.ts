@@ -1,0 +1,144 @@
+import { endsRun, toFrame } from "./event.ts";
+import type { StoredEvent } from "./table.ts";
+
+/** Who listens to an agent: everything behind `after`, or the events of one run until it ends. */
+export interface Subscription {
+  agentId: string;
+  after: number;
+  runId: string | null;
+}
+
+export interface Hub {
+  /** Sends committed events to whoever listens. */
+  publish(agentId: string, rows: StoredEvent[]): void;
+  /** The body of an event stream. It ends with its run, its agent, its client, or the hub. */
+  open(subscription: Subscription): ReadableStream<Uint8Array>;
+  /** Ends the agent's streams, after what they were sent. */
+  end(agentId: string): void;
+  endAll(): void;
+  openStreams(): number;
+}
+
+interface Stream extends Subscription {
+  controller: ReadableStreamDefaultController<Uint8Array>;
+  /** True while every committed event up to `after` has been handed over, so the next one may be sent as it comes. */
+  live: boolean;
+  /** The set of streams that are pinged with this one. */
+  pinged: Set<Stream>;
+}
+
+const PING_MS = 15_000;
+/** Streams are pinged in turns, so that thousands of them never make one long turn of the event loop. */
+const PING_TURNS = 30;
+const READ_AT_ONCE = 200;
+/** What may wait in memory for one slow reader; beyond it the reader is served from the log, at its own pace. */
+const BUFFER_BYTES = 32 * 1024;
+
+const encoder = new TextEncoder();
+const PING = encoder.encode(": ping\n\n");
+const RETRY = encoder.encode("retry: 2000\n\n");
+
+/**
+ * Live streams over the event log. A stream holds a cursor, not a queue: while its reader keeps up it gets each event
+ * as it is committed, and when the reader falls behind it reads the log again from its cursor. So memory is bounded,
+ * and resuming is the same as being slow.
+ */
+export function createHub(read: (agentId: string, after: number, limit: number) => StoredEvent[]): Hub {
+  const streamsOf = new Map<string, Set<Stream>>();
+  const turns: Set<Stream>[] = Array.from({ length: PING_TURNS }, () => new Set());
+  let turn = 0;
+  let opened = 0;
+  let count = 0;
+
+  const timer = setInterval(() => {
+    turn = (turn + 1) % PING_TURNS;
+    for (const stream of turns[turn] ?? []) if (hasRoom(stream)) stream.controller.enqueue(PING);
+  }, PING_MS / PING_TURNS);
+  timer.unref();
+
+  const hasRoom = (stream: Stream) => (stream.controller.desiredSize ?? 0) > 0;
+
+  function remove(stream: Stream): void {
+    const streams = streamsOf.get(stream.agentId);
+    if (!streams?.delete(stream)) return;
+    if (streams.size === 0) streamsOf.delete(stream.agentId);
+    stream.pinged.delete(stream);
+    count--;
+  }
+
+  function close(stream: Stream): void {
+    remove(stream);
+    stream.controller.close();
+  }
+
+  /** Hands over consecutive events. Ends a run's stream behind its last event. */
+  function send(stream: Stream, rows: StoredEvent[], encoded?: Uint8Array): void {
+    const { runId } = stream;
+    // A stream that was opened between a commit and its publishing has read these from the log.
+    if ((rows[0]?.eventId ?? 0) <= stream.after) return;
+    if (runId === null) {
+      stream.controller.enqueue(encoded ?? encoder.encode(rows.map(toFrame).join("")));
+      stream.after = rows.at(-1)?.eventId ?? stream.after;
+      return;
+    }
+    const own = rows.filter((row) => row.runId === runId);
+    stream.after = rows.at(-1)?.eventId ?? stream.after;
+    if (own.length > 0) stream.controller.enqueue(encoder.encode(own.map(toFrame).join("")));
+    if (own.some((row) => endsRun(row.type))) close(stream);
+  }
+
+  /** Reads on from the log until the reader is full or has everything. */
+  function catchUp(stream: Stream): void {
+    while (!stream.live && hasRoom(stream)) {
+      const rows = read(stream.agentId, stream.after, READ_AT_ONCE);
+      if (rows.length < READ_AT_ONCE) stream.live = true;
+      if (rows.length > 0) send(stream, rows);
+      if (!streamsOf.get(stream.agentId)?.has(stream)) return;
+    }
+  }
+
+  return {
+    publish(agentId, rows) {
+      const streams = streamsOf.get(agentId);
+      if (!streams) return;
+      let encoded: Uint8Array | undefined;
+      for (const stream of streams) {
+        if (!stream.live) continue;
+        if (!hasRoom(stream)) {
+          stream.live = false;
+          continue;
+        }
+        if (stream.runId === null) encoded ??= encoder.encode(rows.map(toFrame).join(""));
+        send(stream, rows, encoded);
+      }
+    },
+    open(subscription) {
+      let stream: Stream;
+      return new ReadableStream<Uint8Array>(
+        {
+          start(controller) {
+            const pinged = turns[opened++ % PING_TURNS] ?? new Set();
+            stream = { ...subscription, controller, live: false, pinged };
+            pinged.add(stream);
+            const streams = streamsOf.get(stream.agentId) ?? new Set();
+            streamsOf.set(stream.agentId, streams.add(stream));
+            count++;
+            controller.enqueue(RETRY);
+            catchUp(stream);
+          },
+          pull: () => catchUp(stream),
+          cancel: () => remove(stream),
+        },
+        { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
+      );
+    },
+    end(agentId) {
+      for (const stream of [...(streamsOf.get(agentId) ?? [])]) close(stream);
+    },
+    endAll() {
+      clearInterval(timer);
+      for (const streams of [...streamsOf.values()]) for (const stream of [...streams]) close(stream);
+    },
+    openStreams: () => count,
+  };
+}

@@ -1,0 +1,63 @@
+import type { JournalStep } from "../runtime/protocol.ts";
+import type { EventLog } from "./event-log.ts";
+import type { Run, StoredEvent } from "./table.ts";
+
+const READ_AT_ONCE = 500;
+
+export const UNKNOWN_OUTCOME =
+  "The appliance stopped while this tool was running. Whether it took effect is unknown; check before you repeat it.";
+
+/**
+ * What a run's events say of the attempt that a crash cut off: whether it had shown anything, and the steps whose tools
+ * were called. A call without an outcome is told to the model as unknown and never repeated (architecture.md).
+ */
+export function readJournal(events: EventLog, run: Run): { shown: boolean; steps: JournalStep[] } {
+  const own = readRun(events, run);
+  const restarted = own.findLastIndex(({ type }) => type === "run.restarted");
+  const shown = own.slice(restarted + 1).some(({ type }) => type === "message.delta" || type.startsWith("tool."));
+  const steps: JournalStep[] = [];
+  let text = "";
+  // After a restart the log tells the earlier steps' text again, before anything new.
+  let toldAgain = "";
+  let open: JournalStep | null = null;
+  for (const { type, data } of own) {
+    if (type === "run.restarted") {
+      text = "";
+      toldAgain = steps.map((step) => step.text).join("");
+      open = null;
+    } else if (type === "message.delta") {
+      text += (JSON.parse(data) as { delta: string }).delta;
+      if (toldAgain !== "" && text.startsWith(toldAgain)) {
+        text = text.slice(toldAgain.length);
+        toldAgain = "";
+      }
+      open = null;
+    } else if (type === "tool.started") {
+      const { toolCallId, name, input } = JSON.parse(data) as { toolCallId: string; name: string; input: unknown };
+      if (!open || open.calls.every(({ output }) => output !== UNKNOWN_OUTCOME)) {
+        open = { text, calls: [] };
+        steps.push(open);
+        text = "";
+      }
+      open.calls.push({ id: toolCallId, name, input: asText(input), output: UNKNOWN_OUTCOME, isError: true });
+    } else if (type === "tool.completed") {
+      const { toolCallId, output, isError } = JSON.parse(data) as { toolCallId: string; output: string; isError: boolean };
+      const call = steps.flatMap(({ calls }) => calls).find(({ id }) => id === toolCallId);
+      if (call) Object.assign(call, { output, isError });
+    }
+  }
+  return { shown, steps };
+}
+
+const asText = (input: unknown) => (typeof input === "string" ? input : JSON.stringify(input));
+
+function readRun(events: EventLog, run: Run): StoredEvent[] {
+  const own: StoredEvent[] = [];
+  for (let after = run.firstEventId - 1; ; ) {
+    const rows = events.read(run.agentId, after, READ_AT_ONCE);
+    own.push(...rows.filter(({ runId }) => runId === run.runId));
+    const last = rows.at(-1);
+    if (!last || rows.length < READ_AT_ONCE) return own;
+    after = last.eventId;
+  }
+}

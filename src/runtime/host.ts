@@ -1,0 +1,205 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { type ModelEngine, ModelError } from "../models/engine.ts";
+import { callTool, type Tool } from "../tools/tool.ts";
+import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
+import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
+
+/** A run as the host sees it: what the worker needs, and what stays here. */
+export interface HostedRun {
+  agentId: string;
+  /** `local:…` or `openai:…`. */
+  model: string;
+  input: RunInput;
+  /** Takes what happened, in order; resolves when it is committed. */
+  sink(events: LoopEvent[]): Promise<void>;
+}
+
+export interface Host {
+  /** Hands a run to its instance's worker, waking it where it sleeps. */
+  run(instanceId: string, run: HostedRun): void;
+  cancel(instanceId: string, runId: string): void;
+  /** Ends the instance's worker. Runs that it still held are forgotten, not ended: their owner has seen to them. */
+  sleep(instanceId: string): void;
+  close(): void;
+  awake(): number;
+}
+
+export interface HostParts {
+  clock: Clock;
+  log: Log;
+  tools: readonly Tool[];
+  /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
+  engineOf(model: string): ModelEngine;
+  idleMs: number;
+}
+
+interface Instance {
+  worker: WorkerHandle;
+  runs: Map<string, { run: HostedRun; committed: Promise<void> }>;
+  /** What the worker has asked for and not yet got. */
+  calls: Map<number, AbortController>;
+  lastUsedMs: number;
+  /** When the worker was asked for a sign of life; null once it gave one. */
+  pingedMs: number | null;
+}
+
+const TICK_MS = 1_000;
+/** A worker that has not come back to its port for this long is stuck, and is ended (runtime.md, Isolation). */
+const STUCK_MS = 30_000;
+
+/** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
+export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): Host {
+  const instances = new Map<string, Instance>();
+  const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
+
+  function wake(instanceId: string): Instance {
+    const awake = instances.get(instanceId);
+    if (awake) return awake;
+    const instance: Instance = {
+      worker: spawnWorker({
+        onMessage: (message) => receive(instanceId, instance, message),
+        onDeath: (reason) => bury(instanceId, instance, reason),
+      }),
+      runs: new Map(),
+      calls: new Map(),
+      lastUsedMs: monotonicMs(),
+      pingedMs: null,
+    };
+    instances.set(instanceId, instance);
+    return instance;
+  }
+
+  function end(instanceId: string, instance: Instance): void {
+    instances.delete(instanceId);
+    instance.worker.end();
+    for (const call of instance.calls.values()) call.abort();
+  }
+
+  /** The worker died or is stuck: its runs fail, other instances notice nothing. */
+  function bury(instanceId: string, instance: Instance, reason: string): void {
+    if (instances.get(instanceId) !== instance) return;
+    log.error({ instanceId, reason }, "an instance's worker ended");
+    end(instanceId, instance);
+    const outcome = {
+      kind: "failed",
+      code: "internal_error",
+      message: "the agent's worker ended unexpectedly",
+    } as const;
+    for (const { run } of instance.runs.values()) void run.sink([{ type: "ended", outcome }]);
+  }
+
+  function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
+    if (instances.get(instanceId) !== instance) return;
+    instance.pingedMs = null;
+    switch (message.type) {
+      case "ready":
+        if (message.protocol !== PROTOCOL_VERSION) bury(instanceId, instance, `it speaks protocol ${message.protocol}`);
+        break;
+      case "run.events": {
+        const held = instance.runs.get(message.runId);
+        if (!held) break;
+        held.committed = held.run.sink(message.events);
+        if (message.events.some(({ type }) => type === "ended")) instance.runs.delete(message.runId);
+        instance.lastUsedMs = monotonicMs();
+        break;
+      }
+      case "model.call":
+        void serveModel(instanceId, instance, message);
+        break;
+      case "tool.call":
+        void serveTool(instanceId, instance, message);
+        break;
+      case "model.cancel":
+      case "tool.cancel":
+        instance.calls.get(message.callId)?.abort();
+        break;
+      case "pong":
+    }
+  }
+
+  async function serveModel(
+    instanceId: string,
+    { worker, runs, calls }: Instance,
+    { callId, runId, request }: Extract<WorkerToHost, { type: "model.call" }>,
+  ): Promise<void> {
+    const run = runs.get(runId)?.run;
+    if (!run) return;
+    const abort = new AbortController();
+    calls.set(callId, abort);
+    let error: ModelFailure | null = null;
+    try {
+      const asked = { ...request, model: run.model, instanceId, cacheKey: run.agentId };
+      for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
+        worker.send({ type: "model.events", callId, events });
+      }
+    } catch (thrown) {
+      if (!abort.signal.aborted) error = failureOf(thrown, log, runId);
+    } finally {
+      calls.delete(callId);
+    }
+    worker.send({ type: "model.end", callId, error });
+  }
+
+  async function serveTool(
+    instanceId: string,
+    { worker, runs, calls }: Instance,
+    { callId, runId, name, input }: Extract<WorkerToHost, { type: "tool.call" }>,
+  ): Promise<void> {
+    const held = runs.get(runId);
+    if (!held) return;
+    const abort = new AbortController();
+    calls.set(callId, abort);
+    // The log says that the tool was started before anything it does: after a crash nothing is done twice unknowingly.
+    await held.committed;
+    const context = { instanceId, agentId: held.run.agentId, clock, signal: abort.signal };
+    const result = await callTool(tools, { name, input }, context);
+    calls.delete(callId);
+    worker.send({ type: "tool.result", callId, ...result });
+  }
+
+  const timer = setInterval(() => {
+    const now = monotonicMs();
+    for (const [instanceId, instance] of instances) {
+      if (instance.runs.size === 0) {
+        if (now - instance.lastUsedMs >= idleMs) end(instanceId, instance);
+      } else if (instance.pingedMs === null) {
+        instance.pingedMs = now;
+        instance.worker.send({ type: "ping" });
+      } else if (now - instance.pingedMs >= STUCK_MS) bury(instanceId, instance, "it was stuck");
+    }
+  }, TICK_MS);
+  timer.unref();
+
+  return {
+    run(instanceId, run) {
+      const instance = wake(instanceId);
+      instance.lastUsedMs = monotonicMs();
+      instance.runs.set(run.input.runId, { run, committed: Promise.resolve() });
+      instance.worker.send({ type: "run", run: run.input });
+    },
+    cancel(instanceId, runId) {
+      const instance = instances.get(instanceId);
+      if (!instance?.runs.delete(runId)) return;
+      instance.worker.send({ type: "cancel", runId });
+    },
+    sleep(instanceId) {
+      const instance = instances.get(instanceId);
+      if (instance) end(instanceId, instance);
+    },
+    close() {
+      clearInterval(timer);
+      for (const [instanceId, instance] of instances) end(instanceId, instance);
+    },
+    awake: () => instances.size,
+  };
+}
+
+function failureOf(thrown: unknown, log: Log, runId: string): ModelFailure {
+  if (thrown instanceof ModelError) {
+    const { kind, message, overflow } = thrown;
+    return overflow ? { kind, message, overflow } : { kind, message };
+  }
+  log.error({ err: thrown, runId }, "a model engine broke");
+  return { kind: "internal", message: "the model engine broke" };
+}

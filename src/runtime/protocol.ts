@@ -1,0 +1,83 @@
+import type { ModelEvent, ModelMessage, ToolDescription } from "../models/engine.ts";
+
+/**
+ * All that passes between the host and an instance's worker. It is plain data and the only way in or out, so that the
+ * same worker can run behind a socket. A change that an older worker would misread raises the number.
+ */
+export const PROTOCOL_VERSION = 1;
+
+export type HostToWorker =
+  | { type: "run"; run: RunInput }
+  | { type: "cancel"; runId: string }
+  | { type: "model.events"; callId: number; events: ModelEvent[] }
+  | { type: "model.end"; callId: number; error: ModelFailure | null }
+  | { type: "tool.result"; callId: number; output: string; isError: boolean }
+  | { type: "ping" };
+
+export type WorkerToHost =
+  | { type: "ready"; protocol: number }
+  | { type: "run.events"; runId: string; events: LoopEvent[] }
+  | { type: "model.call"; callId: number; runId: string; request: ModelCall }
+  | { type: "model.cancel"; callId: number }
+  | { type: "tool.call"; callId: number; runId: string; name: string; input: string }
+  | { type: "tool.cancel"; callId: number }
+  | { type: "pong" };
+
+/** What a worker asks a model: the host adds who asks. */
+export interface ModelCall {
+  messages: ModelMessage[];
+  tools: ToolDescription[];
+}
+
+/** A `ModelError` on its way through the port. */
+export interface ModelFailure {
+  kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken" | "internal";
+  message: string;
+  overflow?: { promptTokens: number; limitTokens: number };
+}
+
+/** Everything that a run needs, as it stood when the run began: a later change is seen by the next run. */
+export interface RunInput {
+  runId: string;
+  agentName: string;
+  /** The files of the prompt that are there; the default ones among the missing are told as missing. */
+  files: { name: string; text: string }[];
+  skills: { name: string; description: string; instructions: string }[];
+  /** Offered to a model that can call them. */
+  tools: ToolDescription[];
+  model: { contextTokens: number; tools: boolean };
+  /** Oldest first; the last is the message to answer. */
+  conversation: Turn[];
+  /** Steps that an earlier attempt of this run completed, before the appliance crashed. */
+  journal: JournalStep[];
+}
+
+export interface Turn {
+  role: "user" | "assistant";
+  text: string;
+}
+
+/** One model call and the tools it asked for. */
+export interface JournalStep {
+  text: string;
+  calls: { id: string; name: string; input: string; output: string; isError: boolean }[];
+}
+
+export interface Usage {
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export type RunOutcome =
+  | { kind: "completed"; finishReason: "stop" | "length" }
+  | { kind: "failed"; code: "model_error" | "internal_error"; message: string }
+  | { kind: "cancelled" };
+
+/** All that can happen in a run, as the loop tells it. `ended` comes once, last. */
+export type LoopEvent =
+  | { type: "step" }
+  | { type: "delta"; text: string }
+  | { type: "tool.started"; toolCallId: string; name: string; input: string }
+  | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
+  | { type: "usage"; usage: Usage }
+  | { type: "ended"; outcome: RunOutcome };

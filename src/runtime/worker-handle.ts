@@ -1,0 +1,36 @@
+import type { HostToWorker, WorkerToHost } from "./protocol.ts";
+
+export interface WorkerHandle {
+  send(message: HostToWorker): void;
+  end(): void;
+}
+
+/** In the binary the worker is an entry point of its own, beside the main one. */
+const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
+  ? "./runtime/worker.ts"
+  : new URL("./worker.ts", import.meta.url).href;
+
+/** Starts an instance's worker as a thread, with an empty environment. `onDeath` is told of any end but `end()`. */
+export function spawnWorker(listener: {
+  onMessage(message: WorkerToHost): void;
+  onDeath(reason: string): void;
+}): WorkerHandle {
+  const worker = new Worker(WORKER_ADDRESS, { env: {}, smol: true, ref: false });
+  let ended = false;
+  const died = (reason: string) => {
+    if (ended) return;
+    ended = true;
+    worker.terminate();
+    listener.onDeath(reason);
+  };
+  worker.onmessage = ({ data }: MessageEvent<WorkerToHost>) => listener.onMessage(data);
+  worker.onerror = ({ message }) => died(message);
+  worker.addEventListener("close", () => died("it exited"));
+  return {
+    send: (message) => worker.postMessage(message),
+    end() {
+      ended = true;
+      worker.terminate();
+    },
+  };
+}

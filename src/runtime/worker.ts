@@ -1,0 +1,130 @@
+import { ModelError, type ModelEvent, type ToolCall } from "../models/engine.ts";
+import { runAgent } from "./agent-loop.ts";
+import { buildPrompt } from "./prompt.ts";
+import type { HostToWorker, LoopEvent, ModelCall, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
+import { PROTOCOL_VERSION } from "./protocol.ts";
+
+declare const self: Worker & { onmessage: ((event: MessageEvent<HostToWorker>) => void) | null };
+
+/**
+ * The agent gateway of one instance. It holds no handle to anything: what it needs it asks the host for, through its
+ * port (architecture.md, Processes).
+ */
+const runs = new Map<string, AbortController>();
+const modelCalls = new Map<number, ModelStream>();
+const toolCalls = new Map<number, (result: { output: string; isError: boolean }) => void>();
+let calls = 0;
+
+const send = (message: WorkerToHost) => self.postMessage(message);
+
+self.onmessage = ({ data: message }) => {
+  switch (message.type) {
+    case "run":
+      void work(message.run);
+      break;
+    case "cancel":
+      runs.get(message.runId)?.abort();
+      break;
+    case "model.events":
+      modelCalls.get(message.callId)?.push(message.events);
+      break;
+    case "model.end":
+      modelCalls.get(message.callId)?.end(message.error);
+      break;
+    case "tool.result":
+      toolCalls.get(message.callId)?.(message);
+      break;
+    case "ping":
+      send({ type: "pong" });
+  }
+};
+send({ type: "ready", protocol: PROTOCOL_VERSION });
+
+async function work(run: RunInput): Promise<void> {
+  const abort = new AbortController();
+  runs.set(run.runId, abort);
+  const streamModel = (call: ModelCall, signal: AbortSignal) => callModel(run.runId, call, signal);
+  const callTool = (call: ToolCall, signal: AbortSignal) => askTool(run.runId, call, signal);
+  // What happens in one turn of the event loop travels together.
+  let waiting: LoopEvent[] = [];
+  const flush = () => {
+    if (waiting.length === 0) return;
+    send({ type: "run.events", runId: run.runId, events: waiting });
+    waiting = [];
+  };
+  for await (const event of runAgent(run, buildPrompt(run), streamModel, callTool, abort.signal)) {
+    if (waiting.push(event) === 1) queueMicrotask(() => queueMicrotask(flush));
+    if (event.type === "tool.started" || event.type === "ended") flush();
+  }
+  runs.delete(run.runId);
+}
+
+/** The stream of one model call, fed from the port. */
+class ModelStream {
+  private batches: ModelEvent[][] = [];
+  private ended: { error: ModelFailure | null } | null = null;
+  private wake: () => void = () => {};
+
+  push(events: ModelEvent[]): void {
+    this.batches.push(events);
+    this.wake();
+  }
+  end(error: ModelFailure | null): void {
+    this.ended = { error };
+    this.wake();
+  }
+  async *read(signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
+    const onAbort = () => this.wake();
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const batch = this.batches.shift();
+        if (batch) yield batch;
+        else if (this.ended) break;
+        else await new Promise<void>((resolve) => (this.wake = resolve));
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+    const { error } = this.ended;
+    if (!error) return;
+    if (error.kind === "internal") throw new Error(error.message);
+    throw new ModelError(error.kind, error.message, error.overflow ? { overflow: error.overflow } : {});
+  }
+}
+
+async function* callModel(runId: string, request: ModelCall, signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
+  const callId = ++calls;
+  const stream = new ModelStream();
+  modelCalls.set(callId, stream);
+  send({ type: "model.call", callId, runId, request });
+  try {
+    yield* stream.read(signal);
+  } finally {
+    modelCalls.delete(callId);
+    if (signal.aborted) send({ type: "model.cancel", callId });
+  }
+}
+
+async function askTool(
+  runId: string,
+  call: ToolCall,
+  signal: AbortSignal,
+): Promise<{ output: string; isError: boolean }> {
+  const callId = ++calls;
+  const { promise, resolve, reject } = Promise.withResolvers<{ output: string; isError: boolean }>();
+  const onAbort = () => {
+    send({ type: "tool.cancel", callId });
+    reject(signal.reason);
+  };
+  toolCalls.set(callId, resolve);
+  signal.addEventListener("abort", onAbort, { once: true });
+  send({ type: "tool.call", callId, runId, name: call.name, input: call.input });
+  try {
+    return await promise;
+  } finally {
+    toolCalls.delete(callId);
+    signal.removeEventListener("abort", onAbort);
+  }
+}

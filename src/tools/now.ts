@@ -1,0 +1,34 @@
+import { z } from "zod";
+import type { Tool } from "./tool.ts";
+
+const TIME_ZONE = "an IANA time zone, such as Europe/Oslo";
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const input = z.object({
+  timeZone: z
+    .string()
+    .refine(isTimeZone, { error: `expected ${TIME_ZONE}` })
+    .default("UTC")
+    .describe(TIME_ZONE),
+});
+
+/** The date, the time and the day of the week: what a model cannot know. */
+export const now: Tool<typeof input> = {
+  name: "now",
+  description: "Tells the current date, time and day of the week.",
+  input,
+  deadlineMs: 1_000,
+  async run({ timeZone }, { clock }) {
+    const moment = new Date(clock.now());
+    const local = new Intl.DateTimeFormat("en-GB", { timeZone, dateStyle: "full", timeStyle: "long" }).format(moment);
+    return `${local} (${moment.toISOString()})`;
+  },
+};
