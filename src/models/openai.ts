@@ -1,0 +1,181 @@
+import type { ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
+import { createAnswerReader } from "./openai/answer.ts";
+import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
+import { type Door, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
+import { type Dialect, learnDialect, STANDARD_DIALECT, writeRequest } from "./openai/request.ts";
+import { type RequestWatch, watchRequest } from "./openai/watch.ts";
+
+export interface OpenAiOptions {
+  /** With its `/v1`, as the OpenAI SDKs take it. */
+  baseUrl: string;
+  apiKey?: string | undefined;
+  /** Tokens of prompt and answer together that the server's models take. */
+  contextTokens?: number;
+  connectTimeoutMs?: number;
+  /** The longest silence, before the answer and within it. */
+  idleTimeoutMs?: number;
+  /** What failures call the two settings above; an instance that brings its own names its secrets. */
+  keySetting?: string;
+  urlSetting?: string;
+  /** Replaces the network, an egress guard for one; the connect deadline is then its own. */
+  fetch?: Fetch;
+  /** Told of every retry before its wait. */
+  log?: (retry: { server: string; model: string; attempt: number; waitMs: number; reason: string }) => void;
+  random?: () => number;
+  wait?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+const RETRIES = 2;
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 10_000;
+/** After the finish reason only usage can follow: a server that holds the connection open then holds nobody up. */
+const LAST_WORDS_MS = 5_000;
+const DRAIN_MS = 1_000;
+const MAX_DIALECTS = 100;
+const STREAMING = { stream: true };
+
+/**
+ * The engine for `openai:<model>`: any server with an OpenAI-compatible `/chat/completions`. Connection failures, 408,
+ * 429 and 5xx are tried twice more, before the first byte of the body only (api.md section 5, rule 6).
+ */
+export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
+  const { apiKey, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
+  const door = openDoor(options);
+  const abilities = { contextTokens: options.contextTokens ?? 32_768, tools: true };
+  const dialects = new Map<string, Dialect>();
+
+  const remember = (model: string, dialect: Dialect) => {
+    if (dialects.size >= MAX_DIALECTS) dialects.clear();
+    dialects.set(model, dialect);
+  };
+
+  const backoffMs = (retry: number, retryAfterMs: number | null): number =>
+    Math.min(
+      LONGEST_BACKOFF_MS,
+      retryAfterMs === null
+        ? FIRST_BACKOFF_MS * 2 ** retry * (0.5 + random() / 2)
+        : retryAfterMs + FIRST_BACKOFF_MS * (random() / 2),
+    );
+
+  async function* stream(request: ModelRequest, caller: AbortSignal): AsyncGenerator<ModelEvent[]> {
+    const server: ModelServer = {
+      origin: door.url.origin,
+      model: request.model.slice(request.model.indexOf(":") + 1),
+      apiKey,
+      keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
+      urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
+    };
+    let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;
+    for (let retry = 0; ; ) {
+      caller.throwIfAborted();
+      const watch = watchRequest(caller, idleTimeoutMs);
+      let opening: Opening;
+      try {
+        opening = await openAnswer(door, server, writeRequest(request, server.model, dialect), watch);
+        if (opening.kind === "open") {
+          yield* readAnswer(opening, server, watch);
+          return;
+        }
+      } catch (error) {
+        caller.throwIfAborted();
+        throw watch.silent ? silentFailure(server, idleTimeoutMs) : error;
+      } finally {
+        watch.close();
+      }
+      caller.throwIfAborted();
+      const learnt = learnDialect(dialect, opening.refusal);
+      if (learnt !== null) {
+        dialect = learnt;
+        remember(server.model, learnt);
+        continue;
+      }
+      if (opening.failure.kind !== "unavailable" || retry === RETRIES) throw opening.failure;
+      const waitMs = backoffMs(retry++, opening.retryAfterMs);
+      const { origin, model } = server;
+      options.log?.({ server: origin, model, attempt: retry, waitMs, reason: opening.failure.message });
+      await wait(waitMs, caller);
+    }
+  }
+
+  return { abilities: () => abilities, stream };
+}
+
+function openDoor({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Door {
+  const url = new URL(baseUrl);
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/chat/completions`;
+  const headers: Record<string, string> = {
+    "Content-Type": "application/json",
+    Accept: "text/event-stream",
+    // A compressor holds tokens back.
+    "Accept-Encoding": "identity",
+  };
+  if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
+  return { url, headers, connectTimeoutMs, fetch };
+}
+
+/** Yields what each network chunk brings; the caller's abort and silence surface as the read's own failure. */
+async function* readAnswer(
+  { reader, first }: Extract<Opening, { kind: "open" }>,
+  server: ModelServer,
+  watch: RequestWatch,
+): AsyncGenerator<ModelEvent[]> {
+  const answer = createAnswerReader(server);
+  const decoder = new TextDecoder();
+  let released = false;
+  try {
+    let next: typeof first | "cut" = first;
+    while (next !== "cut" && !next.done) {
+      answer.push(decoder.decode(next.value, STREAMING));
+      if (answer.done) break;
+      if (answer.finished) watch.limit(LAST_WORDS_MS);
+      const events = answer.takeText();
+      if (events.length > 0) yield events;
+      watch.beginWait();
+      next = await reader.read().catch((cause: unknown) => {
+        if (watch.signal.aborted && !(watch.silent && answer.finished)) throw cause;
+        return "cut" as const;
+      });
+      watch.endWait();
+    }
+    if (next === "cut") {
+      if (!answer.finished) throw brokenFailure(server, CUT);
+    } else if (next.done) {
+      answer.end();
+      released = true;
+    } else {
+      void drain(reader, watch);
+      released = true;
+    }
+    yield answer.takeRest();
+  } finally {
+    if (!released) watch.abort();
+  }
+}
+
+/** Reads what follows `[DONE]`: only a body read to its end leaves the connection open for the next request. */
+async function drain(reader: Reader, watch: RequestWatch): Promise<void> {
+  const timer = setTimeout(() => watch.abort(), DRAIN_MS);
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is complete; how its connection ended matters to nobody.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Resolves after `ms`; throws the signal's reason when it aborts first. */
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const stop = () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  };
+  const timer = setTimeout(() => {
+    signal.removeEventListener("abort", stop);
+    resolve();
+  }, ms);
+  signal.addEventListener("abort", stop, { once: true });
+  return promise;
+}

@@ -1,0 +1,185 @@
+import type { FinishReason, ModelEvent } from "../engine.ts";
+import { brokenFailure, CUT, isRecord, type ModelServer, streamFailure } from "./failure.ts";
+import { createSseLines } from "./sse-lines.ts";
+
+const MAX_LINE = 1024 * 1024;
+const MAX_ANSWER = 8 * 1024 * 1024;
+const MAX_TOOL_CALLS = 128;
+
+/** Puts a chat completion together from the pieces of its body: a stream of chunks, or one JSON document. */
+export interface AnswerReader {
+  /** Takes the next piece, cut anywhere. Throws `ModelError` for a server's error, nonsense, or too much of it. */
+  push(piece: string): void;
+  /** The body has ended cleanly. Throws `broken` if the answer has not. */
+  end(): void;
+  /** The text since the last call, as one event: deltas that arrived together stay together. */
+  takeText(): ModelEvent[];
+  /** The rest: text, tool calls, usage, finish. */
+  takeRest(): ModelEvent[];
+  /** The model said why it stopped; only usage may follow. */
+  readonly finished: boolean;
+  /** Nothing more will come. */
+  readonly done: boolean;
+}
+
+interface OpenCall {
+  index: unknown;
+  id: string;
+  name: string;
+  input: string;
+}
+
+export function createAnswerReader(server: ModelServer): AnswerReader {
+  let form: "events" | "document" | null = null;
+  let document = "";
+  let text = "";
+  let length = 0;
+  let usage: ModelEvent | null = null;
+  let reason: string | null = null;
+  let done = false;
+  let begun = false;
+  const calls: OpenCall[] = [];
+
+  const broken = (what: string) => brokenFailure(server, what);
+  const tooLong = (): never => {
+    throw broken("sent more than an answer may hold.");
+  };
+  const count = (added: string): string => {
+    length += added.length;
+    if (length > MAX_ANSWER) tooLong();
+    return added;
+  };
+
+  const readData = (data: string) => {
+    if (done) return;
+    if (data.startsWith("[DONE]")) done = true;
+    else readChunk(parse(data));
+  };
+
+  const parse = (json: string): Record<string, unknown> => {
+    try {
+      const value: unknown = JSON.parse(json);
+      if (isRecord(value)) return value;
+    } catch {}
+    throw broken("sent something that is not JSON in its answer.");
+  };
+
+  const readChunk = (chunk: Record<string, unknown>) => {
+    if (chunk.error != null) throw streamFailure(server, chunk.error);
+    if (chunk.object === "error") throw streamFailure(server, chunk);
+    if (isRecord(chunk.usage)) usage = readUsage(chunk.usage) ?? usage;
+    const choice: unknown = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
+    if (!isRecord(choice) || (choice.index ?? 0) !== 0) return;
+    begun = true;
+    const delta = choice.delta ?? choice.message;
+    if (isRecord(delta)) {
+      const content = delta.content;
+      if (typeof content === "string") text += count(content);
+      else if (Array.isArray(content)) for (const part of content) readPart(part);
+      if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) readCall(call);
+    }
+    if (typeof choice.finish_reason === "string" && choice.finish_reason !== "") reason = choice.finish_reason;
+  };
+
+  const readPart = (part: unknown) => {
+    if (isRecord(part) && part.type === "text" && typeof part.text === "string") text += count(part.text);
+  };
+
+  /** The specification gives every delta an index; servers that send whole calls leave it out or repeat it. */
+  const readCall = (delta: unknown) => {
+    if (!isRecord(delta)) return;
+    const part = isRecord(delta.function) ? delta.function : {};
+    const id = typeof delta.id === "string" ? delta.id : "";
+    const name = typeof part.name === "string" ? part.name : "";
+    let call =
+      delta.index == null
+        ? name === ""
+          ? calls.at(-1)
+          : undefined
+        : calls.findLast((known) => known.index === delta.index);
+    if (call !== undefined && name !== "" && call.name !== "") {
+      if ((id !== "" && id !== call.id) || name !== call.name) call = undefined;
+    }
+    if (call === undefined) {
+      if (calls.length === MAX_TOOL_CALLS) tooLong();
+      call = { index: delta.index, id: "", name: "", input: "" };
+      calls.push(call);
+    }
+    call.id ||= count(id);
+    call.name ||= count(name);
+    if (typeof part.arguments === "string") call.input += count(part.arguments);
+    else if (isRecord(part.arguments)) call.input = count(JSON.stringify(part.arguments));
+  };
+
+  const lines = createSseLines(MAX_LINE, readData, tooLong);
+
+  return {
+    push(piece) {
+      if (form === null) {
+        const first = piece.trimStart();
+        if (first === "") return;
+        // A server that ignores `stream` answers with one document, not always under its own content type.
+        form = first.startsWith("{") ? "document" : "events";
+      }
+      if (form === "events") lines.push(piece);
+      else if (document.length + piece.length > MAX_ANSWER) tooLong();
+      else document += piece;
+    },
+    end() {
+      if (form === "document") {
+        readChunk(parse(document));
+        done = begun;
+      } else lines.end();
+      if (reason !== null || done) return;
+      throw begun
+        ? broken(CUT)
+        : broken(
+            `sent no answer: check that ${server.urlSetting} names an OpenAI-compatible API, usually ending in /v1.`,
+          );
+    },
+    takeText() {
+      if (text === "") return [];
+      let out = text;
+      text = "";
+      // Servers that cut between tokens can cut an emoji in half; the halves would not survive UTF-8.
+      const last = out.charCodeAt(out.length - 1);
+      if (last >= 0xd800 && last <= 0xdbff) {
+        text = out.slice(-1);
+        out = out.slice(0, -1);
+      }
+      return out === "" ? [] : [{ type: "text", text: out.toWellFormed() }];
+    },
+    takeRest() {
+      const events: ModelEvent[] = [];
+      if (text !== "") events.push({ type: "text", text: text.toWellFormed() });
+      text = "";
+      const ids = new Set<string>();
+      for (const { id, name, input } of calls) {
+        if (name === "") throw broken("called a tool without naming it.");
+        const ownId = id === "" || ids.has(id) ? `call_${crypto.randomUUID().replaceAll("-", "")}` : id;
+        ids.add(ownId);
+        events.push({ type: "tool_call", call: { id: ownId, name, input: input.trim() === "" ? "{}" : input } });
+      }
+      if (usage !== null) events.push(usage);
+      events.push({ type: "finish", reason: finishReason(reason, calls.length > 0) });
+      return events;
+    },
+    get finished() {
+      return reason !== null || done;
+    },
+    get done() {
+      return done;
+    },
+  };
+}
+
+/** Servers disagree on the reason for a tool call (`stop`, `function_call`, none), so the calls themselves decide. */
+const finishReason = (reason: string | null, hasCalls: boolean): FinishReason =>
+  reason === "length" ? "length" : hasCalls ? "tool_calls" : "stop";
+
+function readUsage({ prompt_tokens, completion_tokens }: Record<string, unknown>): ModelEvent | null {
+  if (!isCount(prompt_tokens) || !isCount(completion_tokens)) return null;
+  return { type: "usage", promptTokens: prompt_tokens, completionTokens: completion_tokens };
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;

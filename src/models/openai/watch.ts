@@ -1,0 +1,63 @@
+/**
+ * What ties one request to the world: it ends when the caller gives up, or when a single wait on the server lasts
+ * longer than `limitMs`. Time in which nobody waits does not count: a slow reader is not a silent server.
+ */
+export interface RequestWatch {
+  /** For the request: aborting closes its connection, so the server stops working for nobody. */
+  readonly signal: AbortSignal;
+  readonly silent: boolean;
+  /** Brackets a wait on the server. */
+  beginWait(): void;
+  endWait(): void;
+  limit(ms: number): void;
+  abort(reason?: unknown): void;
+  close(): void;
+}
+
+export function watchRequest(caller: AbortSignal, limitMs: number): RequestWatch {
+  const controller = new AbortController();
+  let limit = limitMs;
+  let waitingSince: number | null = null;
+  let silent = false;
+
+  const onAbort = () => controller.abort(caller.reason);
+  caller.addEventListener("abort", onAbort, { once: true });
+
+  // One timer for the whole answer, looking again when it comes too early: setting one for each chunk would cost more
+  // than reading the chunk.
+  const look = () => {
+    const left = waitingSince === null ? limit : waitingSince + limit - performance.now();
+    if (left > 0) {
+      timer = setTimeout(look, Math.ceil(left));
+    } else {
+      silent = true;
+      controller.abort();
+    }
+  };
+  let timer = setTimeout(look, limit);
+
+  return {
+    signal: controller.signal,
+    get silent() {
+      return silent;
+    },
+    beginWait() {
+      waitingSince = performance.now();
+    },
+    endWait() {
+      waitingSince = null;
+    },
+    limit(ms) {
+      limit = Math.min(limit, ms);
+      clearTimeout(timer);
+      timer = setTimeout(look, limit);
+    },
+    abort(reason) {
+      controller.abort(reason);
+    },
+    close() {
+      clearTimeout(timer);
+      caller.removeEventListener("abort", onAbort);
+    },
+  };
+}
