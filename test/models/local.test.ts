@@ -1,8 +1,18 @@
-import { afterAll, expect, test } from "bun:test";
-import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { ModelMessage } from "../../src/models/engine.ts";
+import { LOCAL_MODEL } from "../../src/models/local.ts";
+import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
+setDefaultTimeout(60_000);
 const { engine, close } = openLocalEngine();
 afterAll(close);
+
+/** Prompt tokens that an answer found in the cache. */
+async function cachedBy(work: () => Promise<unknown>): Promise<number> {
+  const before = engine.stats().cachedTokens;
+  await work();
+  return engine.stats().cachedTokens - before;
+}
 
 test("an answer comes token by token and ends with usage and a reason", async () => {
   const events = await collect(engine.stream(chat("What is a library?", { maxTokens: 24 }), never));
@@ -13,4 +23,91 @@ test("an answer comes token by token and ends with usage and a reason", async ()
     { type: "usage", promptTokens: expect.any(Number), completionTokens: 24 },
     { type: "finish", reason: "length" },
   ]);
+});
+
+test("the model's own end of turn finishes an answer", async () => {
+  const events = await collect(engine.stream(chat("Say hello.", { maxTokens: 200 }), never));
+  expect(events.at(-1)).toEqual({ type: "finish", reason: "stop" });
+  expect(textOf(events)).not.toContain("<|im_end|>");
+});
+
+test("a stop string ends the answer and is not shown", async () => {
+  const request = chat("What is a library?", { maxTokens: 24 });
+  const whole = textOf(await collect(engine.stream(request, never)));
+  const stop = whole.slice(20, 33); // across several tokens
+  const events = await collect(engine.stream({ ...request, stop: ["never said", stop] }, never));
+  expect(textOf(events)).toBe(whole.slice(0, whole.indexOf(stop)));
+  expect(events.at(-1)).toEqual({ type: "finish", reason: "stop" });
+});
+
+test("the next turn of a conversation finds the turns before in the cache", async () => {
+  const messages: ModelMessage[] = chat("Name one famous novel.").messages;
+  const first = await collect(engine.stream(chat("", { messages, maxTokens: 16 }), never));
+  const usage = first.find((event) => event.type === "usage");
+  messages.push({ role: "assistant", content: textOf(first) }, { role: "user", content: "And another?" });
+  const cached = await cachedBy(() => collect(engine.stream(chat("", { messages, maxTokens: 4 }), never)));
+  expect(cached).toBeGreaterThanOrEqual(usage?.promptTokens ?? Number.NaN);
+});
+
+test("a new conversation shares another's system prompt, and does not take its place", async () => {
+  const one = chat("Which book should a child of six read?", { maxTokens: 4 });
+  const two = chat("Do you lend out films?", { maxTokens: 4, instanceId: "inst_b" });
+  await collect(engine.stream(one, never));
+  const shared = await cachedBy(() => collect(engine.stream(two, never)));
+  const kept = await cachedBy(() => collect(engine.stream(one, never)));
+  expect(shared).toBeGreaterThan(SYSTEM.split(" ").length);
+  expect(kept).toBeGreaterThan(shared);
+});
+
+test("a short question is answered while a long answer is being written", async () => {
+  const ends: string[] = [];
+  const long = engine.stream(chat("Tell me about the sea.", { maxTokens: 200 }), never)[Symbol.asyncIterator]();
+  await long.next();
+  const rest = (async () => {
+    while (!(await long.next()).done);
+    ends.push("long");
+  })();
+  const short = chat("What is a poem?", { maxTokens: 12, instanceId: "inst_b" });
+  expect(textOf(await collect(engine.stream(short, never)))).toMatch(/poem/i);
+  ends.push("short");
+  await rest;
+  expect(ends).toEqual(["short", "long"]);
+});
+
+test("an aborted request throws the signal's reason", async () => {
+  const abort = new AbortController();
+  const reason = new Error("the user left");
+  const answer = (async () => {
+    for await (const _ of engine.stream(chat("Tell me about the sea.", { maxTokens: 1_500 }), abort.signal)) {
+      abort.abort(reason);
+    }
+  })();
+  expect(await answer.catch((error) => error)).toBe(reason);
+  expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
+});
+
+test("a prompt that leaves no room for an answer is refused with its length", async () => {
+  const answer = collect(engine.stream(chat("word ".repeat(3_000)), never));
+  await expect(answer).rejects.toMatchObject({ kind: "context_overflow", overflow: { limitTokens: 1_984 } });
+  await answer.catch((error) => expect(error.overflow.promptTokens).toBeGreaterThan(3_000));
+});
+
+test("an unknown model is rejected with the name of the one there is", async () => {
+  const answer = collect(engine.stream(chat("Hi", { model: "local:gpt-7" }), never));
+  await expect(answer).rejects.toMatchObject({ kind: "rejected", message: expect.stringContaining(LOCAL_MODEL) });
+  expect(() => engine.abilities("local:gpt-7")).toThrow(LOCAL_MODEL);
+});
+
+test("the model has a context of 2,048 tokens and takes no tools", () => {
+  expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: false });
+});
+
+test("vectors of like sentences lie close together", async () => {
+  const texts = ["A cat sits on the mat.", "A feline rests on a rug.", "Stocks fell sharply today."];
+  const [cat = [], feline = [], stocks = []] = (await engine.embed(texts, never)).map((vector) => [...vector]);
+  const cosine = (a: number[], b: number[]) => a.reduce((sum, value, i) => sum + value * (b[i] ?? 0), 0);
+  expect(cat).toHaveLength(384);
+  expect(cosine(cat, cat)).toBeCloseTo(1, 5);
+  expect(cosine(cat, feline)).toBeGreaterThan(0.5);
+  expect(cosine(cat, stocks)).toBeLessThan(0.2);
 });

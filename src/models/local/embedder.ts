@@ -2,9 +2,6 @@
 import { loadTransformers } from "./transformers.ts";
 
 export const EMBED_MODEL = "all-minilm-l6-v2";
-/** Texts in one inference: enough to fill the cores, few enough that a chat's next token does not wait long. */
-const BATCH = 8;
-
 export type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
 
 /** What the model was trained on; a longer text counts with its beginning only. */
@@ -22,12 +19,12 @@ export async function openEmbedder(modelsFolder: string, threads: number): Promi
 
   return async (texts) => {
     const vectors: Float32Array[] = [];
-    for (let at = 0; at < texts.length; at += BATCH) {
-      const batch = texts.slice(at, at + BATCH);
-      const inputs = tokenizer(batch, { padding: true, truncation: true, max_length: MAX_TOKENS });
+    // One by one: a batch is no faster on a CPU and needs memory for all of its padding.
+    for (const text of texts) {
+      const inputs = tokenizer(text, { truncation: true, max_length: MAX_TOKENS });
       const { last_hidden_state: states } = await model(inputs);
-      const pooled = mean_pooling(states, inputs.attention_mask).normalize().tolist() as number[][];
-      for (const vector of pooled) vectors.push(Float32Array.from(vector));
+      const [vector] = mean_pooling(states, inputs.attention_mask).normalize().tolist() as number[][];
+      vectors.push(Float32Array.from(vector ?? []));
     }
     return vectors;
   };

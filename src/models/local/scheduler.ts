@@ -93,11 +93,11 @@ export function createScheduler(slots: number): Scheduler {
   async function loop(): Promise<void> {
     looping = true;
     for (;;) {
+      await breathe();
       admit();
       const running = nextInLine();
       if (running === undefined) break;
       await takeTurn(running);
-      await breathe();
     }
     looping = false;
   }

@@ -66,12 +66,14 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   let starts = 0;
   let startedAt = 0;
   let heardAt = 0;
+  let hung = false;
   let closed = false;
   let idleTimer: Timer | undefined;
   let watchTimer: Timer | undefined;
 
   function start(): ModelProcess {
     starts++;
+    hung = false;
     startedAt = heardAt = performance.now();
     const started = Bun.spawn(options.command, {
       env: {}, // nothing of the host's: `BUN_BE_BUN=1` alone would make a compiled binary another program
@@ -124,9 +126,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     for (const [id, work] of [...pending]) {
       if (work.shown || work.retried) {
         forget(id);
-        work.onFailure(
-          new ModelError("broken", "The local model stopped in the middle of its work. Send the message again."),
-        );
+        const what = hung ? "did not answer in time" : "stopped in the middle of its work";
+        work.onFailure(new ModelError(hung ? "silent" : "broken", `The local model ${what}. Send the message again.`));
       } else {
         work.retried = true;
         work.started = false;
@@ -170,6 +171,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const silentMs = performance.now() - heardAt;
     if (silentMs >= options.silentMs) {
       log.warn({ silentMs: Math.round(silentMs) }, "model process is silent, killing it");
+      hung = true;
       child?.kill("SIGKILL");
       heardAt = performance.now();
     }

@@ -28,22 +28,19 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const endOfTurn = control.get(config.eos_token);
   if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} has no ${config.eos_token}`);
 
-  const template = new PreTrainedTokenizer(file, config);
   // Knows no control words: what a user wrote can never become one, so a message cannot forge another's turn.
-  const plain = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
-  const bytes = new Map<number, Uint8Array>();
-  for (const [word, id] of Object.entries(file.model.vocab))
-    if (!control.has(word)) bytes.set(id, byteLevelBytes(word));
-  const nothing = new Uint8Array();
+  const tokenizer = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
+  const words: string[] = [];
+  for (const [word, token] of Object.entries(file.model.vocab)) if (!control.has(word)) words[token] = word;
 
   const guarded = (text: string) =>
     text.replaceAll(GUARD, "").replace(new RegExp(controlWords, "g"), (word) => word[0] + GUARD + word.slice(1));
 
   return {
     endOfTurn,
-    bytesOf: (token) => bytes.get(token) ?? nothing,
+    bytesOf: (token) => byteLevelBytes(words[token] ?? ""),
     encodeChat(messages) {
-      const text = template.apply_chat_template(
+      const text = tokenizer.apply_chat_template(
         messages.map(({ role, content }) => ({ role, content: guarded(content) })),
         { add_generation_prompt: true, tokenize: false },
       );
@@ -51,7 +48,9 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
       return text.split(controlWords).flatMap((part) => {
         if (part === "") return [];
         const token = control.get(part);
-        return token !== undefined ? [token] : plain.encode(part.replaceAll(GUARD, ""), { add_special_tokens: false });
+        return token !== undefined
+          ? [token]
+          : tokenizer.encode(part.replaceAll(GUARD, ""), { add_special_tokens: false });
       });
     },
   };

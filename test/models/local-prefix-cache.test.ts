@@ -1,0 +1,91 @@
+import { expect, test } from "bun:test";
+import { createPrefixCache } from "../../src/models/local/prefix-cache.ts";
+
+const tokens = (length: number, from = 0) => Array.from({ length }, (_, i) => from + i);
+const SYSTEM = tokens(100);
+const conversation = (number: number, length = 100) => [...SYSTEM, ...tokens(length, number * 10_000)];
+
+function setting(slots = 3, budgetRows = 10_000) {
+  const calls: string[] = [];
+  const cache = createPrefixCache({
+    slots,
+    budgetRows,
+    copyRows: (from, to, rows) => calls.push(`copy ${rows} rows from ${from} to ${to}`),
+    discard: (slot) => calls.push(`discard ${slot}`),
+  });
+  /** Claims as a generation does: runs what is missing, and gives the slot back. */
+  function answer(prompt: number[], rows = prompt.length) {
+    const slot = cache.claim(prompt, rows);
+    const cached = slot.tokens.length;
+    slot.tokens.push(...prompt.slice(cached));
+    cache.release(slot);
+    return { index: slot.index, cached };
+  }
+  return { cache, calls, answer };
+}
+
+test("the next turn goes on in the conversation's own slot", () => {
+  const { answer, calls } = setting();
+  const first = answer(conversation(1));
+  expect(answer([...conversation(1), 7, 8, 9])).toEqual({ index: first.index, cached: 200 });
+  expect(calls).toEqual([]);
+});
+
+test("the last token always runs, since its logits are needed", () => {
+  const { answer } = setting();
+  answer(conversation(1));
+  expect(answer(conversation(1)).cached).toBe(199);
+});
+
+test("another conversation with the same system prompt gets a copy of its rows in a slot of its own", () => {
+  const { answer, calls } = setting();
+  const first = answer(conversation(1));
+  const second = answer(conversation(2));
+  expect(second).toEqual({ index: expect.any(Number), cached: 100 });
+  expect(second.index).not.toBe(first.index);
+  expect(calls).toEqual([`copy 100 rows from ${first.index} to ${second.index}`]);
+  expect(answer([...conversation(1), 7])).toEqual({ index: first.index, cached: 200 });
+});
+
+test("the rows of a slot at work are copied, not taken", () => {
+  const { cache, calls } = setting();
+  const busy = cache.claim(SYSTEM, 200);
+  busy.tokens.push(...SYSTEM);
+  const slot = cache.claim([...SYSTEM, 5], 200);
+  expect(slot).not.toBe(busy);
+  expect(slot.tokens).toEqual(SYSTEM);
+  expect(calls).toEqual([`copy 100 rows from ${busy.index} to ${slot.index}`]);
+});
+
+test("the least recently used conversation makes room", () => {
+  const { answer } = setting();
+  const slots = [1, 2, 3].map((number) => answer(conversation(number)).index);
+  answer([...conversation(1), 7]);
+  expect(answer(conversation(4)).index).toBe(slots[1] ?? -1);
+  expect(answer([...conversation(1), 7, 8])).toEqual({ index: slots[0] ?? -1, cached: 201 });
+});
+
+test("with one slot, a new conversation goes back to the shared prefix", () => {
+  const { answer } = setting(1);
+  answer(conversation(1));
+  expect(answer(conversation(2)).cached).toBe(100);
+  expect(answer(conversation(1)).cached).toBe(100);
+});
+
+test("beyond the memory budget idle conversations are forgotten, oldest first", () => {
+  const { answer, calls } = setting(3, 600);
+  answer(conversation(1), 250);
+  answer(conversation(2), 250);
+  calls.length = 0;
+  answer(conversation(3), 250);
+  expect(calls.at(-1)).toBe("discard 0");
+  expect(answer(conversation(2)).cached).toBe(199);
+});
+
+test("a slot at work is never emptied, whatever the budget", () => {
+  const { cache, calls } = setting(2, 100);
+  cache.claim(conversation(1), 500);
+  cache.claim(conversation(2), 500);
+  expect(calls.filter((call) => call.startsWith("discard"))).toEqual([]);
+  expect(cache.hasFree()).toBe(false);
+});

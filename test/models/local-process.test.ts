@@ -1,0 +1,122 @@
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import type { LocalEngineOptions } from "../../src/models/local.ts";
+import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
+
+setDefaultTimeout(60_000);
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+function open(options: Partial<LocalEngineOptions> = {}) {
+  const opened = openLocalEngine(options);
+  closing.push(opened.close);
+  return opened;
+}
+
+function killProcessOf(engine: ReturnType<typeof open>["engine"]): void {
+  const { pid } = engine.stats();
+  if (pid === undefined) throw new Error("there is no model process");
+  process.kill(pid, "SIGKILL");
+}
+
+test("a request that had shown nothing survives a crash of the model process", async () => {
+  const { engine } = open();
+  const answer = collect(engine.stream(chat("What is a library?", { maxTokens: 8 }), never));
+  killProcessOf(engine);
+  expect(textOf(await answer)).not.toBe("");
+  expect(engine.stats().starts).toBe(2);
+});
+
+test("a request that had shown text fails when the model process crashes, and the next one is answered", async () => {
+  const { engine } = open();
+  const answer = (async () => {
+    for await (const _ of engine.stream(chat("Tell me about the sea.", { maxTokens: 1_000 }), never)) {
+      if (engine.stats().starts === 1 && engine.stats().pid !== undefined) killProcessOf(engine);
+    }
+  })();
+  await expect(answer).rejects.toMatchObject({ name: "ModelError", kind: "broken" });
+  expect(textOf(await collect(engine.stream(chat("Hello?", { maxTokens: 8 }), never)))).not.toBe("");
+});
+
+test("a model process that always dies fails the request after one retry", async () => {
+  const { engine } = open({ command: [process.execPath, "-e", "process.exit(3)"] });
+  const answer = collect(engine.stream(chat("Hello?"), never));
+  await expect(answer).rejects.toMatchObject({ kind: "broken" });
+  expect(engine.stats().starts).toBe(2);
+});
+
+test("a model process that cannot be started makes the model unavailable", async () => {
+  const { engine } = open({ command: ["/nowhere/roost", "model-process"] });
+  await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "unavailable" });
+});
+
+test("a model process that says nothing is killed, and the request fails as silent", async () => {
+  const { engine } = open({ command: [process.execPath, "-e", "process.on('message', () => {})"], silentMs: 200 });
+  await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "silent" });
+});
+
+test("an idle model process ends, and starts again for the next request", async () => {
+  const { engine, logbook } = open({ idleMs: 20 });
+  const idle = logbook.next("idle");
+  await collect(engine.stream(chat("Hello?", { maxTokens: 4 }), never));
+  await idle;
+  expect(engine.stats()).toMatchObject({ loaded: false, pid: undefined });
+  expect(textOf(await collect(engine.stream(chat("Hello?", { maxTokens: 4 }), never)))).not.toBe("");
+  expect(engine.stats().starts).toBe(2);
+});
+
+test("warming loads the model before the first request", async () => {
+  const { engine, logbook } = open();
+  const loaded = logbook.next("local model loaded");
+  engine.warm("local:smollm2-135m-instruct");
+  await loaded;
+  expect(engine.stats()).toMatchObject({ loaded: true, starts: 1 });
+});
+
+test("closing fails what is left and refuses what comes after", async () => {
+  const { engine } = open();
+  const answer = collect(engine.stream(chat("Tell me about the sea."), never)).catch((error) => error);
+  await engine.close();
+  expect(await answer).toMatchObject({ name: "ModelError", kind: "unavailable" });
+  await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "unavailable" });
+});
+
+test("a cancelled answer gives its slot to the next request", async () => {
+  const { engine } = open({ slots: 1 });
+  const abort = new AbortController();
+  for await (const _ of engine.stream(chat("Tell me about the sea.", { maxTokens: 2_000 }), abort.signal)) break;
+  const next = collect(engine.stream(chat("Hello?", { maxTokens: 4 }), never));
+  expect(textOf(await next)).not.toBe("");
+  expect(engine.stats().completionTokens).toBe(4);
+}, 15_000);
+
+test("both steppers write the same words", async () => {
+  const request = chat("Describe the ocean.", { maxTokens: 32 });
+  const fast = open({ stepper: "ffi" });
+  const portable = open({ stepper: "ort" });
+  const [one, two] = await Promise.all([
+    collect(fast.engine.stream(request, never)),
+    collect(portable.engine.stream(request, never)),
+  ]);
+  expect(textOf(two)).toBe(textOf(one));
+});
+
+test("no model process outlives a host that was killed", async () => {
+  const host = Bun.spawn([process.execPath, join(import.meta.dir, "local-host.ts")], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { value } = await host.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toContain("answering");
+  host.kill("SIGKILL");
+  // The model process holds the same pipe: it ends only when both have gone.
+  await new Response(host.stderr).text();
+});
+
+test("a host with nothing else to do ends although the model is loaded", async () => {
+  const host = Bun.spawn([process.execPath, join(import.meta.dir, "local-host.ts"), "short"], {
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  expect(await host.exited).toBe(0);
+});

@@ -1,0 +1,92 @@
+import { expect, test } from "bun:test";
+import { createScheduler, type Job, type Scheduler } from "../../src/models/local/scheduler.ts";
+
+/** Submits a job of `turns` turns that writes its name into `order` at each. Resolves when it is done. */
+function submit(
+  scheduler: Scheduler,
+  order: string[],
+  id: number,
+  instanceId: string,
+  turns: number,
+  onTurn = () => {},
+) {
+  return new Promise<void>((resolve, reject) => {
+    let left = turns;
+    const job: Job = {
+      instanceId,
+      start: () => ({
+        completionTokens: () => turns - left,
+        async takeTurn() {
+          order.push(`${instanceId}${id}`);
+          onTurn();
+          return --left === 0 ? { text: "", reason: "stop" } : { text: "" };
+        },
+      }),
+      onTurn: ({ reason }) => reason !== undefined && resolve(),
+      onError: reject,
+      onEnd: () => order.push(`end ${instanceId}${id}`),
+    };
+    scheduler.submit(id, job);
+  });
+}
+
+test("instances take turns, however many requests each of them has", async () => {
+  const scheduler = createScheduler(4);
+  const order: string[] = [];
+  await Promise.all([
+    submit(scheduler, order, 1, "a", 4),
+    submit(scheduler, order, 2, "a", 4),
+    submit(scheduler, order, 3, "b", 4),
+  ]);
+  expect(order.slice(0, 7).map((turn) => turn[0])).toEqual(["a", "b", "a", "b", "a", "b", "a"]);
+});
+
+test("an instance with many requests leaves a slot to the others", async () => {
+  const scheduler = createScheduler(3);
+  const order: string[] = [];
+  const done = [1, 2, 3, 4].map((id) => submit(scheduler, order, id, "a", 5));
+  done.push(submit(scheduler, order, 5, "b", 1));
+  await Promise.all(done);
+  expect(order.indexOf("end b5")).toBeLessThan(3);
+});
+
+test("waiting requests of the instance with the fewest at work start first", async () => {
+  const scheduler = createScheduler(2);
+  const order: string[] = [];
+  const done = [1, 2, 3].map((id) => submit(scheduler, order, id, "a", 3));
+  done.push(submit(scheduler, order, 4, "b", 3), submit(scheduler, order, 5, "c", 3));
+  await Promise.all(done);
+  const started = [...new Set(order.filter((turn) => !turn.startsWith("end")))];
+  expect(started.indexOf("c5")).toBeLessThan(started.indexOf("a2"));
+});
+
+test("a cancelled request takes no further turn and gives its slot back", async () => {
+  const scheduler = createScheduler(1);
+  const order: string[] = [];
+  void submit(scheduler, order, 1, "a", 1_000, () => order.length === 3 && scheduler.cancel(1));
+  await submit(scheduler, order, 2, "a", 1);
+  expect(order).toEqual(["a1", "a1", "a1", "end a1", "a2", "end a2"]);
+});
+
+test("a request that waits can be cancelled before it starts", async () => {
+  const scheduler = createScheduler(1);
+  const order: string[] = [];
+  const first = submit(scheduler, order, 1, "a", 3);
+  void submit(scheduler, order, 2, "b", 1);
+  scheduler.cancel(2);
+  await first;
+  await submit(scheduler, order, 3, "b", 1);
+  expect(order.filter((turn) => turn === "b2")).toEqual([]);
+});
+
+test("a request that fails gives its slot back and harms no other", async () => {
+  const scheduler = createScheduler(1);
+  const order: string[] = [];
+  const failing = submit(scheduler, order, 1, "a", 3, () => {
+    throw new Error("broken model");
+  });
+  const after = submit(scheduler, order, 2, "a", 1);
+  await expect(failing).rejects.toThrow("broken model");
+  await after;
+  expect(order).toEqual(["a1", "end a1", "a2", "end a2"]);
+});

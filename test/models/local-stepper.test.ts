@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { CHAT_MODEL } from "../../src/models/local/chat-model.ts";
+import { locateModelFiles } from "../../src/models/local/files.ts";
+import type { Stepper } from "../../src/models/local/stepper.ts";
+import { openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
+
+setDefaultTimeout(60_000);
+const tokens = Array.from({ length: 160 }, (_, i) => 300 + i * 7);
+const other = tokens.map((token) => token + 11_000);
+let stepper: Stepper;
+
+beforeAll(async () => {
+  const files = await locateModelFiles("/not-used-from-source");
+  const modelFile = join(files.modelsFolder, CHAT_MODEL, "onnx/model_q4.onnx");
+  stepper = openFfiStepper(files.library, { modelFile, threads: 1, slots: 3 });
+});
+afterAll(() => {
+  for (const slot of [0, 1, 2]) stepper.discard(slot);
+});
+
+/** The logits after two chunks and a token, as bytes of their own. */
+async function run(slot: number, between: () => Promise<unknown> = async () => {}): Promise<Float32Array> {
+  await stepper.step(slot, 0, tokens.slice(0, 128));
+  await between();
+  await stepper.step(slot, 128, tokens.slice(128, 159));
+  await between();
+  return (await stepper.step(slot, 159, tokens.slice(159))).slice();
+}
+
+test("what other slots do changes nothing, to the last bit", async () => {
+  const alone = await run(0);
+  let past = 0;
+  const beside = await run(1, async () => {
+    await stepper.step(2, past, other.slice(past, past + 80));
+    past += 80;
+  });
+  expect(Buffer.from(beside.buffer).equals(Buffer.from(alone.buffer))).toBe(true);
+});
+
+test("copied rows go on like the rows they were copied from", async () => {
+  await run(0);
+  const expected = (await stepper.step(0, 140, [42])).slice();
+  await run(0);
+  stepper.discard(2);
+  stepper.copyRows(0, 2, 140);
+  const copied = await stepper.step(2, 140, [42]);
+  expect(Buffer.from(copied.slice().buffer).equals(Buffer.from(expected.buffer))).toBe(true);
+});
+
+test("rows beyond the prefix that is gone back to are not seen", async () => {
+  await stepper.step(1, 0, other);
+  const rewound = await run(1);
+  const fresh = await run(0);
+  expect(Buffer.from(rewound.buffer).equals(Buffer.from(fresh.buffer))).toBe(true);
+});
+
+test("a full context is refused", async () => {
+  await expect(stepper.step(0, 2_040, tokens.slice(0, 9))).rejects.toThrow(RangeError);
+});
