@@ -5,14 +5,15 @@
  */
 
 export type MockAnswer =
-  /** Streams the tokens, `delayMs` before each; `then` says how it ends (default: properly). */
+  /** Streams the tokens, `delayMs` before each, the head `headDelayMs` late; `ending` says how it ends. */
   | {
       kind: "text";
       tokens: string[];
       delayMs?: number;
+      headDelayMs?: number;
       finish?: string;
       usage?: { prompt_tokens: number; completion_tokens: number };
-      then?: "end" | "hang" | "cut";
+      ending?: "end" | "hang" | "cut";
     }
   /** Calls tools: arguments dribbled over several deltas, or (`whole`) each call in one. */
   | { kind: "tools"; calls: { id?: string; name: string; arguments: unknown }[]; text?: string; whole?: boolean }
@@ -60,6 +61,7 @@ const HELLO: MockAnswer = {
 const SSE_HEADERS = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
 const JSON_HEADERS = { "Content-Type": "application/json" };
 const DONE = "data: [DONE]\n\n";
+const CUT_DELAY_MS = 20;
 const encoder = new TextEncoder();
 
 export function startMockModelServer({ port = 0, answer = HELLO, record = true }: MockOptions = {}): MockModelServer {
@@ -69,7 +71,10 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
   const departures = counter();
   const fixed = typeof answer === "function" ? null : answer;
   // The default answer's bytes are made once: the mock must not be the slow part of a bench.
-  const instant = fixed?.kind === "text" && !fixed.delayMs && !fixed.then ? encoder.encode(sseOf(fixed)) : null;
+  const instant =
+    fixed?.kind === "text" && !fixed.delayMs && !fixed.headDelayMs && !fixed.ending
+      ? encoder.encode(sseOf(fixed))
+      : null;
 
   const chat = async (request: Request, path: string): Promise<Response> => {
     const text = await request.text();
@@ -85,6 +90,7 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
     }
     request.signal.addEventListener("abort", departures.add, { once: true });
     const chosen = next ?? (typeof answer === "function" ? answer(seen ?? { path, headers: {}, body: {} }) : answer);
+    if (chosen.kind === "text" && chosen.headDelayMs) await Bun.sleep(chosen.headDelayMs);
     return respond(chosen, text.includes('"stream":true'), request.signal);
   };
 
@@ -136,39 +142,39 @@ function respond(answer: MockAnswer, stream: boolean, signal: AbortSignal): Resp
         : new Response(JSON.stringify(toolDocument(answer)), { headers: JSON_HEADERS });
     case "text": {
       if (!stream) return new Response(JSON.stringify(textDocument(answer)), { headers: JSON_HEADERS });
-      if (!answer.delayMs && (answer.then ?? "end") === "end")
+      if (!answer.delayMs && (answer.ending ?? "end") === "end")
         return new Response(sseOf(answer), { headers: SSE_HEADERS });
       const pieces = answer.tokens.map((token) => frame(choice({ content: token })));
-      if ((answer.then ?? "end") === "end") pieces.push(lastOf(answer));
-      return new Response(streamOf(pieces, answer.delayMs ?? 0, answer.then ?? "end", signal), {
+      if ((answer.ending ?? "end") === "end") pieces.push(lastOf(answer));
+      return new Response(streamOf(pieces, answer.delayMs ?? 0, answer.ending ?? "end", signal), {
         headers: SSE_HEADERS,
       });
     }
   }
 }
 
-/** One write each time the socket has taken the one before. */
+/** One write to the socket for each piece: a direct stream, for any other may put pieces together. */
 function streamOf(
   pieces: (string | Uint8Array)[],
   delayMs: number,
-  then: "end" | "hang" | "cut",
+  ending: "end" | "hang" | "cut",
   signal: AbortSignal,
-): ReadableStream<Uint8Array> {
-  let index = 0;
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const piece = pieces[index++];
-        if (piece !== undefined) {
-          if (delayMs > 0) await Bun.sleep(delayMs);
-          if (!signal.aborted) controller.enqueue(typeof piece === "string" ? encoder.encode(piece) : piece);
-        } else if (then === "end") controller.close();
-        else if (then === "cut") controller.error(new Error("cut"));
-        else await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-      },
+): ReadableStream {
+  return new ReadableStream({
+    type: "direct",
+    async pull(controller: ReadableStreamDirectController) {
+      for (const piece of pieces) {
+        if (delayMs > 0) await Bun.sleep(delayMs);
+        if (signal.aborted) return;
+        controller.write(piece);
+        await controller.flush();
+      }
+      if (ending === "hang") await new Promise<void>((done) => signal.addEventListener("abort", () => done()));
+      // A reset overtakes bytes that the client has not read yet.
+      if (ending === "cut") await Bun.sleep(CUT_DELAY_MS);
+      controller.close(ending === "cut" ? new Error("cut") : undefined);
     },
-    { highWaterMark: 0 },
-  );
+  } as unknown as UnderlyingSource);
 }
 
 type TextAnswer = Extract<MockAnswer, { kind: "text" }>;

@@ -1,0 +1,177 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { ModelEvent } from "../../src/models/engine.ts";
+import type { MockAnswer } from "../support/mock-model-server.ts";
+import type { RawSocket } from "../support/raw-http-server.ts";
+import {
+  ask,
+  bytes,
+  delta,
+  engine,
+  failure,
+  finishOf,
+  KEY,
+  mock,
+  QUESTION,
+  raw,
+  sse,
+  stopServers,
+  textOf,
+} from "./openai-fixture.ts";
+
+afterEach(stopServers);
+
+describe("a failure says what to do", () => {
+  test.each([
+    [401, "check ROOST_OPENAI_API_KEY"],
+    [403, "check ROOST_OPENAI_API_KEY"],
+    [404, "ollama pull qwen3:4b"],
+    [302, "set ROOST_OPENAI_BASE_URL"],
+    [400, "mock failure 400"],
+  ])("%i: %s", async (status, words) => {
+    const { url } = mock({ kind: "status", status });
+    const { message } = await failure(ask(url));
+    expect(message).toContain(words);
+    expect(message).toContain(new URL(url).origin);
+    expect(message).not.toContain("/v1/chat");
+  });
+
+  test.each([
+    [{ error: "plain words" }, "plain words"],
+    [{ detail: [{ msg: "field required" }] }, "field required"],
+    ["<html><h1>Bad</h1></html>", "(400)."],
+    [{ error: { message: "x".repeat(5000) } }, "…"],
+  ])("whatever form the server's words have: %p", async (body, words) => {
+    const { url } = mock({ kind: "status", status: 400, body });
+    const { message } = await failure(ask(url));
+    expect(message).toContain(words);
+    expect(message.length).toBeLessThan(500);
+  });
+
+  test.each([
+    [{ error: { code: "context_length_exceeded", message: "Too long" } }, undefined],
+    [
+      {
+        error: {
+          message:
+            "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.",
+        },
+      },
+      { promptTokens: 5000, limitTokens: 4096 },
+    ],
+    [
+      { error: { type: "exceed_context_size_error", message: "too large", n_prompt_tokens: 900, n_ctx: 512 } },
+      { promptTokens: 900, limitTokens: 512 },
+    ],
+    [
+      { error: { message: "request (900 tokens) exceeds the available context size (512 tokens), try increasing it" } },
+      { promptTokens: 900, limitTokens: 512 },
+    ],
+  ])("a prompt over the model's context is a context overflow: %p", async (body, overflow) => {
+    const { url } = mock({ kind: "status", status: 400, body }, bytes(sse(body)));
+    for (let i = 0; i < 2; i++) {
+      const error = await failure(ask(url));
+      expect(error.kind).toBe("context_overflow");
+      expect(error.overflow).toEqual(overflow);
+    }
+  });
+
+  test("an error inside the stream is passed on, cleaned", async () => {
+    const { url } = mock(
+      bytes(sse(delta({ content: "a" }), { error: { message: `out of\nmemory ${KEY}` } })),
+      bytes('error: {"message":"out of memory"}\n\n'),
+    );
+    for (let i = 0; i < 2; i++) {
+      const error = await failure(ask(url));
+      expect(error.kind).toBe("broken");
+      expect(error.message).toContain("out of memory");
+    }
+  });
+
+  test("an answer that is no model's, such as a web page, points at the base URL", async () => {
+    const { url } = mock(
+      { kind: "raw", chunks: ["<html>\n\nhello</html>"], contentType: "text/html" },
+      bytes('{"hello":1}'),
+      bytes(""),
+    );
+    for (let i = 0; i < 3; i++) {
+      const error = await failure(ask(url));
+      expect(error.kind).toBe("broken");
+      expect(error.message).toContain("check that ROOST_OPENAI_BASE_URL");
+    }
+  });
+});
+
+describe("a server cannot break the host", () => {
+  const MIB = 1024 * 1024;
+
+  test("with malformed JSON, an endless line, an endless event, an endless answer or endless calls", async () => {
+    const big = sse(delta({ content: "x".repeat(MIB / 2) }));
+    for (const answer of [
+      bytes("data: {nope}\n\n"),
+      bytes("data: 7\n\n"),
+      bytes("data: ", ..."xxxx".split("").map((letter) => letter.repeat(MIB / 2))),
+      bytes(...Array.from({ length: 4 }, () => `data: ${"x".repeat(MIB / 2)}\n`)),
+      bytes(...Array.from({ length: 20 }, () => big)),
+      bytes(...Array.from({ length: 20 }, (_, at) => (at === 0 ? "{" : "x".repeat(MIB)))),
+      bytes(
+        sse(delta({ tool_calls: Array.from({ length: 200 }, (_, index) => ({ index, function: { name: "t" } })) })),
+      ),
+    ]) {
+      const server = mock(answer);
+      expect((await failure(ask(server.url))).kind).toBe("broken");
+    }
+  });
+
+  test("by ending before its answer does: what came is delivered, and nothing is tried again", async () => {
+    for (const breakOff of ["end", "reset"] as const) {
+      let socket: RawSocket | undefined;
+      const server = await raw((accepted) => {
+        socket = accepted;
+        socket.begin(sse(delta({ content: "half way" })));
+      });
+      const got: ModelEvent[] = [];
+      const read = async () => {
+        for await (const batch of engine(server.url).stream(QUESTION, new AbortController().signal)) {
+          got.push(...batch);
+          socket?.[breakOff]();
+        }
+      };
+      expect((await failure(read())).kind).toBe("broken");
+      expect(got).toEqual([{ type: "text", text: "half way" }]);
+      expect(server.requests()).toBe(1);
+    }
+    const { url } = mock(bytes(sse(delta({ content: "ends well, but unfinished" }))));
+    expect((await failure(ask(url))).kind).toBe("broken");
+  });
+
+  test("by silence, before the headers or within the answer, which is not tried again", async () => {
+    const answers: MockAnswer[] = [{ kind: "hang" }, { kind: "text", tokens: ["a"], ending: "hang" }];
+    for (const answer of answers) {
+      const server = mock(answer);
+      const error = await failure(ask(server.url, { idleTimeoutMs: 40 }));
+      expect(error.kind).toBe("silent");
+      await server.left(1);
+      expect(server.requests.length).toBe(1);
+    }
+  });
+
+  test("by silence after its last word: the answer is complete", async () => {
+    const server = await raw((socket) => socket.begin(sse(delta({ content: "a" }, "stop"))));
+    expect(finishOf(await ask(server.url, { idleTimeoutMs: 40 }))).toEqual(["stop"]);
+  });
+
+  test("by holding the connection open after [DONE]", async () => {
+    const server = await raw((socket) => socket.begin(`${sse(delta({ content: "a" }, "stop"))}data: [DONE]\n\n`));
+    expect(finishOf(await ask(server.url))).toEqual(["stop"]);
+  });
+
+  test("nor does a slow reader count as a silent server", async () => {
+    const { url } = mock({ kind: "text", tokens: ["a", "b", "c"], delayMs: 1 });
+    const got: ModelEvent[] = [];
+    for await (const batch of engine(url, { idleTimeoutMs: 30 }).stream(QUESTION, new AbortController().signal)) {
+      got.push(...batch);
+      await new Promise((resolve) => setTimeout(resolve, 45));
+    }
+    expect(textOf(got)).toBe("abc");
+  });
+});

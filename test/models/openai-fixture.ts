@@ -1,0 +1,71 @@
+/** What the tests of the OpenAI-compatible engine share: servers that end with their test, and a question. */
+import { expect } from "bun:test";
+import type { ModelEvent, ModelRequest } from "../../src/models/engine.ts";
+import { createOpenAiEngine, type OpenAiOptions } from "../../src/models/openai.ts";
+import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type RawServer, startRawServer } from "../support/raw-http-server.ts";
+
+export const KEY = "sk-top-secret-key";
+const closing: (() => unknown)[] = [];
+/** For `afterEach`: stops what the test started. */
+export async function stopServers(): Promise<void> {
+  for (const close of closing.splice(0)) await close();
+}
+
+export const QUESTION: ModelRequest = {
+  model: "openai:qwen3:4b",
+  messages: [{ role: "user", content: "Hi" }],
+  tools: [],
+  instanceId: "inst_1",
+  cacheKey: "k",
+};
+
+export async function raw(respond: Parameters<typeof startRawServer>[0]): Promise<RawServer> {
+  const server = await startRawServer(respond);
+  closing.push(server.stop);
+  return server;
+}
+
+export function mock(...answers: MockAnswer[]): MockModelServer {
+  const server = startMockModelServer();
+  server.script(...answers);
+  closing.push(server.stop);
+  return server;
+}
+
+/** An engine that never really waits between tries, and the waits it would have made. */
+export function engine(baseUrl: string, options: Partial<OpenAiOptions> = {}) {
+  const waits: number[] = [];
+  const wait = async (ms: number) => void waits.push(ms);
+  return { waits, ...createOpenAiEngine({ baseUrl, apiKey: KEY, random: () => 0, wait, ...options }) };
+}
+
+export async function collect(batches: AsyncIterable<ModelEvent[]>): Promise<ModelEvent[]> {
+  return (await Array.fromAsync(batches)).flat();
+}
+
+export const ask = (baseUrl: string, options: Partial<OpenAiOptions> = {}, request = QUESTION) =>
+  collect(engine(baseUrl, options).stream(request, new AbortController().signal));
+
+export async function failure(promise: Promise<unknown>) {
+  const error = await promise.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  );
+  expect(error).toMatchObject({ name: "ModelError" });
+  expect((error as Error).message).not.toContain(KEY);
+  return error as Error & { kind: string; overflow: unknown };
+}
+
+export const textOf = (events: ModelEvent[]): string =>
+  events.map((event) => (event.type === "text" ? event.text : "")).join("");
+export const callsOf = (events: ModelEvent[]) =>
+  events.flatMap((event) => (event.type === "tool_call" ? [event.call] : []));
+export const finishOf = (events: ModelEvent[]) =>
+  events.flatMap((event) => (event.type === "finish" ? [event.reason] : []));
+export const delta = (fields: object, finish: string | null = null) => ({
+  choices: [{ index: 0, delta: fields, finish_reason: finish }],
+});
+export const sse = (...chunks: object[]): string =>
+  chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
+export const bytes = (...chunks: (string | Uint8Array)[]): MockAnswer => ({ kind: "raw", chunks });

@@ -1,0 +1,158 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { createOpenAiEngine } from "../../src/models/openai.ts";
+import { openFullListener } from "../support/full-listener.ts";
+import type { MockAnswer } from "../support/mock-model-server.ts";
+import {
+  ask,
+  collect,
+  delta,
+  engine,
+  failure,
+  KEY,
+  mock,
+  QUESTION,
+  raw,
+  sse,
+  stopServers,
+  textOf,
+} from "./openai-fixture.ts";
+
+afterEach(stopServers);
+
+describe("a request is tried again", () => {
+  test.each([408, 429, 500, 503])("twice after %i, waiting longer each time, and told to the log", async (status) => {
+    const server = mock({ kind: "status", status }, { kind: "status", status });
+    const told: number[] = [];
+    const { stream, waits } = engine(server.url, { log: ({ attempt }) => told.push(attempt) });
+    const events = await collect(stream(QUESTION, new AbortController().signal));
+    expect(textOf(events)).toContain("mock model");
+    expect(waits).toEqual([250, 500]);
+    expect(told).toEqual([1, 2]);
+  });
+
+  test("and given up after the third failure, with the server's words", async () => {
+    const overloaded = { kind: "status", status: 503, body: { error: { message: `busy\n\u0007 ${KEY}` } } } as const;
+    const server = mock(overloaded, overloaded, overloaded, overloaded);
+    const error = await failure(ask(server.url));
+    expect(error.kind).toBe("unavailable");
+    expect(error.message).toContain("busy …");
+    expect(server.requests.length).toBe(3);
+  });
+
+  test("when the connection is refused or reset before the first byte", async () => {
+    const server = await raw((socket, attempt) => {
+      if (attempt === 1) socket.reset();
+      else if (attempt === 2) socket.headThenReset();
+      else socket.answer(sse(delta({ content: "third" }, "stop")));
+    });
+    const { stream, waits } = engine(server.url);
+    expect(textOf(await collect(stream(QUESTION, new AbortController().signal)))).toBe("third");
+    expect(waits.length).toBe(2);
+
+    await server.stop();
+    const refused = engine(server.url);
+    const error = await failure(collect(refused.stream(QUESTION, new AbortController().signal)));
+    expect(error.kind).toBe("unavailable");
+    expect(error.message).toContain(`Nothing answers at ${new URL(server.url).origin}`);
+    expect(refused.waits.length).toBe(2);
+  });
+
+  test.skipIf(process.platform !== "linux")("when no connection comes about within its deadline", async () => {
+    const host = await openFullListener();
+    const { stream, waits } = engine(`http://127.0.0.1:${host.port}/v1`, { connectTimeoutMs: 60 });
+    const error = await failure(collect(stream(QUESTION, new AbortController().signal)));
+    host.close();
+    expect(error.kind).toBe("unavailable");
+    expect(error.message).toContain("ETIMEDOUT");
+    expect(waits.length).toBe(2);
+  });
+
+  test("but not while a server that took the connection thinks longer than connecting may take", async () => {
+    const server = mock({ kind: "text", tokens: ["slow"], headDelayMs: 60 });
+    expect(textOf(await ask(server.url, { connectTimeoutMs: 20 }))).toBe("slow");
+    expect(server.requests.length).toBe(1);
+  });
+
+  test("no sooner than Retry-After says, but within 10 s", async () => {
+    const server = mock(
+      { kind: "status", status: 429, headers: { "Retry-After": "3" } },
+      { kind: "status", status: 429, headers: { "Retry-After": "3600" } },
+    );
+    const { stream, waits } = engine(server.url);
+    await collect(stream(QUESTION, new AbortController().signal));
+    expect(waits).toEqual([3000, 10_000]);
+  });
+
+  test("never after another 4xx or a redirect", async () => {
+    for (const status of [302, 400, 401, 403, 404, 422]) {
+      const server = mock({ kind: "status", status, headers: { Location: "http://127.0.0.1:1/" } });
+      expect((await failure(ask(server.url))).kind).toBe("rejected");
+      expect(server.requests.length).toBe(1);
+    }
+  });
+
+  test("without what the server does not know, and the next request leaves it out at once", async () => {
+    const refuse = (message: string): MockAnswer => ({ kind: "status", status: 400, body: { error: { message } } });
+    const server = mock(
+      refuse("Unrecognized field: stream_options"),
+      refuse("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+      refuse("Unsupported value: 'temperature' does not support 0.2 with this model."),
+    );
+    const { stream, waits } = engine(server.url);
+    const request = { ...QUESTION, maxTokens: 5, temperature: 0.2 };
+    await collect(stream(request, new AbortController().signal));
+    await collect(stream(request, new AbortController().signal));
+    expect(waits).toEqual([]);
+    expect(server.requests.length).toBe(5);
+    expect(Object.keys(server.requests[4]?.body).sort()).toEqual([
+      "max_completion_tokens",
+      "messages",
+      "model",
+      "stream",
+    ]);
+  });
+});
+
+describe("an abort ends everything with the signal's reason", () => {
+  const reason = new Error("cancelled by the user");
+
+  test("before the request, which is then never sent", async () => {
+    const server = mock();
+    await expect(collect(engine(server.url).stream(QUESTION, AbortSignal.abort(reason)))).rejects.toBe(reason);
+    expect(server.requests.length).toBe(0);
+  });
+
+  test("while waiting for headers, and the server sees the client leave", async () => {
+    const server = mock({ kind: "hang" });
+    const abort = new AbortController();
+    const answer = collect(engine(server.url).stream(QUESTION, abort.signal));
+    await server.arrived(1);
+    abort.abort(reason);
+    await expect(answer).rejects.toBe(reason);
+    await server.left(1);
+  });
+
+  test("within the answer, and the server sees the client leave", async () => {
+    const server = mock({ kind: "text", tokens: ["a"], ending: "hang" });
+    const abort = new AbortController();
+    const read = async () => {
+      for await (const _ of engine(server.url).stream(QUESTION, abort.signal)) abort.abort(reason);
+    };
+    await expect(read()).rejects.toBe(reason);
+    await server.left(1);
+  });
+
+  test("within the wait before another try", async () => {
+    const server = mock({ kind: "status", status: 429, headers: { "Retry-After": "10" } });
+    const abort = new AbortController();
+    const real = createOpenAiEngine({ baseUrl: server.url, log: () => queueMicrotask(() => abort.abort(reason)) });
+    await expect(collect(real.stream(QUESTION, abort.signal))).rejects.toBe(reason);
+    expect(server.requests.length).toBe(1);
+  });
+
+  test("and a reader that stops reading closes the connection", async () => {
+    const server = mock({ kind: "text", tokens: ["a"], ending: "hang" });
+    for await (const _ of engine(server.url).stream(QUESTION, new AbortController().signal)) break;
+    await server.left(1);
+  });
+});
