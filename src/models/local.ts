@@ -28,6 +28,8 @@ export interface LocalEngineOptions {
   threads?: number;
   /** Conversations that are answered, or kept warm, at once. */
   slots?: number;
+  /** Rows of all conversations' caches that may stay in memory, 46 KB each; idle conversations make room. */
+  cacheTokens?: number;
   /** How long a process with work may say nothing before it is killed. */
   silentMs?: number;
   command?: string[];
@@ -62,12 +64,11 @@ const DEFAULT_MAX_TOKENS = 256;
 const DEFAULT_TEMPERATURE = 0.2;
 
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
-  const slots = options.slots ?? 4;
   const settings: ProcessSettings = {
     cacheDir: options.cacheDir,
     threads: options.threads ?? defaultThreads(),
-    slots,
-    cacheTokens: 2 * CONTEXT_TOKENS,
+    slots: options.slots ?? 4,
+    cacheTokens: options.cacheTokens ?? CONTEXT_TOKENS,
     stepper: options.stepper ?? "ffi",
   };
   const { idleMs, log, silentMs = 60_000, command = modelProcessCommand() } = options;

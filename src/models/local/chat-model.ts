@@ -38,6 +38,7 @@ export async function openChatModel(
     copyRows: stepper.copyRows,
     discard: stepper.discard,
   });
+  Bun.gc(true); // what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
   return {

@@ -8,8 +8,10 @@ export interface Slot {
   /** The tokens whose rows the slot holds; the owner of a busy slot appends as it runs them. */
   tokens: number[];
   busy: boolean;
-  /** Rows whose memory is in use: the longest the slot has been, or may become, since its memory was given back. */
-  reservedRows: number;
+  /** Rows that were written since the slot's memory was given back; they stay in memory when the slot is rewound. */
+  touchedRows: number;
+  /** Rows that the answer at work may come to need; 0 when idle. */
+  promisedRows: number;
   usedAt: number;
 }
 
@@ -36,7 +38,7 @@ const OWN_TAIL_TOKENS = 32;
 
 export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
   const slots = Array.from({ length: options.slots }, (_, index): Slot => {
-    return { index, tokens: [], busy: false, reservedRows: 0, usedAt: 0 };
+    return { index, tokens: [], busy: false, touchedRows: 0, promisedRows: 0, usedAt: 0 };
   });
   let uses = 0;
   const leastRecent = (list: Slot[]) =>
@@ -45,14 +47,14 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
   function empty(slot: Slot): void {
     options.discard(slot.index);
     slot.tokens = [];
-    slot.reservedRows = 0;
+    slot.touchedRows = 0;
     slot.usedAt = 0;
   }
 
   function makeRoom(forSlot: Slot): void {
-    const used = () => slots.reduce((sum, slot) => sum + slot.reservedRows, 0);
+    const used = () => slots.reduce((sum, slot) => sum + Math.max(slot.touchedRows, slot.promisedRows), 0);
     while (used() > options.budgetRows) {
-      const victim = leastRecent(slots.filter((slot) => slot !== forSlot && !slot.busy && slot.reservedRows > 0));
+      const victim = leastRecent(slots.filter((slot) => slot !== forSlot && !slot.busy && slot.touchedRows > 0));
       if (victim === undefined) return; // all that is left is at work
       empty(victim);
     }
@@ -76,12 +78,14 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
       slot.tokens.length = common;
       slot.busy = true;
       slot.usedAt = ++uses;
-      slot.reservedRows = Math.max(slot.reservedRows, rows);
+      slot.promisedRows = rows;
       makeRoom(slot);
       return slot;
     },
     release(slot) {
       slot.busy = false;
+      slot.touchedRows = Math.max(slot.touchedRows, slot.tokens.length);
+      slot.promisedRows = 0;
       slot.usedAt = ++uses;
     },
   };

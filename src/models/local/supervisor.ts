@@ -112,6 +112,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
     const work = pending.get(message.id);
     if (work === undefined) return;
+    if (message.type === "failed") log.warn({ reason: message.message }, "the local model could not do its work");
     if (message.type === "started") work.started = true;
     else if (message.type === "text") work.shown = true;
     else forget(message.id);
