@@ -41,7 +41,11 @@ export function readJournal(events: EventLog, run: Run): { shown: boolean; steps
       }
       open.calls.push({ id: toolCallId, name, input: asText(input), output: UNKNOWN_OUTCOME, isError: true });
     } else if (type === "tool.completed") {
-      const { toolCallId, output, isError } = JSON.parse(data) as { toolCallId: string; output: string; isError: boolean };
+      const { toolCallId, output, isError } = JSON.parse(data) as {
+        toolCallId: string;
+        output: string;
+        isError: boolean;
+      };
       const call = steps.flatMap(({ calls }) => calls).find(({ id }) => id === toolCallId);
       if (call) Object.assign(call, { output, isError });
     }

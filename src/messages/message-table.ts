@@ -7,10 +7,26 @@ export function messageQueries(db: Db) {
   const p = sql.placeholder;
   const unfinished = inArray(runs.status, ["queued", "running"]);
   const columns = { ...placeholders(messages) };
-  const insertMessage = db.insert(messages).values(columns as never).returning().prepare();
-  const insertRun = db.insert(runs).values(placeholders(runs) as never).returning().prepare();
-  const runById = db.select().from(runs).where(eq(runs.runId, p("runId"))).prepare();
-  const messageById = db.select().from(messages).where(eq(messages.messageId, p("messageId"))).prepare();
+  const insertMessage = db
+    .insert(messages)
+    .values(columns as never)
+    .returning()
+    .prepare();
+  const insertRun = db
+    .insert(runs)
+    .values(placeholders(runs) as never)
+    .returning()
+    .prepare();
+  const runById = db
+    .select()
+    .from(runs)
+    .where(eq(runs.runId, p("runId")))
+    .prepare();
+  const messageById = db
+    .select()
+    .from(messages)
+    .where(eq(messages.messageId, p("messageId")))
+    .prepare();
   const replyTo = db
     .select()
     .from(messages)
@@ -37,7 +53,8 @@ export function messageQueries(db: Db) {
     .prepare();
 
   return {
-    insertMessage: (row: Omit<Message, "messageSeq">): Message => insertMessage.get({ ...row, messageSeq: null } as never) as Message,
+    insertMessage: (row: Omit<Message, "messageSeq">): Message =>
+      insertMessage.get({ ...row, messageSeq: null } as never) as Message,
     insertRun: (row: Run): Run => insertRun.get(row as never) as Run,
     run: (runId: string): Run | undefined => runById.get({ runId }),
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
@@ -46,11 +63,22 @@ export function messageQueries(db: Db) {
     countQueued: (agentId: string): number => queued.get({ agentId })?.count ?? 0,
     /** Newest first. */
     recent: (agentId: string, limit: number): Message[] => recent.all({ agentId, limit }),
-    updateRun: (runId: string, change: Partial<Run>) => void db.update(runs).set(change).where(eq(runs.runId, runId)).run(),
+    updateRun: (runId: string, change: Partial<Run>) =>
+      void db.update(runs).set(change).where(eq(runs.runId, runId)).run(),
     unfinishedOf: (agentId: string): Run[] =>
-      db.select().from(runs).where(and(eq(runs.agentId, agentId), unfinished)).orderBy(asc(runs.runId)).all(),
+      db
+        .select()
+        .from(runs)
+        .where(and(eq(runs.agentId, agentId), unfinished))
+        .orderBy(asc(runs.runId))
+        .all(),
     unfinishedIn: (instanceId: string): Run[] =>
-      db.select().from(runs).where(and(eq(runs.instanceId, instanceId), unfinished)).orderBy(asc(runs.runId)).all(),
+      db
+        .select()
+        .from(runs)
+        .where(and(eq(runs.instanceId, instanceId), unfinished))
+        .orderBy(asc(runs.runId))
+        .all(),
     allUnfinished: (): Run[] => db.select().from(runs).where(unfinished).orderBy(asc(runs.runId)).all(),
     page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
       const beyond = order === "asc" ? gt : lt;
@@ -73,5 +101,9 @@ export type MessageQueries = ReturnType<typeof messageQueries>;
 
 /** A placeholder for each column, so that an insert is prepared once. */
 function placeholders(table: typeof messages | typeof runs): Record<string, unknown> {
-  return Object.fromEntries(Object.keys(table).filter((key) => key !== "enableRLS").map((key) => [key, sql.placeholder(key)]));
+  return Object.fromEntries(
+    Object.keys(table)
+      .filter((key) => key !== "enableRLS")
+      .map((key) => [key, sql.placeholder(key)]),
+  );
 }

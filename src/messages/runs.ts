@@ -61,7 +61,13 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
     const run = resumed ?? queries.nextQueued(agentId);
     const prepared = run ? prepare(run, journal) : null;
     if (!run || !prepared) return;
-    const current: ActiveRun = { run, text: "", steps: 0, usage: { promptTokens: 0, completionTokens: 0 }, ended: false };
+    const current: ActiveRun = {
+      run,
+      text: "",
+      steps: 0,
+      usage: { promptTokens: 0, completionTokens: 0 },
+      ended: false,
+    };
     active.set(agentId, current);
     if (!resumed) {
       commit(current, () => {
@@ -133,7 +139,11 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
       told.push({ type: "message.completed", runId, message });
     }
     const failure = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
-    told.push(failure ? { type: "run.failed", runId, error: failure } : { type: `run.${outcome.kind as "completed" | "cancelled"}`, runId });
+    told.push(
+      failure
+        ? { type: "run.failed", runId, error: failure }
+        : { type: `run.${outcome.kind as "completed" | "cancelled"}`, runId },
+    );
     const change: Partial<Run> = {
       status: outcome.kind,
       finishedAt: clock.now(),
@@ -166,7 +176,8 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
       senderId: sender.id,
       senderName: sender.name,
       inReplyTo: run.messageId,
-      finishReason: outcome.kind === "completed" ? outcome.finishReason : outcome.kind === "failed" ? "error" : "cancelled",
+      finishReason:
+        outcome.kind === "completed" ? outcome.finishReason : outcome.kind === "failed" ? "error" : "cancelled",
       promptTokens: used ? usage.promptTokens : null,
       completionTokens: used ? usage.completionTokens : null,
       createdAt: clock.now(),

@@ -1,0 +1,176 @@
+import { and, asc, eq, gt, sql } from "drizzle-orm";
+import type { Caller } from "../accounts/caller.ts";
+import type { Instances } from "../instances/instances.ts";
+import { type Instance, instances as instanceTable } from "../instances/table.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import { isId, newId } from "../lib/id.ts";
+import type { Store } from "../storage/store.ts";
+import { freeSlug } from "./slug.ts";
+import { type Agent, agents } from "./table.ts";
+import type { FileChange, Workspaces } from "./workspaces.ts";
+
+export interface AgentParts {
+  store: Store;
+  clock: Clock;
+  instances: Instances;
+  workspaces: Workspaces;
+  /** The persona files of a new agent, name → text. */
+  defaultFiles: ReadonlyMap<string, string>;
+}
+
+export interface NewAgent {
+  name: string;
+  slug: string | null;
+  displayName: string | null;
+  useDefaults: boolean;
+  files: FileChange[];
+  model: string | null;
+}
+
+export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | "model">> & {
+  files?: FileChange[];
+  useDefaults?: true;
+};
+
+/** Told in the transaction that makes the change. */
+export interface AgentListener {
+  updated(agent: Agent): void;
+  removed(agent: Agent): void;
+}
+
+export interface Agents {
+  /** The caller's agent with its instance. Throws `not_found`. */
+  get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
+  find(agentId: string): Agent | undefined;
+  /** Throws `conflict` for a slug that the instance has. Call it in a transaction; the files follow its commit. */
+  create(instance: Instance, input: NewAgent): Agent;
+  /** All or nothing; the files follow the commit. */
+  update(instance: Instance, agent: Agent, change: AgentChange): Agent;
+  remove(instance: Instance, agent: Agent): void;
+  /** Tells the listeners that the workspace was changed from outside `update`. */
+  touch(agent: Agent): void;
+  /** Oldest first. */
+  list(instanceId: string, after: string | null, limit: number): Agent[];
+  idsOf(instanceId: string): string[];
+  listen(listener: AgentListener): void;
+}
+
+export function createAgents({ store, clock, instances, workspaces, defaultFiles }: AgentParts): Agents {
+  const { db } = store;
+  const listeners: AgentListener[] = [];
+  const byId = db
+    .select()
+    .from(agents)
+    .where(eq(agents.agentId, sql.placeholder("agentId")))
+    .prepare();
+  const find = (agentId: string) => (isId("agt", agentId) ? byId.get({ agentId }) : undefined);
+  const bySlug = db
+    .select({ agentId: agents.agentId })
+    .from(agents)
+    .where(and(eq(agents.instanceId, sql.placeholder("instanceId")), eq(agents.slug, sql.placeholder("slug"))))
+    .prepare();
+  const isTaken = (instanceId: string, slug: string) => bySlug.get({ instanceId, slug }) !== undefined;
+  const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
+
+  function count(instanceId: string, change: 1 | -1): void {
+    db.update(instanceTable)
+      .set({ agentCount: sql`${instanceTable.agentCount} + ${change}` })
+      .where(eq(instanceTable.instanceId, instanceId))
+      .run();
+  }
+
+  function filesOf(input: Pick<NewAgent, "useDefaults" | "files">): FileChange[] {
+    if (!input.useDefaults) return input.files;
+    const given = new Set(input.files.map(({ name }) => name));
+    const defaults = [...defaultFiles].filter(([name]) => !given.has(name));
+    return [...defaults.map(([name, content]) => ({ name, content })), ...input.files];
+  }
+
+  return {
+    find,
+    get(caller, instanceId, agentId) {
+      const instance = instances.get(caller, instanceId);
+      const agent = find(agentId);
+      if (agent?.instanceId !== instance.instanceId) throw notFound("agent");
+      return { instance, agent };
+    },
+    create(instance, input) {
+      return store.transaction(() => {
+        const { instanceId } = instance;
+        const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
+        if (isTaken(instanceId, slug)) throw slugConflict(slug);
+        const now = clock.now();
+        const agent = db
+          .insert(agents)
+          .values({
+            agentId: newId("agt"),
+            instanceId,
+            name: input.name,
+            slug,
+            displayName: input.displayName ?? input.name,
+            model: input.model,
+            createdAt: now,
+            updatedAt: now,
+          })
+          .returning()
+          .get();
+        workspaces.change(agent, { create: true, changes: filesOf(input) });
+        count(instanceId, 1);
+        return agent;
+      });
+    },
+    update(_instance, agent, { files = [], useDefaults, ...fields }) {
+      return store.transaction(() => {
+        const { slug } = fields;
+        if (slug !== undefined && slug !== agent.slug && isTaken(agent.instanceId, slug)) throw slugConflict(slug);
+        const changed = { ...agent, ...fields, updatedAt: Math.max(clock.now(), agent.updatedAt) };
+        const { agentId, instanceId, createdAt, lastEventId, ...columns } = changed;
+        db.update(agents).set(columns).where(eq(agents.agentId, agentId)).run();
+        const existing = useDefaults ? new Set(workspaces.names(agent)) : null;
+        const missing = existing ? [...defaultFiles].filter(([name]) => !existing.has(name)) : [];
+        const named = new Set(files.map(({ name }) => name));
+        const changes = [
+          ...missing.filter(([name]) => !named.has(name)).map(([name, content]) => ({ name, content })),
+          ...files,
+        ];
+        const moved = changed.slug !== agent.slug;
+        if (changes.length > 0 || moved) {
+          workspaces.change(agent, moved ? { changes, moveTo: changed.slug } : { changes });
+        }
+        for (const listener of listeners) listener.updated(changed);
+        return changed;
+      });
+    },
+    remove(instance, agent) {
+      store.transaction(() => {
+        for (const listener of listeners) listener.removed(agent);
+        db.delete(agents).where(eq(agents.agentId, agent.agentId)).run();
+        count(instance.instanceId, -1);
+        store.afterCommit(() => workspaces.remove(agent));
+      });
+    },
+    touch(agent) {
+      store.transaction(() => {
+        db.update(agents).set({ updatedAt: clock.now() }).where(eq(agents.agentId, agent.agentId)).run();
+        for (const listener of listeners) listener.updated(agent);
+      });
+    },
+    list: (instanceId, after, limit) =>
+      db
+        .select()
+        .from(agents)
+        .where(and(eq(agents.instanceId, instanceId), after === null ? undefined : gt(agents.agentId, after)))
+        .orderBy(asc(agents.agentId))
+        .limit(limit)
+        .all(),
+    idsOf: (instanceId) =>
+      db
+        .select({ agentId: agents.agentId })
+        .from(agents)
+        .where(eq(agents.instanceId, instanceId))
+        .all()
+        .map(({ agentId }) => agentId),
+    listen: (listener) => void listeners.push(listener),
+  };
+}

@@ -1,0 +1,263 @@
+import { z } from "zod";
+import { Reply } from "../http/answer.ts";
+import { flag, trimmedText } from "../http/fields.ts";
+import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { type Route, route } from "../http/route.ts";
+import type { Instances } from "../instances/instances.ts";
+import { AppError } from "../lib/app-error.ts";
+import { isoTime } from "../lib/clock.ts";
+import type { Agents } from "./agents.ts";
+import { SLUG } from "./slug.ts";
+import type { Agent } from "./table.ts";
+import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
+
+const shared = {
+  agentId: z.string(),
+  instanceId: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  displayName: z.string(),
+  model: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+};
+const AgentRecord = z.object({ ...shared, files: z.record(z.string(), z.string()) });
+const ListedAgent = z.object({ ...shared, files: z.array(z.string()) });
+
+const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
+const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
+const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
+
+const name = trimmedText(1, 100);
+const slug = z.string({ error: SLUG_FORM }).regex(SLUG, { error: SLUG_FORM });
+const model = z
+  .string({ error: MODEL_FORM })
+  .max(200, { error: MODEL_FORM })
+  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
+  .nullish();
+const filesOf = <S extends z.ZodType>(content: S) =>
+  z
+    .record(z.string(), content, { error: FILES_FORM })
+    .refine((files) => Object.keys(files).length <= FILES_IN_A_REQUEST, { error: FILES_FORM });
+const text = z.string({ error: "text" });
+
+const NewAgentInput = z.object({
+  name,
+  slug: slug.nullish(),
+  displayName: name.nullish(),
+  useDefaults: flag.nullish(),
+  files: filesOf(text).nullish(),
+  model,
+});
+const AgentChangeInput = z.object({
+  name: name.optional(),
+  slug: slug.optional(),
+  displayName: name.optional(),
+  useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+  files: filesOf(z.string({ error: "text, or null to delete the file" }).nullable()).optional(),
+  model,
+});
+
+const AGENTS = "/v1/instances/:instanceId/agents";
+const FileRecord = z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() });
+
+export function agentRoutes(instances: Instances, agents: Agents, workspaces: Workspaces): Route[] {
+  const show = (agent: Agent) => ({
+    agentId: agent.agentId,
+    instanceId: agent.instanceId,
+    name: agent.name,
+    slug: agent.slug,
+    displayName: agent.displayName,
+    model: agent.model,
+    createdAt: isoTime(agent.createdAt),
+    updatedAt: isoTime(agent.updatedAt),
+  });
+  const showWithTexts = (agent: Agent) => ({ ...show(agent), files: workspaces.texts(agent) });
+
+  return [
+    route({
+      method: "POST",
+      path: AGENTS,
+      summary: "Create an agent with its persona",
+      access: "write",
+      body: NewAgentInput,
+      status: 201,
+      answer: AgentRecord,
+      errors: ["conflict"],
+      async handle({ caller, params, body, once }) {
+        instances.get(caller, params.instanceId);
+        const input = await body();
+        return once(() =>
+          showWithTexts(
+            agents.create(instances.get(caller, params.instanceId), {
+              name: input.name,
+              slug: input.slug ?? null,
+              displayName: input.displayName ?? null,
+              useDefaults: input.useDefaults ?? true,
+              files: changesOf(input.files ?? {}),
+              model: input.model ?? null,
+            }),
+          ),
+        );
+      },
+    }),
+    route({
+      method: "GET",
+      path: AGENTS,
+      summary: "List agents, oldest first",
+      access: "read",
+      query: pageQuery,
+      answer: pageOf(ListedAgent),
+      handle({ caller, params, query }) {
+        const { instanceId } = instances.get(caller, params.instanceId);
+        const start = pageStart(`agents ${instanceId}`, query());
+        const rows = agents.list(instanceId, start.position, start.limit + 1);
+        return toPage(
+          start,
+          rows,
+          (row) => row.agentId,
+          (row) => ({ ...show(row), files: workspaces.names(row) }),
+        );
+      },
+    }),
+    route({
+      method: "GET",
+      path: `${AGENTS}/:agentId`,
+      summary: "One agent with its workspace's texts",
+      access: "read",
+      answer: AgentRecord,
+      handle: ({ caller, params }) => showWithTexts(agents.get(caller, params.instanceId, params.agentId).agent),
+    }),
+    route({
+      method: "PATCH",
+      path: `${AGENTS}/:agentId`,
+      summary: "Change an agent and its files, all or nothing",
+      access: "write",
+      body: AgentChangeInput,
+      answer: AgentRecord,
+      errors: ["conflict"],
+      async handle({ caller, params, body, once }) {
+        agents.get(caller, params.instanceId, params.agentId);
+        const { files, ...fields } = await body();
+        const change = { ...given(fields), ...(files === undefined ? {} : { files: changesOf(files) }) };
+        if (Object.keys(change).length === 0) {
+          throw new AppError(
+            "invalid_request",
+            "body: expected at least one of name, slug, displayName, model, files, useDefaults",
+          );
+        }
+        return once(() => {
+          const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
+          return showWithTexts(agents.update(instance, agent, change));
+        });
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: `${AGENTS}/:agentId`,
+      summary: "Delete an agent with its workspace and history",
+      access: "write",
+      answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
+      handle({ caller, params }) {
+        const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
+        agents.remove(instance, agent);
+        return { agentId: agent.agentId, deleted: true };
+      },
+    }),
+    route({
+      method: "GET",
+      path: `${AGENTS}/:agentId/files`,
+      summary: "List the files of a workspace",
+      access: "read",
+      query: pageQuery,
+      answer: pageOf(FileRecord),
+      handle({ caller, params, query }) {
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        const start = pageStart(`files ${agent.agentId}`, query());
+        const { position } = start;
+        const files = workspaces.list(agent).filter((file) => position === null || file.name > position);
+        return toPage(
+          start,
+          files.slice(0, start.limit + 1),
+          (file) => file.name,
+          (file) => file,
+        );
+      },
+    }),
+    route({
+      method: "GET",
+      path: `${AGENTS}/:agentId/files/*`,
+      summary: "Read a workspace file",
+      access: "read",
+      answer: "text/plain",
+      handle({ caller, params, request }) {
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        const { bytes, etag, updatedAt } = workspaces.read(agent, fileName(params["*"]));
+        const headers = {
+          ETag: etag,
+          "Last-Modified": new Date(updatedAt).toUTCString(),
+          "Cache-Control": "no-store",
+          "Content-Type": "text/plain; charset=utf-8",
+          // The text is a tenant's: a browser must never take it for a page of this origin.
+          "X-Content-Type-Options": "nosniff",
+          "Content-Security-Policy": "default-src 'none'; sandbox",
+        };
+        const unchanged = request.headers
+          .get("if-none-match")
+          ?.split(",")
+          .some((tag) => tag.trim() === etag || tag.trim() === "*");
+        return unchanged ? new Response(null, { status: 304, headers }) : new Response(bytes, { headers });
+      },
+    }),
+    route({
+      method: "PUT",
+      path: `${AGENTS}/:agentId/files/*`,
+      summary: "Write a workspace file",
+      access: "write",
+      answer: FileRecord,
+      errors: ["precondition_failed"],
+      async handle({ caller, params, bytes, request }) {
+        agents.get(caller, params.instanceId, params.agentId);
+        const content = await bytes();
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        const condition = request.headers.get("if-match");
+        const { created, file, etag } = workspaces.write(agent, fileName(params["*"]), content, condition);
+        agents.touch(agent);
+        return new Reply(created ? 201 : 200, file, { ETag: etag });
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: `${AGENTS}/:agentId/files/*`,
+      summary: "Delete a workspace file",
+      access: "write",
+      answer: z.object({ name: z.string(), deleted: z.literal(true) }),
+      errors: ["precondition_failed"],
+      handle({ caller, params, request }) {
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        const file = fileName(params["*"]);
+        workspaces.delete(agent, file, request.headers.get("if-match"));
+        agents.touch(agent);
+        return { name: file, deleted: true };
+      },
+    }),
+  ];
+}
+
+const changesOf = (files: Record<string, string | null>) =>
+  Object.entries(files).map(([name, content]) => ({ name, content }));
+
+/** The fields that were given; a `model` of null is one, an absent field is not. */
+const given = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+
+/** The tail of the path: the router leaves it encoded. */
+function fileName(tail: string): string {
+  try {
+    return decodeURIComponent(tail);
+  } catch {
+    throw new AppError("invalid_request", "file: expected a name in percent-encoding");
+  }
+}

@@ -1,0 +1,39 @@
+import { type Accounts, createAccounts } from "./accounts/accounts.ts";
+import { createInvites, type Invites } from "./accounts/invites.ts";
+import { createSignInLinks, type SignInLinks } from "./accounts/sign-in-links.ts";
+import { createLedger, type Ledger } from "./billing/ledger.ts";
+import type { Config } from "./config.ts";
+import { type Clock, systemClock } from "./lib/clock.ts";
+import { createOutbox, type Outbox } from "./mail/outbox.ts";
+import { type Audit, createAudit } from "./storage/audit.ts";
+import { openStore, type Store } from "./storage/store.ts";
+
+/** What lies on the data folder without a server: the parts that operator commands use too. */
+export interface Foundation {
+  clock: Clock;
+  store: Store;
+  audit: Audit;
+  ledger: Ledger;
+  accounts: Accounts;
+  invites: Invites;
+  links: SignInLinks;
+  outbox: Outbox;
+}
+
+/** Opens the data folder's database and what rules it alone. A running server and operator commands may share it. */
+export function openFoundation(config: Pick<Config, "dataDir">, clock: Clock = systemClock): Foundation {
+  const store = openStore(config.dataDir);
+  const audit = createAudit(store, clock);
+  const ledger = createLedger(store, clock);
+  const accounts = createAccounts({ store, clock, audit, openBalance: ledger.open });
+  return {
+    clock,
+    store,
+    audit,
+    ledger,
+    accounts,
+    invites: createInvites(store, clock, audit),
+    links: createSignInLinks(store, clock, accounts, audit),
+    outbox: createOutbox(store.db, clock),
+  };
+}

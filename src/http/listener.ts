@@ -1,0 +1,59 @@
+import { AppError } from "../lib/app-error.ts";
+import { errorAnswer } from "./answer.ts";
+import { clientAddress, isOwnHost, requestIdOf } from "./request.ts";
+
+export interface ListenOptions {
+  hostname: string;
+  port: number;
+  /** Of links; its host name is answered to as well. */
+  publicUrl: string | null;
+  trustProxy: boolean;
+}
+
+/** The listening socket, and what only it knows of a request. */
+export interface Listener {
+  readonly url: string;
+  addressOf(request: Request): string;
+  /** Lets a connection be silent for as long as it likes. */
+  keepOpen(request: Request): void;
+  stop(): Promise<void>;
+}
+
+/** Beyond this a body is refused before it is read at all; the API's own limit is far lower and answers better. */
+const SOCKET_BODY_BYTES = 64 * 1024 * 1024;
+const IDLE_SECONDS = 30;
+
+/** Listens, and hands every request to `fetch`. Throws when the address is taken. */
+export function listen(
+  { hostname, port, publicUrl, trustProxy }: ListenOptions,
+  fetch: (request: Request) => Response | Promise<Response>,
+): Listener {
+  const publicHost = publicUrl === null ? "" : new URL(publicUrl).hostname;
+  const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
+  const server = Bun.serve({
+    hostname,
+    port,
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: SOCKET_BODY_BYTES,
+    fetch(request) {
+      if (loopback && !trustProxy && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
+      return fetch(request);
+    },
+    error: () => new Response("internal error", { status: 500 }),
+  });
+  const shownHost = server.hostname?.includes(":") ? `[${server.hostname}]` : server.hostname;
+  return {
+    url: `http://${shownHost}:${server.port}`,
+    addressOf: (request) => clientAddress(request, server.requestIP(request)?.address ?? "unknown", trustProxy),
+    keepOpen: (request) => server.timeout(request, 0),
+    stop: () => server.stop(true),
+  };
+}
+
+function wrongHost(request: Request): Response {
+  const error = new AppError(
+    "forbidden",
+    "Host: this server answers on loopback only; set ROOST_PUBLIC_URL for another name",
+  );
+  return errorAnswer(error, requestIdOf(request), request.headers.get("accept"));
+}

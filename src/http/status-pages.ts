@@ -1,0 +1,44 @@
+import { type Metrics, mayReadMetrics } from "./metrics.ts";
+import type { WebPage } from "./server.ts";
+
+export interface StatusParts {
+  version: string;
+  isReady(): boolean;
+  metrics: Metrics;
+  metricsToken: string | null;
+  addressOf(request: Request): string;
+  openApi(): unknown;
+}
+
+/** What machines ask a host: is it alive, does it take requests, what does it measure, what can it do. */
+export function statusPages(parts: StatusParts): WebPage[] {
+  const { version, isReady, metrics, metricsToken, addressOf, openApi } = parts;
+  let document: string | undefined;
+  return [
+    { path: "/healthz", answer: () => Response.json({ status: "ok", version }) },
+    {
+      path: "/readyz",
+      answer() {
+        const ready = isReady();
+        // Code execution comes with the sandbox; until then its level is honestly "none".
+        return Response.json({ status: ready ? "ready" : "stopping", sandbox: "none" }, { status: ready ? 200 : 503 });
+      },
+    },
+    {
+      path: "/metrics",
+      async answer(request) {
+        if (!mayReadMetrics(request.headers.get("authorization"), addressOf(request), metricsToken)) {
+          return new Response("metrics answer loopback, or the token of ROOST_METRICS_TOKEN\n", { status: 401 });
+        }
+        return new Response(await metrics.text(), { headers: { "Content-Type": "text/plain; version=0.0.4" } });
+      },
+    },
+    {
+      path: "/openapi.json",
+      answer() {
+        document ??= JSON.stringify(openApi());
+        return new Response(document, { headers: { "Content-Type": "application/json; charset=utf-8" } });
+      },
+    },
+  ];
+}

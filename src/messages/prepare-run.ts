@@ -1,0 +1,57 @@
+import type { Agents } from "../agents/agents.ts";
+import type { Workspaces } from "../agents/workspaces.ts";
+import type { Instances } from "../instances/instances.ts";
+import type { ModelEngine, ToolDescription } from "../models/engine.ts";
+import type { HostedRun } from "../runtime/host.ts";
+import { PROMPT_FILES } from "../runtime/prompt.ts";
+import type { JournalStep, Turn } from "../runtime/protocol.ts";
+import type { Run } from "./table.ts";
+
+export interface PrepareParts {
+  instances: Instances;
+  agents: Agents;
+  workspaces: Workspaces;
+  promptSkills(instanceId: string): { name: string; description: string; instructions: string }[];
+  tools: readonly ToolDescription[];
+  /** The host's model, for an agent that names none. */
+  defaultModel: string;
+  /** Throws `ModelError` for a model that the host does not have. */
+  engineOf(model: string): ModelEngine;
+  conversation(run: Run): Turn[];
+}
+
+/** What a model that nobody knows may do; asking it then fails with words of its own. */
+const UNKNOWN_MODEL = { contextTokens: 2048, tools: false };
+
+/**
+ * All that a run's worker needs, as things stand when the run starts: a change made later is seen by the next run
+ * (api.md section 4). Null when the instance is not running.
+ */
+export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
+  const agent = parts.agents.find(run.agentId);
+  if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
+  const model = agent.model ?? parts.defaultModel;
+  const abilities = abilitiesOf(parts, model);
+  return {
+    agentId: agent.agentId,
+    model,
+    input: {
+      runId: run.runId,
+      agentName: agent.displayName,
+      files: parts.workspaces.some(agent, PROMPT_FILES),
+      skills: parts.promptSkills(run.instanceId),
+      tools: abilities.tools ? [...parts.tools] : [],
+      model: abilities,
+      conversation: parts.conversation(run),
+      journal,
+    },
+  };
+}
+
+function abilitiesOf(parts: PrepareParts, model: string) {
+  try {
+    return parts.engineOf(model).abilities(model);
+  } catch {
+    return UNKNOWN_MODEL;
+  }
+}
