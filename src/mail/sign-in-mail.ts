@@ -1,0 +1,19 @@
+/** The mail that carries a sign-in code: plain text, the code on a line of its own so that it is easily copied. */
+export function signInMail(input: { code: string; publicUrl: string; expiresInSeconds: number }): {
+  subject: string;
+  text: string;
+} {
+  const minutes = Math.max(1, Math.floor(input.expiresInSeconds / 60));
+  const text = `Hello,
+
+here is your code to sign in to Roost at ${input.publicUrl}
+
+    ${input.code}
+
+It works once, within the next ${minutes} ${minutes === 1 ? "minute" : "minutes"}. A newer code replaces it.
+
+If you did not ask for it, you need not do anything: without this code nobody
+can sign in as you. Never pass it on.
+`;
+  return { subject: `Your Roost sign-in code: ${input.code}`, text };
+}

@@ -1,0 +1,228 @@
+import { afterEach, expect, test } from "bun:test";
+import type { AddressInfo } from "node:net";
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { createMail, type MailMessage } from "../../src/mail/mail.ts";
+
+const FROM = "Roost <roost@example.org>";
+const PASSWORD = "p@ss:w/rd%";
+const MAIL = { to: "ada@example.org", subject: "Your code: 12345678", text: "Grüße,\n.\n12345678\n", code: "12345678" };
+const QUICK = { connect: 2000, greeting: 2000, socket: 2000, total: 60 };
+const NO_OUTBOX = {
+  append: () => {
+    throw new Error("the outbox is not for mail that SMTP takes");
+  },
+};
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+interface Received {
+  from: string;
+  to: string[];
+  raw: string;
+  secure: boolean;
+}
+
+async function startSmtp(options: SMTPServerOptions = {}): Promise<{ port: number; received: Received[] }> {
+  const received: Received[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disableReverseLookup: true,
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom === false ? "" : mailFrom.address;
+        received.push({
+          from,
+          to: rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString(),
+          secure: session.secure,
+        });
+        done();
+      });
+    },
+    ...options,
+  });
+  server.on("error", () => {});
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closing.push(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return { port: (server.server.address() as AddressInfo).port, received };
+}
+
+/** A server that says `lines`, one for each thing it hears, and then nothing more. */
+function startStalling(...lines: string[]): { port: number; left: Promise<void> } {
+  const { promise: left, resolve } = Promise.withResolvers<void>();
+  const server = Bun.listen<{ said: number }>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = { said: 0 };
+        say(socket);
+      },
+      data: (socket) => say(socket),
+      close: () => resolve(),
+    },
+  });
+  const say = (socket: Bun.Socket<{ said: number }>) => {
+    const line = lines[socket.data.said++];
+    if (line !== undefined) socket.write(`${line}\r\n`);
+  };
+  closing.push(async () => server.stop(true));
+  return { port: server.port, left };
+}
+
+const mailTo = (url: string) => createMail({ smtpUrl: url, from: FROM }, NO_OUTBOX);
+const failed = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "sent",
+    (error: Error) => {
+      // What a log would show, causes included, names neither the code nor the password.
+      expect(Bun.inspect(error)).not.toContain(MAIL.code);
+      expect(Bun.inspect(error)).not.toContain(PASSWORD);
+      return error.message;
+    },
+  );
+
+test("a mail arrives whole, from the configured sender", async () => {
+  const { port, received } = await startSmtp({ hideSTARTTLS: true });
+  await mailTo(`smtp://127.0.0.1:${port}`).send(MAIL);
+  const [mail] = received;
+  expect(mail).toMatchObject({ from: "roost@example.org", to: ["ada@example.org"], secure: false });
+  expect(mail?.raw).toContain("Subject: Your code: 12345678");
+  expect(mail?.raw).toContain("To: ada@example.org");
+  expect(mail?.raw).toContain("12345678");
+});
+
+test("TLS is used where the server offers it, and a loopback server may sign for itself", async () => {
+  const starttls = await startSmtp();
+  await mailTo(`smtp://localhost:${starttls.port}`).send(MAIL);
+  expect(starttls.received[0]?.secure).toBe(true);
+  const smtps = await startSmtp({ secure: true });
+  await mailTo(`smtps://127.0.0.1:${smtps.port}`).send(MAIL);
+  expect(smtps.received[0]?.secure).toBe(true);
+});
+
+test("user and password come percent-decoded from the URL", async () => {
+  const logins: unknown[] = [];
+  const { port, received } = await startSmtp({
+    authOptional: false,
+    onAuth({ username, password }, _session, done) {
+      logins.push([username, password]);
+      done(null, { user: username });
+    },
+  });
+  const mail = mailTo(`smtp://${encodeURIComponent("ro@st")}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`);
+  await mail.send(MAIL);
+  expect(received.length).toBe(1);
+  expect(await mail.check()).toMatchObject({ ok: true });
+  expect(logins).toEqual([
+    ["ro@st", PASSWORD],
+    ["ro@st", PASSWORD],
+  ]);
+});
+
+test("a refused password is named as such, by send and by check", async () => {
+  const { port } = await startSmtp({
+    onAuth: (auth, _session, done) => done(new Error(`no ${auth.password}`)),
+  });
+  const mail = mailTo(`smtp://roost:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`);
+  expect(await failed(mail.send(MAIL))).toContain("does not accept the user or password of ROOST_SMTP_URL");
+  const { ok, detail } = await mail.check();
+  expect(ok).toBe(false);
+  expect(detail).toContain(`127.0.0.1:${port}`);
+  expect(detail).not.toContain(PASSWORD);
+});
+
+test("a password is not sent to another host in the clear, nor to one whose certificate cannot be trusted", async () => {
+  for (const options of [{}, { disabledCommands: ["STARTTLS"] }]) {
+    const logins: string[] = [];
+    const { port } = await startSmtp({
+      ...options,
+      allowInsecureAuth: true,
+      onAuth({ username = "" }, _session, done) {
+        logins.push(username);
+        done(null, { user: username });
+      },
+    });
+    // 0.0.0.0 leads to this machine without being a loopback address.
+    const message = await failed(mailTo(`smtp://roost:secret@0.0.0.0:${port}`).send(MAIL));
+    expect(message).toContain("offers no TLS that can be trusted");
+    expect(logins).toEqual([]);
+  }
+});
+
+test("a refused recipient fails the mail, without the code that the server repeats", async () => {
+  const { port, received } = await startSmtp({
+    onRcptTo: (_address, _session, done) => done(new Error("no such user here")),
+  });
+  const message = await failed(mailTo(`smtp://127.0.0.1:${port}`).send(MAIL));
+  expect(message).toContain("refuses the sender or the recipient: 550 no such user here");
+  expect(received).toEqual([]);
+  const echo = await startSmtp({
+    onData(stream, _session, done) {
+      stream.on("data", () => {});
+      stream.on("end", () => done(new Error(`spam: ${MAIL.subject}`)));
+    },
+  });
+  expect(await failed(mailTo(`smtp://127.0.0.1:${echo.port}`).send(MAIL))).toContain("spam: Your code: …");
+});
+
+test.each([
+  ["at its greeting", []],
+  ["after its greeting", ["220 slow"]],
+  ["within the mail", ["220 slow", "250 slow", "250 sender", "250 recipient", "354 go on"]],
+])("a server that stalls %s is left at the deadline", async (_when, lines) => {
+  const { port, left } = startStalling(...lines);
+  const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, QUICK);
+  expect(await failed(mail.send(MAIL))).toContain("did not answer in time");
+  await left;
+});
+
+test("check, too, does not wait for a stalled server", async () => {
+  const { port } = startStalling();
+  const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, QUICK);
+  expect(await mail.check()).toEqual({
+    ok: false,
+    detail: `the mail server 127.0.0.1:${port} did not answer in time`,
+  });
+});
+
+test("a server that is not there is named without the URL's password", async () => {
+  const { port } = await startSmtp();
+  for (const close of closing.splice(0)) await close();
+  const message = await failed(mailTo(`smtp://roost:secret@127.0.0.1:${port}`).send(MAIL));
+  expect(message).toContain(`the mail server 127.0.0.1:${port} cannot be reached`);
+  expect(message).not.toContain("secret");
+});
+
+test("no recipient or subject can add a header or another recipient", async () => {
+  const { port, received } = await startSmtp();
+  const mail = mailTo(`smtp://127.0.0.1:${port}`);
+  const bad: Partial<MailMessage>[] = [
+    { to: "ada@example.org\r\nBcc: eve@example.org" },
+    { to: "ada@example.org, eve@example.org" },
+    { to: "Ada <eve@example.org>" },
+    { to: "ada" },
+    { subject: "Hi\r\nBcc: eve@example.org" },
+  ];
+  for (const fields of bad) expect(await failed(mail.send({ ...MAIL, ...fields }))).not.toBe("sent");
+  expect(received).toEqual([]);
+});
+
+test.each(["http://host", "smtp://", "smtp://u:%zz-secret@host", "nonsense-secret"])(
+  "a URL that cannot work is refused at once, unrepeated: %s",
+  (smtpUrl) => {
+    const create = () => createMail({ smtpUrl, from: FROM }, NO_OUTBOX);
+    expect(create).toThrow("ROOST_SMTP_URL: expected smtp://");
+    expect(create).not.toThrow("secret");
+  },
+);
+
+test("SMTP without a sender is refused at once", () => {
+  expect(() => createMail({ smtpUrl: "smtp://127.0.0.1", from: null }, NO_OUTBOX)).toThrow("ROOST_MAIL_FROM");
+});
