@@ -214,27 +214,32 @@ CREATE TABLE events (
   PRIMARY KEY (agent_id, event_id)
 ) STRICT, WITHOUT ROWID;
 
+-- Large columns come last here, so that a list reads none of their pages.
 CREATE TABLE installed_skills (
   instance_id TEXT NOT NULL REFERENCES instances ON DELETE CASCADE,
   name TEXT NOT NULL,
   version TEXT NOT NULL,
+  description TEXT NOT NULL,
   source TEXT NOT NULL CHECK (source IN ('catalog', 'upload')),
+  installed_at INTEGER NOT NULL,
+  -- JSON: the secrets, hosts and tools that it names.
+  requires TEXT NOT NULL,
+  instructions TEXT NOT NULL,
   -- JSON, file name → text: an installed skill does not change when the catalog does.
   files TEXT NOT NULL,
-  installed_at INTEGER NOT NULL,
   PRIMARY KEY (instance_id, name)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE secrets (
   instance_id TEXT NOT NULL REFERENCES instances ON DELETE CASCADE,
   key TEXT NOT NULL,
   data_key_id INTEGER NOT NULL REFERENCES data_keys,
-  nonce BLOB NOT NULL,
-  ciphertext BLOB NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
+  -- AES-256-GCM under the data key: nonce, ciphertext, tag.
+  sealed BLOB NOT NULL,
   PRIMARY KEY (instance_id, key)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Data keys, each wrapped by the master key that lives outside the database.
 CREATE TABLE data_keys (

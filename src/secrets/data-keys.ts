@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../storage/store.ts";
+import { KEY_BYTES, seal, unseal } from "./seal.ts";
+import { type DataKeyRow, dataKeyTable } from "./table.ts";
+
+export interface DataKey {
+  dataKeyId: number;
+  key: Buffer;
+}
+
+export interface DataKeys {
+  /** The newest that the master key opens; a new one where it opens none. Call it in the transaction that uses it. */
+  current(): DataKey;
+  /** Null when it was wrapped by another master key. */
+  open(dataKeyId: number): DataKey | null;
+  create(): DataKey;
+  removeAllBut(dataKeyId: number): void;
+}
+
+/**
+ * Keys that seal the secrets, each wrapped by the master key. They are unwrapped at each use (microseconds), never
+ * remembered: an operator's command may rotate them under a running server.
+ */
+export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): DataKeys {
+  const table = dataKeyTable(store.db);
+  const about = (dataKeyId: number) => `data key|${dataKeyId}`;
+
+  function unwrap({ dataKeyId, wrapped }: DataKeyRow): DataKey | null {
+    const key = unseal(masterKey, wrapped, about(dataKeyId));
+    return key && { dataKeyId, key };
+  }
+
+  function create(): DataKey {
+    return store.transaction(() => {
+      const dataKeyId = (table.newestFirst()[0]?.dataKeyId ?? 0) + 1;
+      const key = randomBytes(KEY_BYTES);
+      table.add({ dataKeyId, wrapped: seal(masterKey, key, about(dataKeyId)), createdAt: clock.now() });
+      return { dataKeyId, key };
+    });
+  }
+
+  return {
+    create,
+    current() {
+      for (const row of table.newestFirst()) {
+        const opened = unwrap(row);
+        if (opened) return opened;
+      }
+      return create();
+    },
+    open(dataKeyId) {
+      const row = table.find(dataKeyId);
+      return row ? unwrap(row) : null;
+    },
+    removeAllBut: table.removeAllBut,
+  };
+}

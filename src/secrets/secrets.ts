@@ -1,0 +1,119 @@
+import { AppError, notFound } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Audit } from "../storage/audit.ts";
+import type { Store } from "../storage/store.ts";
+import { createDataKeys } from "./data-keys.ts";
+import { seal, unseal } from "./seal.ts";
+import { type Secret, type SecretName, secretTable } from "./table.ts";
+
+/** Of one instance (api.md section 6). */
+export const MAX_SECRETS = 100;
+const ROTATED_AT_ONCE = 100;
+
+export interface SecretParts {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  /** 32 bytes: see master-key.ts. */
+  masterKey: Buffer;
+}
+
+/** An instance's secrets. Callers have made sure that the instance is theirs. */
+export interface Secrets {
+  /** Stores all or none; a name that is there gets the new value. Throws `invalid_request` beyond 100 in all. */
+  set(accountId: string, instanceId: string, values: ReadonlyMap<string, string>): void;
+  /** By name, ascending, behind `after`. */
+  list(instanceId: string, after: string | null, limit: number): SecretName[];
+  /** All names, sorted. */
+  names(instanceId: string): string[];
+  /** Throws `not_found`. */
+  remove(accountId: string, instanceId: string, key: string): void;
+  /**
+   * The value, undefined where there is none; each reading is an entry of the audit. For the host alone, to fill it in
+   * on the way out. Throws when it does not open: another master key, or a row that was tampered with.
+   */
+  read(instanceId: string, key: string): string | undefined;
+  /** Seals everything anew under a new data key and removes the old ones, in one commit. How many secrets; throws as `read`. */
+  rotate(): number;
+  /** How many cannot be read, because they were stored under another master key. */
+  countLocked(): number;
+}
+
+const about = (instanceId: string, key: string, dataKeyId: number): string => `${instanceId}|${key}|${dataKeyId}`;
+
+export function createSecrets({ store, clock, audit, masterKey }: SecretParts): Secrets {
+  const table = secretTable(store.db);
+  const dataKeys = createDataKeys(store, clock, masterKey);
+
+  function open({ instanceId, key, dataKeyId, sealed }: Secret): Buffer {
+    const dataKey = dataKeys.open(dataKeyId);
+    const what = `the secret ${key} of ${instanceId}`;
+    if (!dataKey) {
+      throw new Error(`${what} was stored under another master key; put that key back, or store the secret anew`);
+    }
+    const value = unseal(dataKey.key, sealed, about(instanceId, key, dataKeyId));
+    if (!value) throw new Error(`${what} was changed in the database; store it anew`);
+    return value;
+  }
+
+  return {
+    set(accountId, instanceId, values) {
+      store.transaction(() => {
+        const { dataKeyId, key: dataKey } = dataKeys.current();
+        const now = clock.now();
+        for (const [key, value] of values) {
+          const sealed = seal(dataKey, Buffer.from(value), about(instanceId, key, dataKeyId));
+          table.put({ instanceId, key, dataKeyId, sealed, now });
+        }
+        if (table.page(instanceId, "", MAX_SECRETS + 1).length > MAX_SECRETS) {
+          throw new AppError("invalid_request", `secrets: expected at most ${MAX_SECRETS} for each instance`);
+        }
+        const keys = [...values.keys()].join(" ");
+        audit.append({ actor: accountId, action: "secret.set", subject: instanceId, detail: { keys } });
+      });
+    },
+    list: (instanceId, after, limit) => table.page(instanceId, after ?? "", limit),
+    names: (instanceId) => table.page(instanceId, "", MAX_SECRETS).map(({ key }) => key),
+    remove(accountId, instanceId, key) {
+      store.transaction(() => {
+        if (!table.remove(instanceId, key)) throw notFound("secret");
+        audit.append({ actor: accountId, action: "secret.delete", subject: instanceId, detail: { key } });
+      });
+    },
+    read(instanceId, key) {
+      const secret = table.find(instanceId, key);
+      if (!secret) return undefined;
+      const value = open(secret).toString();
+      audit.append({ actor: "host", action: "secret.use", subject: instanceId, detail: { key } });
+      return value;
+    },
+    rotate() {
+      return store.transaction(() => {
+        const { dataKeyId, key: dataKey } = dataKeys.create();
+        let count = 0;
+        for (;;) {
+          const batch = table.sealedUnderOthers(dataKeyId, ROTATED_AT_ONCE);
+          for (const secret of batch) {
+            const { instanceId, key } = secret;
+            const sealed = seal(dataKey, open(secret), about(instanceId, key, dataKeyId));
+            table.reseal({ instanceId, key, dataKeyId, sealed });
+          }
+          count += batch.length;
+          if (batch.length < ROTATED_AT_ONCE) break;
+        }
+        dataKeys.removeAllBut(dataKeyId);
+        audit.append({
+          actor: "operator",
+          action: "secrets.rotate",
+          subject: `data key ${dataKeyId}`,
+          detail: { count },
+        });
+        return count;
+      });
+    },
+    countLocked() {
+      const locked = table.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);
+      return locked.reduce((sum, group) => sum + group.secrets, 0);
+    },
+  };
+}
