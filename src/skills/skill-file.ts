@@ -1,0 +1,160 @@
+import { AppError } from "../lib/app-error.ts";
+
+/** What a skill asks of the instance that installs it. */
+export interface SkillNeeds {
+  /** Names of secrets, to be used towards `hosts` only. */
+  secrets: string[];
+  /** Hosts in lower case, each with a port where it is not the scheme's own. */
+  hosts: string[];
+  tools: string[];
+}
+
+export interface Skill {
+  name: string;
+  description: string;
+  version: string;
+  license: string | null;
+  tags: string[];
+  requires: SkillNeeds;
+  /** The Markdown below the front matter. */
+  instructions: string;
+  /** Names of all files, `SKILL.md` among them, sorted. */
+  files: string[];
+}
+
+type Mapping = Readonly<Record<string, unknown>>;
+
+const MAX_BYTES = 256 * 1024;
+/** Keeps what YAML can cost low: 8 Ki characters of merge keys take 45 ms. Aliases and depth are bounded by the parser. */
+const MAX_FRONT_MATTER = 8 * 1024;
+const MAX_WORDS = 32;
+
+const NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+const TAG = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,49}$/u;
+const SECRET = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const HOST =
+  /^(?=[^:]{1,253}(:|$))[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*(:[1-9]\d{0,4})?$/i;
+const TOOL = /^[a-z][a-z0-9_]{0,63}$/;
+
+const refused = (expected: string, cause?: unknown): AppError =>
+  new AppError("invalid_request", `files.SKILL.md: expected ${expected}`, { cause });
+
+const isMapping = (value: unknown): value is Mapping =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The mapping's own entry: `constructor` finds nothing. An empty YAML value is an absent one. */
+const entry = (mapping: Mapping, key: string): unknown =>
+  Object.hasOwn(mapping, key) ? (mapping[key] ?? undefined) : undefined;
+
+function splitFrontMatter(text: string): { frontMatter: string; body: string } {
+  const lines = text.replace(/^\uFEFF/, "").split(/\r\n?|\n/);
+  const isFence = (line: string | undefined): boolean => line?.trimEnd() === "---";
+  const end = lines.findIndex((line, at) => at > 0 && isFence(line));
+  if (!isFence(lines[0]) || end < 0) throw refused('to begin with front matter between two lines of "---"');
+  return {
+    frontMatter: lines.slice(1, end).join("\n"),
+    body: lines
+      .slice(end + 1)
+      .join("\n")
+      .trim(),
+  };
+}
+
+function parseFrontMatter(yaml: string): Mapping {
+  if (yaml.length > MAX_FRONT_MATTER) throw refused(`front matter of at most ${MAX_FRONT_MATTER} characters`);
+  let value: unknown;
+  try {
+    value = Bun.YAML.parse(yaml);
+  } catch (cause) {
+    throw refused('front matter in YAML; a value that contains ": " or " #" stands in quotes', cause);
+  }
+  if (!isMapping(value)) throw refused('front matter of lines such as "name: my-skill"');
+  return value;
+}
+
+/** One line of text: a description goes into prompts, where a line break could pass for the prompt's own structure. */
+function line(mapping: Mapping, key: string, max: number, label = key): string | undefined {
+  const value = entry(mapping, key);
+  if (value === undefined) return undefined;
+  const text = typeof value === "string" ? value.replace(/\s+/g, " ").trim() : "";
+  if (text === "" || [...text].length > max || /[\p{Cc}\p{Cs}]/u.test(text)) {
+    throw refused(`${label} to be text of 1 to ${max} characters`);
+  }
+  return text;
+}
+
+/** Words between spaces or commas, or a YAML list of them; each once, in their order. */
+function words(value: unknown, label: string, pattern: RegExp, example: string): string[] {
+  if (value === undefined) return [];
+  const list = typeof value === "string" ? value.split(/[\s,]+/).filter((word) => word !== "") : value;
+  const isWord = (word: unknown): word is string => typeof word === "string" && pattern.test(word);
+  if (!Array.isArray(list) || !list.every(isWord)) {
+    throw refused(`${label} to be words with spaces between, such as "${example}"`);
+  }
+  const distinct = [...new Set(list)];
+  if (distinct.length > MAX_WORDS) throw refused(`${label} to be at most ${MAX_WORDS} words`);
+  return distinct;
+}
+
+/** `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too. */
+function needs(metadata: Mapping): SkillNeeds {
+  const nested = entry(metadata, "requires");
+  const need = (kind: keyof SkillNeeds, pattern: RegExp, example: string): string[] => {
+    const value = entry(metadata, `requires-${kind}`) ?? (isMapping(nested) ? entry(nested, kind) : undefined);
+    return words(value, `metadata.requires-${kind}`, pattern, example);
+  };
+  const hosts = need("hosts", HOST, "api.example.com localhost:8080").map((host) => host.toLowerCase());
+  return {
+    secrets: need("secrets", SECRET, "EXAMPLE_TOKEN EXAMPLE_USER"),
+    hosts: [...new Set(hosts)],
+    tools: need("tools", TOOL, "web_fetch read_file"),
+  };
+}
+
+/** A number is taken as text: `version: 1.0` without quotes is common, and no more than a label. */
+function version(metadata: Mapping): string {
+  const value = entry(metadata, "version");
+  const text = typeof value === "number" ? String(value) : value;
+  return line({ version: text }, "version", 50, "metadata.version") ?? "1.0.0";
+}
+
+/**
+ * Reads a skill from its files, after the specification at agentskills.io; keys that it does not name are ignored.
+ * `folderName` is given for a skill that lies in a folder: its name must be the folder's.
+ * Throws `invalid_request`, naming what was expected.
+ */
+export function parseSkill(
+  files: ReadonlyMap<string, string> | Readonly<Record<string, string>>,
+  folderName?: string,
+): Skill {
+  const texts = files instanceof Map ? files : new Map(Object.entries(files));
+  const text = texts.get("SKILL.md");
+  if (typeof text !== "string") throw refused("the skill's front matter and instructions");
+  if (Buffer.byteLength(text) > MAX_BYTES) throw refused(`at most ${MAX_BYTES} bytes`);
+
+  const { frontMatter, body } = splitFrontMatter(text);
+  const fields = parseFrontMatter(frontMatter);
+  const name = entry(fields, "name");
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw refused("name to be 1 to 64 of a-z and 0-9, with single hyphens between them");
+  }
+  if (folderName !== undefined && name !== folderName) throw refused(`name to be that of the folder, "${folderName}"`);
+  const description = line(fields, "description", 1024);
+  if (description === undefined) throw refused("description to say what the skill does and when to use it");
+  line(fields, "compatibility", 500);
+  const allowedTools = entry(fields, "allowed-tools");
+  if (typeof allowedTools !== "string") words(allowedTools, "allowed-tools", /\S/, "Read Bash(git:*)");
+  const metadata = entry(fields, "metadata") ?? {};
+  if (!isMapping(metadata)) throw refused("metadata to be a map such as \"version: '1.0.0'\"");
+
+  return {
+    name,
+    description,
+    version: version(metadata),
+    license: line(fields, "license", 500) ?? null,
+    tags: words(entry(metadata, "tags"), "metadata.tags", TAG, "writing meetings"),
+    requires: needs(metadata),
+    instructions: body,
+    files: [...texts.keys()].sort(),
+  };
+}
