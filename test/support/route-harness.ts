@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Caller, SCOPES } from "../../src/accounts/caller.ts";
+import { createIdempotency } from "../../src/http/idempotency.ts";
+import type { Route } from "../../src/http/route.ts";
+import { createFetch } from "../../src/http/server.ts";
+import { createInstances, type Instances } from "../../src/instances/instances.ts";
+import { AppError } from "../../src/lib/app-error.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { type Audit, createAudit } from "../../src/storage/audit.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+/** A data folder with a database, an audit log and instances: what a feature room stands on. */
+export interface Ground extends AsyncDisposable {
+  dataDir: string;
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  instances: Instances;
+  /** A new account, as the caller that its token makes. */
+  account(): Caller;
+}
+
+export function openGround(clock: Clock = systemClock): Ground {
+  const dataDir = mkdtempSync(join(tmpdir(), "roost-room-"));
+  const store = openStore(dataDir);
+  const nothing = () => {};
+  let accounts = 0;
+  return {
+    dataDir,
+    store,
+    clock,
+    audit: createAudit(store, clock),
+    instances: createInstances({
+      store,
+      clock,
+      requireLaunch: nothing,
+      createFolder: nothing,
+      removeFolder: nothing,
+    }),
+    account() {
+      const name = `person-${++accounts}`;
+      const accountId = `acct_${name}`;
+      store.sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES (?, ?, ?, 0)", [
+        accountId,
+        `${name}@example.com`,
+        name,
+      ]);
+      return { accountId, email: `${name}@example.com`, name, scopes: new Set(SCOPES), instanceId: null, keyId: null };
+    },
+    async [Symbol.asyncDispose]() {
+      store.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Answer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came
+  body: any;
+  headers: Headers;
+}
+
+export interface RouteServer extends AsyncDisposable {
+  url: string;
+  /** A request as this caller (null: without credentials), with a JSON body where one is given. */
+  send(caller: Caller | null, method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Answer>;
+}
+
+/** Serves these routes on a free port. Authentication alone is replaced: a header names the caller. */
+export function serve(routes: readonly Route[], { store, clock }: Ground): RouteServer {
+  const callers = new Map<string, Caller>();
+  const fetchRoutes = createFetch(routes, [], {
+    authenticate(request) {
+      const caller = callers.get(request.headers.get("x-caller") ?? "");
+      if (!caller) throw new AppError("unauthorized", "missing or invalid credentials");
+      return caller;
+    },
+    idempotency: createIdempotency(store, clock),
+    commit: store.transaction,
+    commitSoon: (work) => store.commitSoon(work, "full"),
+    addressOf: () => "127.0.0.1",
+    onAnswer() {},
+  });
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: fetchRoutes });
+  const url = `http://127.0.0.1:${server.port}`;
+
+  return {
+    url,
+    async send(caller, method, path, body, headers) {
+      const sent = new Headers(headers);
+      if (caller) {
+        const name = `${caller.accountId} ${caller.instanceId} ${[...caller.scopes].join("+")}`;
+        callers.set(name, caller);
+        sent.set("x-caller", name);
+      }
+      if (body !== undefined && !sent.has("content-type")) sent.set("content-type", "application/json");
+      const content = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body);
+      const response = await fetch(url + path, { method, headers: sent, body: content });
+      return { status: response.status, body: await response.json(), headers: response.headers };
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop(true);
+    },
+  };
+}
