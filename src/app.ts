@@ -5,7 +5,7 @@ import { createAuthentication } from "./accounts/authenticate.ts";
 import { openHostKeys } from "./accounts/host-keys.ts";
 import { createKeys } from "./accounts/keys.ts";
 import { accountRoutes } from "./accounts/routes.ts";
-import { createSignIn } from "./accounts/sign-in.ts";
+import { CODE_LIFE_SECONDS, createSignIn } from "./accounts/sign-in.ts";
 import { createTokens } from "./accounts/tokens.ts";
 import { createAgents } from "./agents/agents.ts";
 import { agentRoutes } from "./agents/routes.ts";
@@ -110,7 +110,8 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     accounts,
     invites,
     pepper: hostKeys.pepper,
-    sendCode: (to, code) => mail.send({ to, code, ...signInMail({ code, publicUrl: publicUrl() }) }),
+    sendCode: (to, code) =>
+      mail.send({ to, code, ...signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS }) }),
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   // The listener needs the routes and a few of them need it; requests come only once both are there.
@@ -156,7 +157,8 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
         address: () => addressOf(request),
       }),
     idempotency,
-    commit: (work) => store.commitSoon(work, "full"),
+    commit: store.transaction,
+    commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf,
     onAnswer({ method, path }, status, startedMs, requestId, error) {
       metrics.countRequest(method, path, status, (performance.now() - startedMs) / 1000);
@@ -169,7 +171,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   metrics.gauge("roost_workers_awake", "Instances whose worker is awake", host.awake);
   metrics.gauge("roost_event_streams", "Event streams that are open", conversations.hub.openStreams);
 
-  workspaces.recover();
+  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
   listener = listen(
     { hostname: config.host, port: config.port, publicUrl: config.publicUrl, trustProxy: config.trustProxy },
     fetch,

@@ -8,7 +8,8 @@ import { isId, newId } from "../lib/id.ts";
 import type { Store } from "../storage/store.ts";
 import { freeSlug } from "./slug.ts";
 import { type Agent, agents } from "./table.ts";
-import type { FileChange, Workspaces } from "./workspaces.ts";
+import type { FileChange } from "./workspace.ts";
+import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentParts {
   store: Store;
@@ -33,6 +34,12 @@ export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | 
   useDefaults?: true;
 };
 
+/** An agent and its workspace's texts, as they are once the transaction has committed. */
+export interface AgentWithFiles {
+  agent: Agent;
+  files: Record<string, string>;
+}
+
 /** Told in the transaction that makes the change. */
 export interface AgentListener {
   updated(agent: Agent): void;
@@ -43,10 +50,10 @@ export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
   get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
   find(agentId: string): Agent | undefined;
-  /** Throws `conflict` for a slug that the instance has. Call it in a transaction; the files follow its commit. */
-  create(instance: Instance, input: NewAgent): Agent;
-  /** All or nothing; the files follow the commit. */
-  update(instance: Instance, agent: Agent, change: AgentChange): Agent;
+  /** Throws `conflict` for a slug that the instance has, `invalid_request` for a file. The files follow the commit. */
+  create(instance: Instance, input: NewAgent): AgentWithFiles;
+  /** All or nothing; the files follow the commit. Throws as `create` does. */
+  update(agent: Agent, change: AgentChange): AgentWithFiles;
   remove(instance: Instance, agent: Agent): void;
   /** Tells the listeners that the workspace was changed from outside `update`. */
   touch(agent: Agent): void;
@@ -80,11 +87,10 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       .run();
   }
 
-  function filesOf(input: Pick<NewAgent, "useDefaults" | "files">): FileChange[] {
-    if (!input.useDefaults) return input.files;
-    const given = new Set(input.files.map(({ name }) => name));
-    const defaults = [...defaultFiles].filter(([name]) => !given.has(name));
-    return [...defaults.map(([name, content]) => ({ name, content })), ...input.files];
+  /** The default files that are neither there nor given. */
+  function missingDefaults(present: Iterable<string>, given: FileChange[]): FileChange[] {
+    const known = new Set([...present, ...given.map(({ name }) => name)]);
+    return [...defaultFiles].flatMap(([name, content]) => (known.has(name) ? [] : [{ name, content }]));
   }
 
   return {
@@ -115,31 +121,29 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
           })
           .returning()
           .get();
-        workspaces.change(agent, { create: true, changes: filesOf(input) });
+        const changes = [...(input.useDefaults ? missingDefaults([], input.files) : []), ...input.files];
+        workspaces.change(agent, { kind: "create", slug }, changes);
         count(instanceId, 1);
-        return agent;
+        return { agent, files: overlay({}, changes) };
       });
     },
-    update(_instance, agent, { files = [], useDefaults, ...fields }) {
+    update(agent, { files = [], useDefaults, ...fields }) {
       return store.transaction(() => {
-        const { slug } = fields;
-        if (slug !== undefined && slug !== agent.slug && isTaken(agent.instanceId, slug)) throw slugConflict(slug);
-        const changed = { ...agent, ...fields, updatedAt: Math.max(clock.now(), agent.updatedAt) };
-        const { agentId, instanceId, createdAt, lastEventId, ...columns } = changed;
-        db.update(agents).set(columns).where(eq(agents.agentId, agentId)).run();
-        const existing = useDefaults ? new Set(workspaces.names(agent)) : null;
-        const missing = existing ? [...defaultFiles].filter(([name]) => !existing.has(name)) : [];
-        const named = new Set(files.map(({ name }) => name));
-        const changes = [
-          ...missing.filter(([name]) => !named.has(name)).map(([name, content]) => ({ name, content })),
-          ...files,
-        ];
-        const moved = changed.slug !== agent.slug;
-        if (changes.length > 0 || moved) {
-          workspaces.change(agent, moved ? { changes, moveTo: changed.slug } : { changes });
-        }
-        for (const listener of listeners) listener.updated(changed);
-        return changed;
+        const { agentId, instanceId, slug: from } = agent;
+        const { slug = from } = fields;
+        if (slug !== from && isTaken(instanceId, slug)) throw slugConflict(slug);
+        const updatedAt = Math.max(clock.now(), agent.updatedAt);
+        db.update(agents)
+          .set({ ...fields, updatedAt })
+          .where(eq(agents.agentId, agentId))
+          .run();
+        const before = workspaces.texts(agent);
+        const changes = [...(useDefaults ? missingDefaults(workspaces.names(agent), files) : []), ...files];
+        if (slug !== from) workspaces.change(agent, { kind: "rename", slug, from }, changes);
+        else if (changes.length > 0) workspaces.change(agent, { kind: "edit", slug }, changes);
+        const updated = { ...agent, ...fields, updatedAt };
+        for (const listener of listeners) listener.updated(updated);
+        return { agent: updated, files: overlay(before, changes) };
       });
     },
     remove(instance, agent) {
@@ -173,4 +177,13 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
         .map(({ agentId }) => agentId),
     listen: (listener) => void listeners.push(listener),
   };
+}
+
+function overlay(texts: Record<string, string>, changes: FileChange[]): Record<string, string> {
+  const after = new Map(Object.entries(texts));
+  for (const { name, content } of changes) {
+    if (typeof content === "string") after.set(name, content);
+    else after.delete(name);
+  }
+  return Object.fromEntries([...after].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

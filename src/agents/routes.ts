@@ -6,7 +6,7 @@ import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents, AgentWithFiles } from "./agents.ts";
 import { SLUG } from "./slug.ts";
 import type { Agent } from "./table.ts";
 import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
@@ -72,7 +72,11 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     createdAt: isoTime(agent.createdAt),
     updatedAt: isoTime(agent.updatedAt),
   });
-  const showWithTexts = (agent: Agent) => ({ ...show(agent), files: workspaces.texts(agent) });
+  const showWithTexts = ({ agent, files }: AgentWithFiles) => ({ ...show(agent), files });
+  const conditionOf = ({ headers }: Request) => ({
+    ifMatch: headers.get("if-match"),
+    ifNoneMatch: headers.get("if-none-match"),
+  });
 
   return [
     route({
@@ -84,10 +88,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       status: 201,
       answer: AgentRecord,
       errors: ["conflict"],
-      async handle({ caller, params, body, once }) {
+      async handle({ caller, params, body, onceAlone }) {
         instances.get(caller, params.instanceId);
         const input = await body();
-        return once(() =>
+        return onceAlone(() =>
           showWithTexts(
             agents.create(instances.get(caller, params.instanceId), {
               name: input.name,
@@ -126,7 +130,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "One agent with its workspace's texts",
       access: "read",
       answer: AgentRecord,
-      handle: ({ caller, params }) => showWithTexts(agents.get(caller, params.instanceId, params.agentId).agent),
+      handle({ caller, params }) {
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        return showWithTexts({ agent, files: workspaces.texts(agent) });
+      },
     }),
     route({
       method: "PATCH",
@@ -136,7 +143,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       body: AgentChangeInput,
       answer: AgentRecord,
       errors: ["conflict"],
-      async handle({ caller, params, body, once }) {
+      async handle({ caller, params, body, onceAlone }) {
         agents.get(caller, params.instanceId, params.agentId);
         const { files, ...fields } = await body();
         const change = { ...given(fields), ...(files === undefined ? {} : { files: changesOf(files) }) };
@@ -146,9 +153,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
             "body: expected at least one of name, slug, displayName, model, files, useDefaults",
           );
         }
-        return once(() => {
-          const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
-          return showWithTexts(agents.update(instance, agent, change));
+        return onceAlone(() => {
+          const { agent } = agents.get(caller, params.instanceId, params.agentId);
+          return showWithTexts(agents.update(agent, change));
         });
       },
     }),
@@ -192,10 +199,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       answer: "text/plain",
       handle({ caller, params, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const { bytes, etag, updatedAt } = workspaces.read(agent, fileName(params["*"]));
+        const { bytes, etag, updatedAtMs } = workspaces.read(agent, fileName(params["*"]));
         const headers = {
           ETag: etag,
-          "Last-Modified": new Date(updatedAt).toUTCString(),
+          "Last-Modified": new Date(updatedAtMs).toUTCString(),
           "Cache-Control": "no-store",
           "Content-Type": "text/plain; charset=utf-8",
           // The text is a tenant's: a browser must never take it for a page of this origin.
@@ -206,7 +213,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
           .get("if-none-match")
           ?.split(",")
           .some((tag) => tag.trim() === etag || tag.trim() === "*");
-        return unchanged ? new Response(null, { status: 304, headers }) : new Response(bytes, { headers });
+        return unchanged ? new Response(null, { status: 304, headers }) : new Response(new Uint8Array(bytes), { headers });
       },
     }),
     route({
@@ -220,8 +227,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         agents.get(caller, params.instanceId, params.agentId);
         const content = await bytes();
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const condition = request.headers.get("if-match");
-        const { created, file, etag } = workspaces.write(agent, fileName(params["*"]), content, condition);
+        const { created, file, etag } = workspaces.write(agent, fileName(params["*"]), content, conditionOf(request));
         agents.touch(agent);
         return new Reply(created ? 201 : 200, file, { ETag: etag });
       },
@@ -236,7 +242,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       handle({ caller, params, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const file = fileName(params["*"]);
-        workspaces.delete(agent, file, request.headers.get("if-match"));
+        workspaces.delete(agent, file, conditionOf(request));
         agents.touch(agent);
         return { name: file, deleted: true };
       },

@@ -11,8 +11,10 @@ export interface ServingParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
   authenticate(request: Request): Caller | Promise<Caller>;
   idempotency: Idempotency;
-  /** Runs `work` in one transaction; resolves when it is on disk. */
-  commit<T>(work: () => T): Promise<T>;
+  /** Runs `work` in one transaction; on disk when it returns. */
+  commit<T>(work: () => T): T;
+  /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
+  commitSoon<T>(work: () => T): Promise<T>;
   addressOf(request: Request): string;
   /** Called once a request, after its answer is made. */
   onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
@@ -131,6 +133,11 @@ function createCall(
 ): AnyCall {
   const bytes = idempotent.bytes ?? (() => readBody(request));
   const { attempt } = idempotent;
+  const operateOnce = <T>(operate: () => T, runId?: (result: T) => string): T => {
+    const result = operate();
+    if (attempt) keep(route, attempt, result, runId?.(result));
+    return result;
+  };
   return {
     caller,
     params,
@@ -143,13 +150,8 @@ function createCall(
       const value = parseJson(await bytes(), request.headers.get("content-type"));
       return route.body ? parse(route.body, value) : undefined;
     },
-    once(operate, runId) {
-      return parts.commit(() => {
-        const result = operate();
-        if (attempt) keep(route, attempt, result, runId?.(result));
-        return result;
-      });
-    },
+    once: (operate, runId) => parts.commitSoon(() => operateOnce(operate, runId)),
+    onceAlone: (operate) => parts.commit(() => operateOnce(operate)),
   };
 }
 

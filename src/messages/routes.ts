@@ -94,7 +94,8 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
         const { run } = await once(
           () => {
             const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
-            const sender = { type: "human", id: caller.accountId, name: caller.name, ...defined(input.sender ?? {}) };
+            const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
+            const sender = { type, id, name };
             return messages.send(instance, agent, { text: input.message, sender });
           },
           ({ run }) => run.runId,
@@ -182,6 +183,3 @@ function cursorOf(header: string | null, query: string | undefined): number | nu
   if (!/^\d{1,15}$/.test(text)) throw new AppError("invalid_request", `${name}: expected ${CURSOR}`);
   return Number(text);
 }
-
-const defined = <T extends object>(value: T): Partial<T> =>
-  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Partial<T>;

@@ -70,7 +70,7 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
     };
     active.set(agentId, current);
     if (!resumed) {
-      commit(current, () => {
+      void commit(current, () => {
         queries.updateRun(run.runId, { status: "running", startedAt: clock.now() });
         events.append(agentId, [{ type: "run.started", runId: run.runId }]);
       });
@@ -197,7 +197,10 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
   function resume(runId: string): void {
     const run = queries.run(runId);
     if (!run || active.has(run.agentId)) return;
-    if (run.status !== "running") return dispatch(run.agentId);
+    if (run.status !== "running") {
+      dispatch(run.agentId);
+      return;
+    }
     const { shown, steps } = readJournal(events, run);
     if (shown) store.transaction(() => events.append(run.agentId, [{ type: "run.restarted", runId }]));
     dispatch(run.agentId, steps, run);

@@ -1,0 +1,196 @@
+import { join } from "node:path";
+import { eq } from "drizzle-orm";
+import { AppError, notFound } from "../lib/app-error.ts";
+import { isoTime } from "../lib/clock.ts";
+import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
+import { newId } from "../lib/id.ts";
+import type { Store } from "../storage/store.ts";
+import { parseFileName } from "./file-name.ts";
+import { type Agent, workspaceChanges } from "./table.ts";
+import {
+  createInstanceFolder,
+  decodeText,
+  etagOf,
+  type FileChange,
+  listFiles,
+  readFile,
+  removeFile,
+  removeInstanceFolder,
+  removeWorkspace,
+  type WorkspaceFile,
+  workspaceFolder,
+  writeFile,
+} from "./workspace.ts";
+import {
+  applyChange,
+  recoverChanges,
+  removeStrayInstances,
+  stageChange,
+  type WorkspaceTarget,
+} from "./workspace-change.ts";
+
+/** Files that one request may bring (api.md section 1, Sizes). */
+export const FILES_IN_A_REQUEST = 64;
+/** Text that an agent's record shows in all; what is beyond it is read file by file. */
+const RECORD_BYTES = 1024 * 1024;
+
+export interface FileRecord {
+  name: string;
+  size: number;
+  updatedAt: string;
+}
+
+type Place = Pick<Agent, "instanceId" | "slug">;
+
+/** The condition of a request on the file it writes: the headers If-Match and If-None-Match. */
+export interface Condition {
+  ifMatch: string | null;
+  ifNoneMatch: string | null;
+}
+
+/** Agents' workspaces as the rules use them: which folder is whose, and what follows which commit. */
+export interface Workspaces {
+  createInstanceFolder(instanceId: string): void;
+  removeInstanceFolder(instanceId: string): void;
+  /**
+   * Changes a workspace with the transaction that is open: checked and staged now, carried out after its commit, and
+   * finished by `recover` if a crash comes between. Throws `invalid_request`.
+   */
+  change(place: Place, target: WorkspaceTarget, changes: FileChange[]): void;
+  remove(place: Place): void;
+  /** Name → text of every text file, as far as a record shows them. */
+  texts(place: Place): Record<string, string>;
+  names(place: Place): string[];
+  list(place: Place): FileRecord[];
+  /** Those of the named files that are there, in the order of the names. */
+  some(place: Place, names: readonly string[]): { name: string; text: string }[];
+  /** Throws `not_found`. */
+  read(place: Place, name: string): WorkspaceFile;
+  /** Throws `invalid_request`, `precondition_failed`. */
+  write(
+    place: Place,
+    name: string,
+    bytes: Uint8Array,
+    condition: Condition,
+  ): { created: boolean; file: FileRecord; etag: string };
+  /** Throws `not_found`, `precondition_failed`. */
+  delete(place: Place, name: string, condition: Condition): void;
+  /** After a start: finishes what was committed, removes what was not. */
+  recover(isInstance: (instanceId: string) => boolean): void;
+}
+
+export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): Workspaces {
+  const instancesFolder = join(dataDir, "instances");
+  const instanceFolder = (instanceId: string) => join(instancesFolder, instanceId);
+  const folderOf = ({ instanceId, slug }: Place) => workspaceFolder(instanceFolder(instanceId), slug);
+  const names = (place: Place) => listFiles(folderOf(place)).map(({ name }) => name);
+
+  function forget(changeId: string): void {
+    db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run();
+  }
+
+  function existing(place: Place, name: string): WorkspaceFile {
+    const file = readFile(folderOf(place), parseFileName(name, "file"));
+    if (!file) throw notFound("file");
+    return file;
+  }
+
+  return {
+    createInstanceFolder: (instanceId) => createInstanceFolder(instanceFolder(instanceId)),
+    removeInstanceFolder: (instanceId) => removeInstanceFolder(instanceFolder(instanceId)),
+    change({ instanceId }, target, changes) {
+      // An id of the API's form sorts by its making, which is the order in which a recovery must carry changes out.
+      const changeId = newId("change");
+      stageChange(instanceFolder(instanceId), changeId, target, changes);
+      db.insert(workspaceChanges).values({ changeId, instanceId }).run();
+      afterCommit(() => {
+        applyChange(instanceFolder(instanceId), changeId);
+        forget(changeId);
+      });
+    },
+    remove: (place) => removeWorkspace(instanceFolder(place.instanceId), place.slug),
+    names,
+    texts(place) {
+      const texts: Record<string, string> = {};
+      let left = RECORD_BYTES;
+      for (const { name, size } of listFiles(folderOf(place))) {
+        if (size > left) continue;
+        const text = textOf(folderOf(place), name);
+        if (text === null) continue;
+        texts[name] = text;
+        left -= size;
+      }
+      return texts;
+    },
+    list: (place) =>
+      listFiles(folderOf(place)).map(({ name, size, mtimeMs }) => ({
+        name,
+        size,
+        updatedAt: isoTime(Math.floor(mtimeMs)),
+      })),
+    some(place, wanted) {
+      return wanted.flatMap((name) => {
+        const text = textOf(folderOf(place), name);
+        return text === null ? [] : [{ name, text }];
+      });
+    },
+    read: existing,
+    write(place, name, bytes, condition) {
+      const file = parseFileName(name, "file");
+      decodeText(bytes);
+      const folder = folderOf(place);
+      const before = readFile(folder, file);
+      checkCondition(condition, before?.etag ?? null);
+      writeFile(folder, file, bytes);
+      const after = readFile(folder, file);
+      const updatedAt = isoTime(after?.updatedAtMs ?? Date.now());
+      return { created: before === null, file: { name: file, size: bytes.byteLength, updatedAt }, etag: etagOf(bytes) };
+    },
+    delete(place, name, condition) {
+      const before = existing(place, name);
+      checkCondition(condition, before.etag);
+      removeFile(folderOf(place), parseFileName(name, "file"));
+    },
+    recover(isInstance) {
+      removeStrayInstances(instancesFolder, isInstance);
+      const committed = new Map<string, Set<string>>();
+      for (const { changeId, instanceId } of db.select().from(workspaceChanges).all()) {
+        committed.set(instanceId, (committed.get(instanceId) ?? new Set()).add(changeId));
+      }
+      for (const [instanceId, changeIds] of committed) {
+        recoverChanges(instanceFolder(instanceId), (changeId) => changeIds.has(changeId));
+        for (const changeId of changeIds) forget(changeId);
+      }
+    },
+  };
+}
+
+/** The persona files of a new agent. */
+export function readDefaultFiles(): Map<string, string> {
+  const files = [...readEmbeddedFolder("workspaces")].flatMap(([path, text]): [string, string][] =>
+    path.startsWith("default/") ? [[path.slice("default/".length), text]] : [],
+  );
+  return new Map(files);
+}
+
+function textOf(folder: string, name: string): string | null {
+  try {
+    const file = readFile(folder, name);
+    return file && decodeText(file.bytes);
+  } catch (error) {
+    // An operator put something there that is no text, or too large: it is listed, and not shown.
+    if (error instanceof AppError) return null;
+    throw error;
+  }
+}
+
+function checkCondition({ ifMatch, ifNoneMatch }: Condition, etag: string | null): void {
+  const matches = (header: string) =>
+    etag !== null && header.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag);
+  if (ifMatch !== null && !matches(ifMatch)) {
+    throw new AppError("precondition_failed", `If-Match: the file's ETag is ${etag ?? "none, it does not exist"}`);
+  }
+  if (ifNoneMatch !== null && matches(ifNoneMatch)) {
+    throw new AppError("precondition_failed", "If-None-Match: the file exists");
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type App, startApp } from "../../src/app.ts";
+import { type Config, loadConfig } from "../../src/config.ts";
+import { type Foundation, openFoundation } from "../../src/foundation.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { parseMoney } from "../../src/lib/money.ts";
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
+  body: any;
+}
+
+export interface Ask {
+  key?: string;
+  token?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface Person {
+  email: string;
+  accountId: string;
+  token: string;
+  /** Asks the API as this account. */
+  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  fetch(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+/** The whole appliance in this process, on a real port and a real data folder. */
+export interface Appliance {
+  url: string;
+  app: App;
+  config: Config;
+  foundation: Foundation;
+  dataDir: string;
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  /** Signs up by invite and mailed code, over HTTP, with this credit. */
+  signUp(email?: string, credit?: string): Promise<Person>;
+  /** Stops the appliance and starts it again on the same folder and another port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+let people = 0;
+
+export async function startAppliance(
+  settings: Record<string, string> = {},
+  { clock = systemClock, dataDir = mkdtempSync(join(tmpdir(), "roost-test-")) }: { clock?: Clock; dataDir?: string } = {},
+): Promise<Appliance> {
+  const { config } = loadConfig({ ROOST_PORT: "0", ROOST_LOG_LEVEL: "silent", ROOST_DATA_DIR: dataDir, ...settings });
+  const open = async () => {
+    const foundation = openFoundation(config, clock);
+    return { foundation, app: await startApp(config, foundation, createLog(config.logLevel, "json")) };
+  };
+  let { foundation, app } = await open();
+  const close = async () => {
+    await app.stop();
+    foundation.store.close();
+  };
+
+  async function send(method: string, path: string, { key, token, body, headers = {} }: Ask): Promise<Response> {
+    const all: Record<string, string> = { ...headers };
+    if (key !== undefined) all["X-API-Key"] = key;
+    if (token !== undefined) all["Authorization"] = `Bearer ${token}`;
+    const raw = typeof body === "string" || body instanceof Uint8Array;
+    if (body !== undefined && !raw) all["Content-Type"] ??= "application/json";
+    return fetch(new URL(path, app.url), {
+      method,
+      headers: all,
+      ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
+    });
+  }
+
+  async function ask(method: string, path: string, options: Ask = {}): Promise<Answer> {
+    const response = await send(method, path, options);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") === true && text !== "";
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  async function signUp(email = `person${++people}@example.com`, credit = "10.00"): Promise<Person> {
+    const { code } = foundation.invites.create({ uses: 1, credit: parseMoney(credit) ?? 0n, lifeMs: 3_600_000 });
+    // Signing up in tests is not what the limit of codes for each address is for.
+    foundation.store.sqlite.run("UPDATE sign_in_codes SET address = 'test'");
+    await ask("POST", "/v1/auth/send-code", { body: { email, inviteCode: code } });
+    const mailed = foundation.outbox.list().find(({ to }) => to === email)?.code;
+    const { body } = await ask("POST", "/v1/auth/verify-code", { body: { email, code: mailed } });
+    const token: string = body.token;
+    return {
+      email,
+      accountId: body.account.accountId,
+      token,
+      ask: (method, path, asked, headers = {}) =>
+        ask(method, path, { token, headers, ...(asked === undefined ? {} : { body: asked }) }),
+      fetch: (method, path, asked, headers = {}) =>
+        send(method, path, { token, headers, ...(asked === undefined ? {} : { body: asked }) }),
+    };
+  }
+
+  return {
+    get url() {
+      return app.url;
+    },
+    get app() {
+      return app;
+    },
+    get foundation() {
+      return foundation;
+    },
+    config,
+    dataDir,
+    ask,
+    signUp,
+    async restart() {
+      await close();
+      ({ foundation, app } = await open());
+    },
+    async stop() {
+      await close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
