@@ -26,8 +26,7 @@ export function probeLinux(): OpenFolder | undefined {
     const root = openRoot("/");
     if (root === "absent" || root === "blocked") return undefined;
     try {
-      const self = openat2(root.fd, "proc/self"); // a link: must be refused
-      if (self !== -ERRNO.ELOOP) return undefined;
+      if (openat2(root.fd, "proc/self/fd") !== -ERRNO.ELOOP) return undefined; // `self` is a link: the kernel must refuse
       fs.lstatSync(`${root.path}/.`);
     } finally {
       fs.closeSync(root.fd);
