@@ -1,0 +1,71 @@
+import { notFound } from "../lib/app-error.ts";
+import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
+import { parseSkill, type Skill } from "./skill-file.ts";
+
+/** A skill with the texts of its files, by name. */
+export interface SkillFolder {
+  skill: Skill;
+  texts: ReadonlyMap<string, string>;
+}
+
+/** The skills that the appliance brings along: the folders of `skills/`. */
+export interface Catalog {
+  /** By name, ascending, behind `after`. */
+  list(after: string | null, limit: number): Skill[];
+  /** Throws `not_found`. */
+  get(name: string): SkillFolder;
+}
+
+const rethrow = (_name: string, error: unknown): void => {
+  throw error;
+};
+
+/**
+ * Reads the catalog when it is first asked for, and once. A broken skill throws, unless `onBroken` takes it: then it is
+ * left out. `read` gives the files of all skills, `<skill>/<file>` → text.
+ */
+export function loadCatalog(
+  onBroken: (name: string, error: unknown) => void = rethrow,
+  read: () => ReadonlyMap<string, string> = () => readEmbeddedFolder("skills"),
+): Catalog {
+  let loaded: Map<string, SkillFolder> | undefined;
+  const folders = () => {
+    loaded ??= parseFolders(read(), onBroken);
+    return loaded;
+  };
+  return {
+    list(after, limit) {
+      const skills = [...folders().values()].map(({ skill }) => skill);
+      return skills.filter(({ name }) => after === null || name > after).slice(0, limit);
+    },
+    get(name) {
+      const folder = folders().get(name);
+      if (!folder) throw notFound("skill");
+      return folder;
+    },
+  };
+}
+
+function parseFolders(
+  files: ReadonlyMap<string, string>,
+  onBroken: (name: string, error: unknown) => void,
+): Map<string, SkillFolder> {
+  const textsOf = new Map<string, Map<string, string>>();
+  for (const [path, text] of files) {
+    const slash = path.indexOf("/");
+    if (slash < 0) continue;
+    const folder = path.slice(0, slash);
+    const texts = textsOf.get(folder) ?? new Map<string, string>();
+    textsOf.set(folder, texts.set(path.slice(slash + 1), text));
+  }
+  const folders = new Map<string, SkillFolder>();
+  for (const name of [...textsOf.keys()].sort()) {
+    const texts = textsOf.get(name) ?? new Map<string, string>();
+    try {
+      folders.set(name, { skill: parseSkill(texts, name), texts });
+    } catch (error) {
+      onBroken(name, error);
+    }
+  }
+  return folders;
+}

@@ -1,0 +1,77 @@
+import { AppError, notFound } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../storage/store.ts";
+import type { Catalog, SkillFolder } from "./catalog.ts";
+import { parseSkill } from "./skill-file.ts";
+import { type InstalledSkillRow, type PromptSkill, type SkillSource, skillTable } from "./table.ts";
+
+/** Of one instance: each has a line in every prompt. */
+export const MAX_SKILLS = 100;
+
+export interface SkillParts {
+  store: Store;
+  clock: Clock;
+  catalog: Catalog;
+  /** The names of the secrets that an instance holds. */
+  secretNames(instanceId: string): string[];
+}
+
+/** A skill of the catalog by name, or one's own by its files. */
+export type SkillChoice = { name: string } | { files: ReadonlyMap<string, string> };
+
+export interface InstalledSkill extends InstalledSkillRow {
+  /** The secrets that it names and its instance does not hold now. */
+  missingSecrets: string[];
+}
+
+/** An instance's skills. Callers have made sure that the instance is theirs. */
+export interface Skills {
+  /**
+   * Throws `not_found` for a name that the catalog lacks, `conflict` for a skill that is installed, `invalid_request`
+   * for files that are no skill, or beyond 100 skills.
+   */
+  install(instanceId: string, choice: SkillChoice): InstalledSkill;
+  /** By name, ascending, behind `after`. */
+  list(instanceId: string, after: string | null, limit: number): InstalledSkill[];
+  /** Throws `not_found`. */
+  remove(instanceId: string, name: string): void;
+  /** By name. */
+  promptSkills(instanceId: string): PromptSkill[];
+}
+
+export function createSkills({ store, clock, catalog, secretNames }: SkillParts): Skills {
+  const table = skillTable(store.db);
+
+  function withMissing(row: InstalledSkillRow, held = secretNames(row.instanceId)): InstalledSkill {
+    return { ...row, missingSecrets: row.requires.secrets.filter((name) => !held.includes(name)) };
+  }
+
+  function add(instanceId: string, source: SkillSource, { skill, texts }: SkillFolder): InstalledSkill {
+    const { name, version, description, requires, instructions } = skill;
+    const row = { instanceId, name, version, description, source, installedAt: clock.now(), requires };
+    return store.transaction(() => {
+      if (!table.add({ ...row, instructions, files: Object.fromEntries(texts) })) {
+        throw new AppError("conflict", `the skill ${name} is installed already`);
+      }
+      if (table.count(instanceId) > MAX_SKILLS) {
+        throw new AppError("invalid_request", `skills: expected at most ${MAX_SKILLS} for each instance`);
+      }
+      return withMissing(row);
+    });
+  }
+
+  return {
+    install: (instanceId, choice) =>
+      "name" in choice
+        ? add(instanceId, "catalog", catalog.get(choice.name))
+        : add(instanceId, "upload", { skill: parseSkill(choice.files), texts: choice.files }),
+    list(instanceId, after, limit) {
+      const held = secretNames(instanceId);
+      return table.page(instanceId, after ?? "", limit).map((row) => withMissing(row, held));
+    },
+    remove(instanceId, name) {
+      if (!table.remove(instanceId, name)) throw notFound("skill");
+    },
+    promptSkills: table.forPrompt,
+  };
+}
