@@ -15,14 +15,13 @@ const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts"];
 const EMBEDDED_FOLDERS = ["workspaces", "skills"];
 
 async function compile(outfile: string): Promise<void> {
-  const present = (paths: string[]) => paths.map((path) => join(ROOT, path)).filter((path) => existsSync(path));
   await Bun.build({
-    entrypoints: present(ENTRY_POINTS),
+    entrypoints: ENTRY_POINTS.map((path) => join(ROOT, path)),
     // The address of an entry point in the binary is its path below this folder: `./runtime/worker.ts`.
     root: join(ROOT, "src"),
     compile: {
       outfile,
-      assets: present(EMBEDDED_FOLDERS),
+      assets: EMBEDDED_FOLDERS.map((path) => join(ROOT, path)),
       // What lies in the folder it is started from must not change what the binary does.
       autoloadDotenv: false,
       autoloadBunfig: false,

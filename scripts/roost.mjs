@@ -69,8 +69,13 @@ function fetchBun() {
   const folder = join(ROOT, ".cache/bun");
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}\n");
-  const flags = "--no-save --no-package-lock --ignore-scripts --no-audit --no-fund --update-notifier=false".split(" ");
-  const { status, error } = spawnSync("npm", ["install", ...flags, "--loglevel=error", wanted], {
+  const flags =
+    "--no-save --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error".split(
+      " ",
+    );
+  // Without a network npm would try for over a minute.
+  const patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];
+  const { status, error } = spawnSync("npm", ["install", ...flags, ...patience, wanted], {
     cwd: folder,
     env: { ...environment(), npm_config_local_prefix: folder },
     stdio: ["ignore", "ignore", "inherit"],
