@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+
+/** One row of the table: what was measured, beside what it is compared with in the same run, and the goal. */
+export interface Row {
+  figure: string;
+  value: number;
+  unit: string;
+  /** The peer or baseline of the same run. */
+  baseline?: { what: string; value: number };
+  /** In words, as the documentation states it. */
+  goal?: string;
+  met?: boolean;
+}
+
+export const percentile = (values: number[], share: number): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+};
+
+export const median = (values: number[]): number => percentile(values, 0.5);
+
+/** Resident memory of a process and of the processes it started, in MiB (Linux). */
+export function residentMiB(pid: number): number {
+  const kib = Number(/VmRSS:\s+(\d+)/.exec(readText(`/proc/${pid}/status`))?.[1] ?? 0);
+  const children = readText(`/proc/${pid}/task/${pid}/children`).trim().split(/\s+/).filter(Boolean).map(Number);
+  return kib / 1024 + children.reduce((sum, child) => sum + residentMiB(child), 0);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const number = (value: number) =>
+  Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
+
+/** The table, aligned for a terminal. */
+export function formatRows(rows: Row[]): string {
+  const cells = rows.map(({ figure, value, unit, baseline, goal, met }) => [
+    figure,
+    `${number(value)} ${unit}`,
+    baseline ? `${baseline.what} ${number(baseline.value)}` : "",
+    baseline ? number(value / baseline.value) : "",
+    goal ?? "",
+    met === undefined ? "" : met ? "met" : "missed",
+  ]);
+  const all = [["figure", "this run", "baseline in this run", "ratio", "goal", ""], ...cells];
+  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

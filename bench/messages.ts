@@ -1,0 +1,86 @@
+import { median, percentile, type Row } from "./figure.ts";
+import { startHost, startMock } from "./host.ts";
+import { type Load, runLoad } from "./load.ts";
+
+const CONNECTIONS = 64;
+
+/** What a message costs over calling the same instant model server directly: to the first token, and at full load. */
+export async function benchMessages(seconds = 5): Promise<Row[]> {
+  await using mock = await startMock();
+  await using host = await startHost({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
+  const { instanceId } = await host.ask("POST", "/v1/instances", { name: "bench" });
+  const agents: string[] = [];
+  for (let number = 0; number < CONNECTIONS; number++) {
+    agents.push(
+      (await host.ask("POST", `/v1/instances/${instanceId}/agents`, { name: `a${number}`, slug: `a${number}` }))
+        .agentId ?? "",
+    );
+  }
+  const headers = { "X-API-Key": host.key, "Content-Type": "application/json" };
+  const through = (agent: string): Load => ({
+    url: host.server.url,
+    method: "POST",
+    path: `/v1/instances/${instanceId}/agents/${agent}/messages`,
+    headers,
+    body: JSON.stringify({ message: "Hello", stream: true }),
+    connections: 1,
+    requests: 300,
+    seconds,
+    first: "message.delta",
+    until: "event: run.completed",
+  });
+  const direct: Load = {
+    url: new URL(mock.url).origin,
+    method: "POST",
+    path: "/v1/chat/completions",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ model: "mock", stream: true, messages: [{ role: "user", content: "Hello" }] }),
+    connections: 1,
+    requests: 300,
+    seconds,
+    first: "data:",
+    until: "[DONE]",
+  };
+  await runLoad({ ...through(agents[0] ?? ""), requests: 100 });
+  const one = (await runLoad(through(agents[0] ?? ""))).latenciesMs;
+  const oneDirect = (await runLoad(direct)).latenciesMs;
+
+  // One connection for each agent, since an agent answers one message at a time.
+  const many = await runLoad({
+    ...through("{agent}"),
+    path: `/v1/instances/${instanceId}/agents/{agent}/messages`,
+    agents,
+    connections: CONNECTIONS,
+    requests: Number.MAX_SAFE_INTEGER,
+  });
+  const manyDirect = await runLoad({ ...direct, connections: CONNECTIONS, requests: Number.MAX_SAFE_INTEGER });
+  const overhead50 = median(one) - median(oneDirect);
+  const overhead99 = percentile(one, 0.99) - percentile(oneDirect, 0.99);
+  return [
+    {
+      figure: "message overhead to the first token, 1 connection, p50",
+      value: overhead50,
+      unit: "ms",
+      baseline: { what: "direct call", value: median(oneDirect) },
+      goal: "≤ 2 ms",
+      met: overhead50 <= 2,
+    },
+    {
+      figure: "the same, p99",
+      value: overhead99,
+      unit: "ms",
+      baseline: { what: "direct call", value: percentile(oneDirect, 0.99) },
+      goal: "≤ 10 ms",
+      met: overhead99 <= 10,
+    },
+    {
+      figure: "messages, 64 connections",
+      value: many.perSecond,
+      unit: "messages/s",
+      baseline: { what: "direct calls", value: manyDirect.perSecond },
+      goal: "≥ 2,000 messages/s",
+      met: many.perSecond >= 2_000,
+    },
+    { figure: "the same, first token p99", value: percentile(many.latenciesMs, 0.99), unit: "ms" },
+  ];
+}
