@@ -1,12 +1,13 @@
 import { z } from "zod";
+import { parseFileName, refuseClash } from "../agents/file-name.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
+import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { Catalog } from "./catalog.ts";
-import { SkillInput, skillChoice } from "./input.ts";
 import type { Skill } from "./skill-file.ts";
-import type { InstalledSkill, Skills } from "./skills.ts";
+import type { InstalledSkill, SkillChoice, Skills } from "./skills.ts";
 import { SKILL_SOURCES } from "./table.ts";
 
 const SKILLS = "/v1/instances/:instanceId/skills";
@@ -27,6 +28,27 @@ const InstalledRecord = z.object({
   source: z.enum(SKILL_SOURCES),
   installedAt: z.iso.datetime(),
   missingSecrets: names,
+});
+
+const MAX_FILES = 64;
+const MAX_FILE_BYTES = 256 * 1024;
+
+const NAME_FORM = "the name of a skill of the catalog";
+const FILES_FORM = `an object of 1 to ${MAX_FILES} file names, SKILL.md among them, each with its text`;
+const TEXT_FORM = `text of at most ${MAX_FILE_BYTES} bytes`;
+
+const fileText = z
+  .string({ error: TEXT_FORM })
+  .refine((text) => text.isWellFormed() && Buffer.byteLength(text) <= MAX_FILE_BYTES, { error: TEXT_FORM });
+
+const SkillInput = z.object({
+  name: z.string({ error: NAME_FORM }).min(1, { error: NAME_FORM }).optional(),
+  files: z
+    .record(z.string(), fileText, { error: FILES_FORM })
+    .refine((files) => Object.hasOwn(files, "SKILL.md") && Object.keys(files).length <= MAX_FILES, {
+      error: FILES_FORM,
+    })
+    .optional(),
 });
 
 const show = ({ name, description, version, license, tags, requires }: Skill) => ({
@@ -117,4 +139,16 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
         }),
     }),
   ];
+}
+
+/** What is to be installed. Throws `invalid_request` for both or neither, and for file names that no workspace takes. */
+function skillChoice({ name, files }: z.output<typeof SkillInput>): SkillChoice {
+  if ((name === undefined) === (files === undefined)) {
+    throw new AppError("invalid_request", "body: expected either name or files");
+  }
+  if (name !== undefined) return { name };
+  const texts = new Map(Object.entries(files ?? {}));
+  for (const path of texts.keys()) parseFileName(path, "files");
+  refuseClash([], texts.keys(), "files");
+  return { files: texts };
 }
