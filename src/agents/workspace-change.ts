@@ -121,8 +121,8 @@ function prepareFolder(instanceFolder: string, target: WorkspaceTarget): void {
       fs.renameSync(from, folder);
     }
   }
-  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-  syncFolder(join(instanceFolder, "agents"));
+  const isMade = fs.mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined;
+  if (isMade || target.kind !== "edit") syncFolder(join(instanceFolder, "agents"));
 }
 
 function readManifest(staged: string): Manifest | null {

@@ -422,7 +422,6 @@ test.skipIf(process.platform !== "linux")(
       "sync .staging/ID",
       "sync .staging",
       "commit",
-      "sync agents",
       "unlink agents/a/gone",
       "sync agents/a",
       "move agents/a/x",
