@@ -36,9 +36,13 @@ export function embedModels(root: string): Bun.BunPlugin {
           'var onnx_node_default = requireFromHere("onnxruntime-node");',
           'import onnx_node_default from "onnxruntime-node";',
         );
-        // Bun would write the build machine's paths into the binary for these two names.
-        return { contents: contents.replace(/\b__(filename|dirname)\b/g, '""'), loader: "js" };
+        return { contents: withoutOwnPath(contents), loader: "js" };
       });
+      // They look beside themselves for worker threads, which Roost does not use.
+      build.onLoad({ filter: /node_modules[\\/](pino|thread-stream)[\\/].*\.js$/ }, async ({ path }) => ({
+        contents: withoutOwnPath(await Bun.file(path).text()),
+        loader: "js",
+      }));
       // The native binding is opened where it was unpacked to; models/ sets the path before it imports this.
       build.onLoad({ filter: /onnxruntime-node[\\/]dist[\\/]binding\.js$/ }, async ({ path }) => ({
         contents: await rewrite(
@@ -51,6 +55,9 @@ export function embedModels(root: string): Bun.BunPlugin {
     },
   };
 }
+
+/** For these two names Bun would write the build machine's folders into the binary. */
+const withoutOwnPath = (source: string): string => source.replace(/\b__(filename|dirname)\b/g, '""');
 
 async function rewrite(path: string, from: string | RegExp, to: string): Promise<string> {
   const before = await Bun.file(path).text();

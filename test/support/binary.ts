@@ -34,8 +34,6 @@ export interface StartOptions {
   dataDir?: string;
   /** Absent: `dist/roost`. */
   binary?: string;
-  /** Words before the binary: `["unshare", "-n", …]`. */
-  wrapper?: string[];
 }
 
 export interface RunningBinary extends AsyncDisposable {
@@ -57,14 +55,11 @@ export async function startBinary(options: StartOptions = {}): Promise<RunningBi
   const binary = options.binary ?? (await buildBinary());
   const home = await mkdtemp(join(tmpdir(), "roost-home-"));
   const dataDir = options.dataDir ?? join(home, "data");
-  const child = Bun.spawn(
-    [...(options.wrapper ?? []), binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])],
-    {
-      cwd: options.cwd ?? home,
-      env: { HOME: home, PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ROOST_LOG_FORMAT: "json", ...options.env },
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
+  const child = Bun.spawn([binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])], {
+    cwd: options.cwd ?? home,
+    env: { HOME: home, PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ROOST_LOG_FORMAT: "json", ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const logs: LogLine[] = [];
   let errors = "";
   const listening = Promise.withResolvers<string>();
