@@ -31,9 +31,9 @@ export function createAuthentication(
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
   function byKey(key: string, address: () => string): Caller {
-    const found = keys.verify(key);
-    if (!found) throw unauthorized();
-    const { record, account } = found;
+    const record = keys.verify(key);
+    const account = record ? accounts.find(record.accountId) : undefined;
+    if (!record || !account) throw unauthorized();
     keys.touch(record, address());
     return callerOf(account, scopesOf(record.scopes), record.instanceId, record.keyId);
   }

@@ -7,7 +7,7 @@ import { isId, newId } from "../lib/id.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
-import { type Account, type ApiKey, accounts, apiKeys } from "./table.ts";
+import { type ApiKey, apiKeys } from "./table.ts";
 
 const PREFIX = "rst_live_";
 const TOUCH_EVERY_MS = 60_000;
@@ -15,8 +15,8 @@ const TOUCH_EVERY_MS = 60_000;
 export interface Keys {
   /** The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past. */
   create(accountId: string, input: NewKey): { key: string; record: ApiKey };
-  /** The record and account of a key that works now, else null. */
-  verify(key: string): { record: ApiKey; account: Account } | null;
+  /** The record of a key that works now, else null. */
+  verify(key: string): ApiKey | null;
   /** Notes a use, at most once a minute for each key and address. */
   touch(record: ApiKey, address: string): void;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
@@ -50,7 +50,6 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
   const byHash = db
     .select()
     .from(apiKeys)
-    .innerJoin(accounts, eq(accounts.accountId, apiKeys.accountId))
     .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
     .prepare();
   const touched = new Map<string, { at: number; address: string }>();
@@ -90,10 +89,9 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     },
     verify(key) {
       if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
-      const found = byHash.get({ keyHash: hashOf(key) });
-      if (!found) return null;
-      const { api_keys: record, accounts: account } = found;
-      return record.expiresAt !== null && record.expiresAt <= clock.now() ? null : { record, account };
+      const record = byHash.get({ keyHash: hashOf(key) });
+      if (!record || (record.expiresAt !== null && record.expiresAt <= clock.now())) return null;
+      return record;
     },
     touch(record, address) {
       const now = clock.now();
