@@ -1,6 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Accounts } from "./accounts.ts";
-import { type Caller, SCOPES, type Scope } from "./caller.ts";
+import { type Caller, mayUse, SCOPES, type Scope } from "./caller.ts";
 import { type Keys, looksLikeKey } from "./keys.ts";
 import type { Account } from "./table.ts";
 import type { TokenClaims, Tokens } from "./tokens.ts";
@@ -20,62 +20,70 @@ export interface Credentials {
   address: () => string;
 }
 
+/** What one valid credential says; whether its account may act at all is judged once all of them are known. */
+interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId"> {
+  account: Account;
+}
+
 /**
  * Who a request is from (api.md section 2): a token, a key, or a key in a token's place. Where both headers are present
- * both must be valid and name the same account; the key's limits then hold. Throws `unauthorized`, or `forbidden` for a
- * suspended account. Answers without a promise for everything that needs no signature check.
+ * both must be valid and name the same account; what both allow is then allowed. Throws `unauthorized`, or `forbidden`
+ * for a suspended account. Answers without a promise for everything that needs no signature check.
  */
 export function createAuthentication(
   accounts: Accounts,
   keys: Keys,
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
-  function byKey(key: string, address: () => string): Caller {
+  function byKey(key: string, address: () => string): Known {
     const record = keys.verify(key);
     const account = record ? accounts.find(record.accountId) : undefined;
     if (!record || !account) throw unauthorized();
     keys.touch(record, address());
-    return callerOf(account, scopesOf(record.scopes), record.instanceId, record.keyId);
+    return { account, scopes: scopesOf(record.scopes), instanceId: record.instanceId, keyId: record.keyId };
   }
 
-  function byClaims(claims: TokenClaims | null): Caller {
+  function byClaims(claims: TokenClaims | null): Known {
     const account = claims ? accounts.find(claims.accountId) : undefined;
     if (!account || !claims || account.tokenEpoch !== claims.epoch) throw unauthorized();
-    return callerOf(account, EVERY_SCOPE, null, null);
+    return { account, scopes: EVERY_SCOPE, instanceId: null, keyId: null };
   }
 
-  function byBearer(text: string, address: () => string): Caller | Promise<Caller> {
+  function byBearer(authorization: string, address: () => string): Known | Promise<Known> {
+    const text = /^bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
+    if (text === undefined) throw unauthorized();
     if (looksLikeKey(text)) return byKey(text, address);
     const claims = tokens.verify(text);
     return claims instanceof Promise ? claims.then(byClaims) : byClaims(claims);
   }
 
   return ({ authorization, apiKey, address }) => {
+    const key = apiKey === null ? null : byKey(apiKey, address);
     if (authorization === null) {
-      if (apiKey === null) throw unauthorized();
-      return byKey(apiKey, address);
+      if (key === null) throw unauthorized();
+      return callerOf(key);
     }
-    const bearer = /^bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
-    if (bearer === undefined) throw unauthorized();
-    const caller = byBearer(bearer, address);
-    if (apiKey === null) return caller;
-    const keyCaller = byKey(apiKey, address);
-    return Promise.resolve(caller).then((bearerCaller) => both(bearerCaller, keyCaller));
+    const bearer = byBearer(authorization, address);
+    const join = (known: Known) => callerOf(key === null ? known : both(known, key));
+    return bearer instanceof Promise ? bearer.then(join) : join(bearer);
   };
 }
 
-function both(bearer: Caller, key: Caller): Caller {
-  if (bearer.accountId !== key.accountId) throw unauthorized();
-  if (bearer.keyId !== null && bearer.keyId !== key.keyId) throw unauthorized();
-  return key;
+function both(bearer: Known, key: Known): Known {
+  if (bearer.account.accountId !== key.account.accountId) throw unauthorized();
+  const scopes = reachOf(bearer.scopes) < reachOf(key.scopes) ? bearer.scopes : key.scopes;
+  // Two keys that are limited to different instances allow nothing together.
+  const apart = bearer.instanceId !== null && key.instanceId !== null && bearer.instanceId !== key.instanceId;
+  return { ...key, scopes: apart ? new Set() : scopes, instanceId: key.instanceId ?? bearer.instanceId };
 }
 
-function callerOf(
-  account: Account,
-  scopes: ReadonlySet<Scope>,
-  instanceId: string | null,
-  keyId: string | null,
-): Caller {
+const REACHES = ["read", "chat", "write", "keys"] as const;
+
+/** How far scopes reach: each of `REACHES` includes those before it. */
+const reachOf = (scopes: ReadonlySet<Scope>): number =>
+  REACHES.findLastIndex((access) => mayUse({ scopes, instanceId: null }, access));
+
+function callerOf({ account, scopes, instanceId, keyId }: Known): Caller {
   if (account.suspendedAt !== null)
     throw new AppError("forbidden", "this account is suspended; ask the host's operator");
   return { accountId: account.accountId, email: account.email, name: account.name, scopes, instanceId, keyId };
