@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
-import { errorAnswer } from "./answer.ts";
+import { errorAnswer, toAppError } from "./answer.ts";
 import { clientAddress, isOwnHost, requestIdOf } from "./request.ts";
 
 export interface ListenOptions {
@@ -19,8 +20,8 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-/** Beyond this a body is refused before it is read at all; the API's own limit is far lower and answers better. */
-const SOCKET_BODY_BYTES = 64 * 1024 * 1024;
+/** Bun's own refusal of a large body has no envelope and comes before authentication, so that it is never reached. */
+const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
 
 /** Listens, and hands every request to `fetch`. Throws when the address is taken. */
@@ -28,7 +29,7 @@ export function listen(
   { hostname, port, publicUrl, trustProxy }: ListenOptions,
   fetch: (request: Request) => Response | Promise<Response>,
 ): Listener {
-  const publicHost = publicUrl === null ? "" : new URL(publicUrl).hostname;
+  const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
   const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
   const server = Bun.serve({
     hostname,
@@ -39,7 +40,7 @@ export function listen(
       if (loopback && !trustProxy && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
       return fetch(request);
     },
-    error: () => new Response("internal error", { status: 500 }),
+    error: (error) => errorAnswer(toAppError(error), randomUUID(), null),
   });
   const shownHost = server.hostname?.includes(":") ? `[${server.hostname}]` : server.hostname;
   return {

@@ -27,7 +27,7 @@ export function clientAddress(request: Request, socketAddress: string, trustProx
  * Whether a server that listens on loopback only should answer: the `Host` must name it, or a page of another origin
  * could reach it by rebinding its own name to 127.0.0.1.
  */
-export function isOwnHost(hostHeader: string | null, publicHost: string): boolean {
+export function isOwnHost(hostHeader: string | null, publicHost: string | null): boolean {
   if (hostHeader === null) return false;
   const name = hostHeader.replace(/:\d+$/, "").toLowerCase();
   return name === "localhost" || name === "[::1]" || name === publicHost || /^127\.\d+\.\d+\.\d+$/.test(name);

@@ -31,7 +31,7 @@ export function createFetch(
   }
   for (const page of pages) {
     known(page.path, "GET");
-    app.route("GET", page.path, ({ request }) => page.answer(request), { parse: "none" });
+    app.route("GET", page.path, ({ request }) => pageAnswer(page, request), { parse: "none" });
   }
   for (const [path, methods] of methodsOf) {
     const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
@@ -41,9 +41,25 @@ export function createFetch(
     app.route("ALL", path, ({ request }) => plainError(request, error), { parse: "none" });
   }
   app.onError(({ request, error, code }) =>
-    plainError(request, code === "NOT_FOUND" ? new AppError("not_found", "no such path") : toAppError(error)),
+    plainError(request, code === "NOT_FOUND" ? noSuchPath() : toAppError(error)),
   );
-  return app.compile().fetch;
+  const answer = app.compile().fetch;
+  return (request) => {
+    try {
+      return answer(request);
+    } catch (thrown) {
+      // The router throws where it cannot decode a path: no such path is known.
+      return plainError(request, thrown instanceof URIError ? noSuchPath() : toAppError(thrown));
+    }
+  };
+}
+
+const noSuchPath = () => new AppError("not_found", "no such path");
+
+async function pageAnswer(page: WebPage, request: Request): Promise<Response> {
+  const answer = await page.answer(request);
+  answer.headers.set("X-Request-Id", requestIdOf(request));
+  return answer;
 }
 
 const plainError = (request: Request, error: AppError): Response =>

@@ -1,3 +1,4 @@
+import { AppError } from "../lib/app-error.ts";
 import { type Metrics, mayReadMetrics } from "./metrics.ts";
 import type { WebPage } from "./server.ts";
 
@@ -28,7 +29,9 @@ export function statusPages(parts: StatusParts): WebPage[] {
       path: "/metrics",
       async answer(request) {
         if (!mayReadMetrics(request.headers.get("authorization"), addressOf(request), metricsToken)) {
-          return new Response("metrics answer loopback, or the token of ROOST_METRICS_TOKEN\n", { status: 401 });
+          throw new AppError("unauthorized", "metrics answer loopback, or the token of ROOST_METRICS_TOKEN", {
+            headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
+          });
         }
         return new Response(await metrics.text(), { headers: { "Content-Type": "text/plain; version=0.0.4" } });
       },
