@@ -11,12 +11,15 @@ const codePoints = (text: string): number => {
   return text.length - surrogates;
 };
 
-/** Text of `min` to `max` Unicode code points after trimming. */
+/** A label takes one line: SQLite counts text up to a NUL, and control characters do harm on a terminal. */
+const isLabel = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
+
+/** One line of `min` to `max` Unicode code points after trimming. */
 export const trimmedText = (min: number, max: number, expected = `${min} to ${max} characters`) =>
   z
     .string({ error: expected })
     .trim()
-    .refine((text) => text.isWellFormed() && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
+    .refine((text) => isLabel(text) && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
     .meta({ minLength: min, maxLength: max });
 
 /** Text that is not blank, untouched otherwise, of at most `max` code points. */
@@ -28,7 +31,7 @@ export const spokenText = (max: number) => {
     .meta({ minLength: 1, maxLength: max });
 };
 
-const E_MAIL = /^[^\s@<>()[\],;:\\"]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
 
 /** Trimmed and lower-cased, as accounts are compared (api.md section 2). */
 export const email = z
@@ -65,7 +68,8 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".") : "body";
+  // A field's name may be the caller's own, and as long as the body.
+  const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".").slice(0, 200) : "body";
   const expected = issue?.message ?? "another value";
   throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);
 }
