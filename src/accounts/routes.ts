@@ -54,6 +54,7 @@ const KeyRecord = z.object({
   lastUsedAt: z.iso.datetime().nullable(),
 });
 
+const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
@@ -114,10 +115,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       idempotent: false,
       body: z.object({
         email,
-        code: z
-          .string({ error: "8 digits" })
-          .trim()
-          .regex(/^\d{8}$/, { error: "8 digits" }),
+        code: z.string({ error: "8 digits" }).regex(/^\d{8}$/, { error: "8 digits" }),
         name: trimmedText(1, 100).nullish(),
       }),
       answer: SignedIn,
@@ -133,7 +131,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Turn the token of a sign-in link into a token",
       access: "public",
       idempotent: false,
-      body: z.object({ link: z.string({ error: "the token of a sign-in link" }).min(1).max(100) }),
+      body: z.object({ link: z.string({ error: LINK }).min(1, { error: LINK }).max(100, { error: LINK }) }),
       answer: SignedIn,
       errors: ["unauthorized", "forbidden"],
       async handle({ body }) {

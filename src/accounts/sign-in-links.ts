@@ -49,6 +49,7 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
           throw new AppError(
             "unauthorized",
             "this link was used or has expired; make a new one: roost login-link EMAIL",
+            { headers: { "WWW-Authenticate": 'Bearer realm="roost"' } },
           );
         const { email, credit } = link;
         const name = email.split("@")[0] ?? email;
