@@ -27,7 +27,8 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
   if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
   sqlite
     .transaction(() => {
-      for (const sql of migrations.slice(from)) sqlite.run(sql);
+      // Read again: a command beside the server may have migrated while this one waited.
+      for (const sql of migrations.slice(schemaVersion(sqlite))) sqlite.run(sql);
       sqlite.run(`PRAGMA user_version = ${migrations.length}`);
     })
     .exclusive();

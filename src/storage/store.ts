@@ -18,12 +18,15 @@ export interface Store {
   readonly sqlite: Database;
   /** Runs `work` in one `BEGIN IMMEDIATE`, or inside the transaction that is open. Durable (`full`) when it returns. */
   transaction<T>(work: () => T): T;
-  /** Runs `then` after the transaction that is open has committed, never if it rolls back; at once where none is open. */
-  afterCommit(then: () => void): void;
+  /**
+   * Runs `then` after the transaction that is open has committed, `otherwise` when it, or the savepoint that asked,
+   * rolls back. Where none is open, `then` runs at once. What one of them throws stops none of the others.
+   */
+  afterCommit(then: () => void, otherwise?: () => void): void;
   /**
    * Adds `work` to the commit at the end of this turn of the event loop: thousands of small writes cost one commit.
    * Each work stands or falls alone, in the order they were added; `durability` of the whole commit is the strictest
-   * that was asked for. Resolves with the work's result when that is on disk.
+   * that was asked for. Resolves with the work's result when that is on disk and what was to follow it has run.
    */
   commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
   close(): void;
@@ -33,6 +36,11 @@ interface Pending {
   work: () => unknown;
   resolve: (result: unknown) => void;
   reject: (reason: unknown) => void;
+}
+
+interface Consequence {
+  then: () => void;
+  otherwise: () => void;
 }
 
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damaged. */
@@ -47,10 +55,17 @@ export function openStore(dataDir: string): Store {
     migrate(sqlite, dataDir);
   } catch (error) {
     sqlite.close();
-    throw error;
+    throw isDamage(error) ? damaged(path, error.message) : error;
   }
   return createStore(sqlite);
 }
+
+const damaged = (path: string, finding: string): Error =>
+  new Error(`the database ${path} is damaged (${finding}); restore the latest backup: roost backup restore FILE`);
+
+/** SQLite finds some damage only when it reads there, be it in the first statement. */
+const isDamage = (error: unknown): error is Error =>
+  error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
 
 function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA busy_timeout = 5000");
@@ -62,49 +77,66 @@ function prepareConnection(sqlite: Database): void {
 }
 
 function quickCheck(sqlite: Database, path: string): void {
-  let finding: string;
-  try {
-    finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check ?? "no answer";
-  } catch (cause) {
-    finding = cause instanceof Error ? cause.message : String(cause);
-  }
-  if (finding === "ok") return;
-  throw new Error(`the database ${path} is damaged (${finding}); restore the latest backup: roost backup restore FILE`);
+  const finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+  if (finding !== "ok") throw damaged(path, finding ?? "no answer");
 }
 
 function createStore(sqlite: Database): Store {
-  let afterCommit: (() => void)[] = [];
+  const consequences: Consequence[] = [];
   let pending: Pending[] = [];
   let pendingDurability: Durability = "process";
+  let closed = false;
 
   const immediate = sqlite.transaction((work: () => unknown) => work()).immediate;
 
-  function settle(committed: boolean): void {
-    const then = afterCommit;
-    afterCommit = [];
-    if (committed) for (const run of then) run();
-  }
+  /** What was asked to follow since there were `kept` of them, taken off the list. */
+  const takeConsequences = (kept = 0): Consequence[] => consequences.splice(kept);
 
   /** A savepoint: what was to follow its commit is forgotten with it. */
   function nested<T>(work: () => T): T {
-    const kept = afterCommit.length;
+    const kept = consequences.length;
     try {
       return sqlite.transaction(work)();
     } catch (error) {
-      afterCommit.length = kept;
+      runAll(takeConsequences(kept).map(({ otherwise }) => otherwise));
       throw error;
     }
   }
 
   function transaction<T>(work: () => T): T {
     if (sqlite.inTransaction) return nested(work);
-    let committed = false;
+    let result: T;
     try {
-      const result = immediate(work) as T;
-      committed = true;
-      return result;
-    } finally {
-      settle(committed);
+      result = immediate(work) as T;
+    } catch (error) {
+      runAll(takeConsequences().map(({ otherwise }) => otherwise));
+      throw error;
+    }
+    runAll(takeConsequences().map(({ then }) => then));
+    return result;
+  }
+
+  /** Does one work of a shared commit; what is left to do once the commit has succeeded, or failed. */
+  function attempt({ work, resolve, reject }: Pending): { succeed(): void; fail(reason: unknown): void } {
+    try {
+      const result = nested(work);
+      const own = takeConsequences();
+      return {
+        succeed() {
+          try {
+            runAll(own.map(({ then }) => then));
+            resolve(result);
+          } catch (reason) {
+            reject(reason);
+          }
+        },
+        fail(reason) {
+          reject(reason);
+          runAll(own.map(({ otherwise }) => otherwise));
+        },
+      };
+    } catch (reason) {
+      return { succeed: () => reject(reason), fail: () => reject(reason) };
     }
   }
 
@@ -113,40 +145,34 @@ function createStore(sqlite: Database): Store {
     const durability = pendingDurability;
     pending = [];
     pendingDurability = "process";
-    let settlers: (() => void)[] = [];
+    if (works.length === 0) return; // `close` was faster
+    let attempts: ReturnType<typeof attempt>[] = [];
     if (durability === "process") sqlite.run("PRAGMA synchronous = NORMAL");
     try {
       transaction(() => {
-        for (const { work, resolve, reject } of works) {
-          try {
-            const result = nested(work);
-            settlers.push(() => resolve(result));
-          } catch (reason) {
-            settlers.push(() => reject(reason));
-          }
-        }
+        attempts = works.map(attempt);
       });
     } catch (reason) {
-      settlers = works.map(
-        ({ reject }) =>
-          () =>
-            reject(reason),
-      );
+      for (const { fail } of attempts) fail(reason);
+      // Where the transaction could not even begin, none was attempted.
+      for (const { reject } of works) reject(reason);
+      return;
     } finally {
       if (durability === "process") sqlite.run("PRAGMA synchronous = FULL");
     }
-    for (const settle of settlers) settle();
+    for (const { succeed } of attempts) succeed();
   }
 
   return {
     db: drizzle(sqlite),
     sqlite,
     transaction,
-    afterCommit(then) {
-      if (sqlite.inTransaction) afterCommit.push(then);
+    afterCommit(then, otherwise = () => {}) {
+      if (sqlite.inTransaction) consequences.push({ then, otherwise });
       else then();
     },
     commitSoon(work, durability) {
+      if (closed) return Promise.reject(new Error("the database is closed"));
       if (durability === "full") pendingDurability = "full";
       if (pending.length === 0) setImmediate(commitPending);
       const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
@@ -154,9 +180,24 @@ function createStore(sqlite: Database): Store {
       return promise;
     },
     close() {
-      if (pending.length > 0) commitPending();
+      if (closed) return;
+      commitPending();
+      closed = true;
       sqlite.run("PRAGMA optimize");
       sqlite.close();
     },
   };
+}
+
+/** Runs every one of them, then throws what the first that failed has thrown. */
+function runAll(steps: (() => void)[]): void {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      step();
+    } catch (failure) {
+      failures.push(failure);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }
