@@ -1,21 +1,44 @@
 import { Command } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
+import { explain } from "./failure.ts";
+import { addOperatorCommands } from "./operator-commands.ts";
+import { addUserCommands } from "./user-commands.ts";
 
-/** The command line: one file a command, loaded when it is asked for, so that `serve` starts without the others. */
+/**
+ * The command line: which commands there are stands in two files, what each does in a file of its own, loaded when it is
+ * asked for, so that `serve` starts without the others. Ends the process with the exit codes of operations.md.
+ */
 export async function runCommandLine(argv: string[]): Promise<void> {
+  // `roost events … | head` closes the pipe: that is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  try {
+    await createProgram().parseAsync(argv, { from: "user" });
+  } catch (error) {
+    const { line, exitCode } = explain(error);
+    if (line !== null) console.error(line);
+    process.exit(exitCode);
+  }
+}
+
+function createProgram(): Command {
   const program = new Command("roost")
     .description("A host for AI agents in one file")
     .version(packageFile.version)
-    .showHelpAfterError("(roost --help shows the commands)")
-    .configureHelp({ sortSubcommands: false });
-
+    .showHelpAfterError("(add --help for how it goes)")
+    .exitOverride();
+  addOperatorCommands(program);
+  addUserCommands(program);
   program
-    .command("serve")
-    .description("run the appliance")
-    .option("--data <folder>", "everything the appliance writes")
-    .option("--host <address>", "the address to listen on")
-    .option("--port <number>", "the port to listen on; 0 picks a free one")
-    .action(async (options) => (await import("./serve.ts")).serve(options));
-
-  await program.parseAsync(argv, { from: "user" });
+    .command("completion")
+    .description("print a completion script for a shell")
+    .argument("<shell>", "bash, zsh or fish")
+    .addHelpText("after", COMPLETION_HELP)
+    .action(async (shell) => (await import("./completion.ts")).printCompletion(shell, program));
+  return program;
 }
+
+const COMPLETION_HELP = `
+To have it in every shell:
+  bash  roost completion bash > ~/.local/share/bash-completion/completions/roost
+  zsh   roost completion zsh > ~/.zfunc/_roost      (with ~/.zfunc in fpath)
+  fish  roost completion fish > ~/.config/fish/completions/roost.fish`;

@@ -1,0 +1,55 @@
+import { InvalidArgumentError } from "commander";
+import { type Micros, parseMoney } from "../lib/money.ts";
+
+/** Parsers of options and arguments: what they throw becomes commander's usage error, exit 2. */
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const LONGEST_MS = 3650 * UNIT_MS.d;
+
+/** `7d` → milliseconds. */
+export function durationMs(text: string): number {
+  const match = /^(\d{1,9})([smhd])$/.exec(text);
+  const ms = match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : 0;
+  if (ms > 0 && ms <= LONGEST_MS) return ms;
+  throw new InvalidArgumentError("Expected a number with s, m, h or d, such as 7d, of at most 3650d.");
+}
+
+/** `5.00` → micro-USDC, zero allowed. */
+export function amount(text: string): Micros {
+  const micros = parseMoney(text);
+  if (micros !== null) return micros;
+  throw new InvalidArgumentError("Expected an amount in USDC with at most 6 decimals, such as 5.00.");
+}
+
+export function positiveAmount(text: string): Micros {
+  const micros = amount(text);
+  if (micros > 0n) return micros;
+  throw new InvalidArgumentError("Expected an amount above zero.");
+}
+
+export function count(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");
+}
+
+/** The id of an event: 0 is the beginning of what is kept. */
+export function eventId(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Expected the id of an event: decimal digits.");
+}
+
+/** A server's address without what clients add to it: no `/v1`, no slash at its end. */
+export function serverUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url && (url.protocol === "http:" || url.protocol === "https:") && url.username === "" && url.search === "") {
+    return (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
+  }
+  throw new InvalidArgumentError("Expected an http or https URL, such as http://127.0.0.1:7373.");
+}
+
+/** Collects `--file NAME=PATH`, as often as it is given. */
+export function fileOfPath(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const match = /^([^=]+)=(.*)$/s.exec(text);
+  if (match?.[1] === undefined) throw new InvalidArgumentError("Expected NAME=PATH, such as SOUL.md=./soul.md.");
+  return { ...before, [match[1]]: match[2] ?? "" };
+}

@@ -1,0 +1,76 @@
+import { type Command, Option } from "commander";
+import { amount, count, durationMs, positiveAmount } from "./arguments.ts";
+
+const OPERATOR = "On this host:";
+const EXPIRES = "how long it can be used: a number with s, m, h or d";
+
+/** The operator's half: works on the data folder, with or without a running server (operations.md, Command line). */
+export function addOperatorCommands(program: Command): void {
+  const onData = (command: Command): Command => command.option("--data <folder>", "everything the appliance writes");
+  const onDataJson = (command: Command): Command => onData(command).option("--json", "print JSON");
+  const group = (name: string, description: string): Command =>
+    program.command(name).description(description).helpGroup(OPERATOR);
+  const listening = (command: Command): Command =>
+    command
+      .option("--host <address>", "the address to listen on")
+      .option("--port <number>", "the port to listen on; 0 picks a free one");
+
+  listening(onData(group("serve", "run the appliance"))).action(async (options) =>
+    (await import("./operator/serve.ts")).serve(options),
+  );
+  listening(onDataJson(group("config", "show every setting, its value and where it came from"))).action(
+    async (options) => (await import("./operator/config.ts")).showConfig(options),
+  );
+  onDataJson(group("doctor", "check what the appliance stands on, and say the mend for each")).action(async (options) =>
+    (await import("./operator/doctor.ts")).runDoctor(options),
+  );
+
+  const invite = group("invite", "let people register");
+  onDataJson(invite.command("create").description("make an invite code; it is shown this once"))
+    .addOption(new Option("--uses <n>", "how many accounts it is for").argParser(count).default(1))
+    .addOption(new Option("--credit <amount>", "USDC of credit for each").argParser(amount).default(0n, "0.00"))
+    .addOption(new Option("--expires <duration>", EXPIRES).argParser(durationMs).default(durationMs("7d"), "7d"))
+    .action(async (options) => (await import("./operator/invite.ts")).createInvite(options));
+  onDataJson(invite.command("list").description("list invites, newest first")).action(async (options) =>
+    (await import("./operator/invite.ts")).listInvites(options),
+  );
+  onDataJson(invite.command("revoke").description("make an invite unusable").argument("<id>", "its id")).action(
+    async (id, options) => (await import("./operator/invite.ts")).revokeInvite(id, options),
+  );
+
+  const account = group("account", "see and steer accounts");
+  const ofAccount = (name: string, description: string): Command =>
+    onDataJson(account.command(name).description(description).argument("<email>", "the account's e-mail address"));
+  onDataJson(account.command("list").description("list accounts, oldest first")).action(async (options) =>
+    (await import("./operator/account.ts")).listAccounts(options),
+  );
+  ofAccount("show", "show one account").action(async (email, options) =>
+    (await import("./operator/account.ts")).showAccount(email, options),
+  );
+  ofAccount("credit", "add to an account's balance")
+    .argument("<amount>", "in USDC, such as 5.00", positiveAmount)
+    .requiredOption("--note <text>", "why; kept in the ledger and the audit log")
+    .action(async (email, micros, options) =>
+      (await import("./operator/account.ts")).creditAccount(email, micros, options),
+    );
+  ofAccount("suspend", "refuse every request of an account").action(async (email, options) =>
+    (await import("./operator/account.ts")).setSuspended(email, true, options),
+  );
+  ofAccount("resume", "end an account's suspension").action(async (email, options) =>
+    (await import("./operator/account.ts")).setSuspended(email, false, options),
+  );
+
+  onDataJson(group("outbox", "show mail that no SMTP server was there to take")).action(async (options) =>
+    (await import("./operator/outbox.ts")).showOutbox(options),
+  );
+  onDataJson(group("audit", "show who did what"))
+    .option("--verify", "check instead that no row was changed or taken out")
+    .action(async (options) => (await import("./operator/audit.ts")).showAudit(options));
+  const wallet = group("wallet", "the address that receives USDC");
+  onDataJson(wallet.command("show").description("show the address")).action(async (options) =>
+    (await import("./operator/wallet.ts")).showWallet(options),
+  );
+  onDataJson(group("login-link", "make a link that signs somebody in, once, within the hour"))
+    .argument("<email>", "whom; an account is made where the e-mail is new")
+    .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));
+}

@@ -1,0 +1,112 @@
+import type { Account } from "../../accounts/table.ts";
+import type { Foundation } from "../../foundation.ts";
+import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
+import { Failure } from "../failure.ts";
+import { printFields, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { type DataOptions, withData } from "./data-folder.ts";
+import { readEmail } from "./email.ts";
+
+interface Options extends DataOptions {
+  json?: true;
+}
+
+/** An account as its operator sees it. The balance is the ledger's: what a running meter has yet to post is not in it. */
+const show = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
+  accountId: account.accountId,
+  email: account.email,
+  name: account.name,
+  createdAt: isoTime(account.createdAt),
+  suspendedAt: isoTimeOrNull(account.suspendedAt),
+  balance: formatMoney(ledger.balanceOf(account.accountId)),
+  currency: CURRENCY,
+  limits: { monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit) },
+});
+
+function find({ accounts }: Pick<Foundation, "accounts">, email: string): Account {
+  const account = accounts.findByEmail(readEmail(email));
+  if (account) return account;
+  throw new Failure(`there is no account with the e-mail ${email}`, "roost account list shows them");
+}
+
+const PAGE = 500;
+
+/** `roost account list`: oldest first. */
+export function listAccounts(options: Options): Promise<void> {
+  return withData(options, "refuse", (parts) => {
+    const all: Account[] = [];
+    for (let after: string | null = null; ; after = all.at(-1)?.accountId ?? null) {
+      const page = parts.accounts.list(after, PAGE);
+      all.push(...page);
+      if (page.length < PAGE) break;
+    }
+    const shown = all.map((account) => show(account, parts));
+    if (options.json) printJson(shown);
+    else
+      printTable(
+        ["E-MAIL", "NAME", "BALANCE", "STATUS", "CREATED", "ID"],
+        shown.map(({ email, name, balance, suspendedAt, createdAt, accountId }) => [
+          email,
+          name,
+          shortMoney(balance),
+          suspendedAt === null ? "active" : "suspended",
+          shortTime(createdAt),
+          accountId,
+        ]),
+        "There are no accounts: roost invite create lets somebody in.",
+      );
+  });
+}
+
+/** `roost account show EMAIL` */
+export function showAccount(email: string, options: Options): Promise<void> {
+  return withData(options, "refuse", (parts) => print(show(find(parts, email), parts), options));
+}
+
+function print(account: ReturnType<typeof show>, { json }: Options): void {
+  if (json) {
+    printJson(account);
+    return;
+  }
+  const { monthlyLimit } = account.limits;
+  printFields([
+    ["E-mail", account.email],
+    ["Name", account.name],
+    ["Id", account.accountId],
+    ["Status", account.suspendedAt === null ? "active" : `suspended since ${shortTime(account.suspendedAt)}`],
+    ["Balance", `${shortMoney(account.balance)} ${CURRENCY}`],
+    ["Monthly limit", monthlyLimit === null ? "none" : `${shortMoney(monthlyLimit)} ${CURRENCY}`],
+    ["Created", shortTime(account.createdAt)],
+  ]);
+}
+
+/** `roost account credit EMAIL AMOUNT --note TEXT`: posts to the ledger and tells the audit log, or neither. */
+export function creditAccount(email: string, amount: Micros, options: Options & { note: string }): Promise<void> {
+  return withData(options, "refuse", (parts) => {
+    const { store, ledger, audit } = parts;
+    const account = store.transaction(() => {
+      const found = find(parts, email);
+      const { accountId } = found;
+      const { note } = options;
+      const { transactionId } = ledger.post({ type: "credit", accountId, amount, against: "grants", note });
+      const detail = { amount: formatMoney(amount), note, transactionId };
+      audit.append({ actor: "operator", action: "account.credit", subject: accountId, detail });
+      return show(found, parts);
+    });
+    if (options.json) printJson(account);
+    else
+      console.log(
+        `Credited ${shortMoney(amount)} ${CURRENCY} to ${account.email}: the balance is ${shortMoney(account.balance)}.`,
+      );
+  });
+}
+
+/** `roost account suspend|resume EMAIL`: a suspended account's every request is refused. */
+export function setSuspended(email: string, suspended: boolean, options: Options): Promise<void> {
+  return withData(options, "refuse", (parts) => {
+    const account = find(parts, email);
+    if ((account.suspendedAt !== null) !== suspended) parts.accounts.setSuspended(account.accountId, suspended);
+    if (options.json) printJson(show(find(parts, email), parts));
+    else console.log(`${account.email} is ${suspended ? "suspended" : "active"}.`);
+  });
+}

@@ -1,0 +1,144 @@
+import { Database } from "bun:sqlite";
+import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../config.ts";
+import { openFoundation } from "../../foundation.ts";
+import { formatMoney } from "../../lib/money.ts";
+import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { databaseOf, versionOf } from "./data-folder.ts";
+import { type Finding, ill, well } from "./doctor.ts";
+
+type Folder = Pick<Config, "dataDir">;
+
+const RESTORE = "stop the server and put back the latest backup of the data folder";
+
+/** The file is sound, of this binary's schema, its audit log unbroken and its books balanced. */
+export function checkDatabase(config: Folder): Finding {
+  const path = databaseOf(config);
+  if (!existsSync(path)) return well(`there is none in ${config.dataDir} yet: the first start makes it`);
+  const damage = damageOf(path);
+  if (damage !== null) return ill(`${path} is damaged: ${damage}`, RESTORE);
+  const version = versionOf(path) ?? 0;
+  if (version > SCHEMA_VERSION) {
+    return ill(`its schema is ${version}, this binary knows ${SCHEMA_VERSION}`, "use the newer Roost that wrote it");
+  }
+  if (version < SCHEMA_VERSION) return well(`schema ${version}: the next start migrates it to ${SCHEMA_VERSION}`);
+  const { store, audit } = openFoundation(config);
+  try {
+    const brokenAt = audit.findBreak();
+    if (brokenAt !== null) {
+      return ill(`the audit log was changed: row ${brokenAt} does not follow from the one before it`, RESTORE);
+    }
+    const wrong = booksWrong(store.sqlite);
+    if (wrong !== null) return ill(wrong, RESTORE);
+  } finally {
+    store.close();
+  }
+  return well(`sound, schema ${version}, audit log unbroken, books balanced`);
+}
+
+function damageOf(path: string): string | null {
+  try {
+    const sqlite = new Database(path, { readonly: true });
+    try {
+      const found = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+      return found === "ok" ? null : (found ?? "no answer");
+    } finally {
+      sqlite.close();
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Every entry sums to zero, and every cached balance is the sum of its postings (billing.md). */
+function booksWrong(sqlite: Database): string | null {
+  const entry = sqlite
+    .query<{ id: string; sum: number }, []>(
+      "SELECT transaction_id AS id, sum(amount) AS sum FROM postings GROUP BY transaction_id HAVING sum(amount) <> 0",
+    )
+    .get();
+  if (entry) return `the ledger entry ${entry.id} does not balance: it is off by ${formatMoney(BigInt(entry.sum))}`;
+  const balance = sqlite
+    .query<{ id: string; balance: number; sum: number }, []>(
+      `SELECT account_id AS id, balance, coalesce(sum(amount), 0) AS sum
+       FROM balances LEFT JOIN postings ON ledger_account = 'customer:' || account_id
+       GROUP BY account_id HAVING balance <> coalesce(sum(amount), 0)`,
+    )
+    .get();
+  if (!balance) return null;
+  const [cached, summed] = [balance.balance, balance.sum].map((micros) => formatMoney(BigInt(micros)));
+  return `the balance of ${balance.id} is ${cached}, but its postings sum to ${summed}`;
+}
+
+const LEAST_FREE_BYTES = 256 * 1024 * 1024;
+const PRIVATE_FILES = ["roost.db", "host-keys.json", "master.key", "wallet.json", "roost.toml"];
+
+/** There is room, the folder can be written, and nobody else reads what is in it. */
+export function checkDisk({ dataDir }: Folder): Finding {
+  const folder = statSync(dataDir, { throwIfNoEntry: false });
+  if (!folder) return well(`${dataDir} is not there yet: the first start makes it`);
+  try {
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    return ill(`${dataDir} cannot be written by this user`, `run as the user who owns it, or chown it`);
+  }
+  const { bavail, bsize } = statfsSync(dataDir);
+  const free = `${Math.floor((bavail * bsize) / (1024 * 1024))} MiB free`;
+  if (bavail * bsize < LEAST_FREE_BYTES) return ill(`${free} in ${dataDir}`, "make room: 256 MiB or more");
+  const wrong = [openToOthers(dataDir, folder), ...PRIVATE_FILES.map((name) => wrongFile(join(dataDir, name), folder))];
+  return wrong.find((finding) => finding !== null) ?? well(`${free}, writable, private`);
+}
+
+const openToOthers = (path: string, { mode }: Stats): Finding | null =>
+  (mode & 0o077) === 0
+    ? null
+    : ill(
+        `${path} is open to other users (mode ${(mode & 0o777).toString(8).padStart(4, "0")})`,
+        `chmod go-rwx '${path}'`,
+      );
+
+function wrongFile(path: string, folder: Stats): Finding | null {
+  const file = statSync(path, { throwIfNoEntry: false });
+  if (!file) return null;
+  if (file.uid === folder.uid) return openToOthers(path, file);
+  return ill(`${path} belongs to another user than its folder`, `chown --reference=. '${path}' in the data folder`);
+}
+
+/** The files of keys are there and hold what they should; values are not shown. */
+export function checkKeys({ dataDir }: Folder): Finding {
+  if (!existsSync(databaseOf({ dataDir }))) return well("none yet: the first start makes them");
+  const broken = KEY_FILES.filter(([name, holdsKey]) => !isGood(join(dataDir, name), holdsKey)).map(([name]) => name);
+  const missing = KEY_FILES.filter(([name]) => !existsSync(join(dataDir, name))).map(([name]) => name);
+  if (broken.length > 0) {
+    return ill(`${broken.join(", ")} cannot be read or hold no key`, "put them back from a backup that has the keys");
+  }
+  if (missing.includes("master.key") && hasSecrets(databaseOf({ dataDir }))) {
+    return ill("master.key is gone: no secret can be read", "put it back from a backup that has the keys");
+  }
+  return well(missing.length === 0 ? "all there" : `the next start makes ${missing.join(", ")}`);
+}
+
+const KEY_FILES: [name: string, holdsKey: (content: Buffer) => boolean][] = [
+  ["host-keys.json", (content) => "tokenKeys" in JSON.parse(content.toString())],
+  ["master.key", (content) => content.byteLength === 32],
+  ["wallet.json", (content) => /^0x[0-9a-fA-F]{40}$/.test(JSON.parse(content.toString()).address)],
+];
+
+function isGood(path: string, holdsKey: (content: Buffer) => boolean): boolean {
+  if (!existsSync(path)) return true;
+  try {
+    return holdsKey(readFileSync(path));
+  } catch {
+    return false;
+  }
+}
+
+function hasSecrets(path: string): boolean {
+  const sqlite = new Database(path, { readonly: true });
+  try {
+    return sqlite.query("SELECT 1 FROM secrets LIMIT 1").get() !== null;
+  } finally {
+    sqlite.close();
+  }
+}

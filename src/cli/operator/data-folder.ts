@@ -1,0 +1,101 @@
+import { Database } from "bun:sqlite";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
+import { type Foundation, openFoundation } from "../../foundation.ts";
+import { lockDataFolder } from "../../storage/lock.ts";
+import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
+import { Failure } from "../failure.ts";
+
+export interface DataOptions {
+  data?: string;
+}
+
+export interface ServeSettings extends DataOptions {
+  host?: string;
+  port?: string;
+}
+
+/** The settings as `serve` would see them from here. Throws `ConfigError`. */
+export function readConfig({ data, host, port }: ServeSettings): LoadedConfig {
+  return loadConfig(process.env, {
+    ...(data === undefined ? {} : { ROOST_DATA_DIR: data }),
+    ...(host === undefined ? {} : { ROOST_HOST: host }),
+    ...(port === undefined ? {} : { ROOST_PORT: port }),
+  });
+}
+
+const MIGRATION_WAIT_MS = 5000;
+const LOOK_AGAIN_MS = 50;
+
+/**
+ * Opens the data folder for one operator command and closes it after, with or without a running server. `absent` says
+ * what a folder without a database means: a host that is being prepared, or a mistyped `--data`.
+ */
+export async function withData<T>(
+  options: DataOptions,
+  absent: "create" | "refuse",
+  work: (parts: Foundation & { config: Config }) => T | Promise<T>,
+): Promise<T> {
+  const { config } = readConfig(options);
+  if (absent === "refuse" && !existsSync(databaseOf(config))) {
+    throw new Failure(`there is no Roost data in ${config.dataDir}`, "is --data right? `roost serve` makes it");
+  }
+  const foundation = await openCurrent(config);
+  try {
+    return await work({ ...foundation, config });
+  } finally {
+    foundation.store.close();
+  }
+}
+
+export const databaseOf = (config: Pick<Config, "dataDir">): string => join(config.dataDir, "roost.db");
+
+/** Migrates under the server's lock alone: never below a running server, never beside another command. */
+async function openCurrent(config: Config): Promise<Foundation> {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  for (const deadline = Date.now() + MIGRATION_WAIT_MS; ; await Bun.sleep(LOOK_AGAIN_MS)) {
+    const version = versionOf(databaseOf(config));
+    // A newer or damaged database is refused, in good words, by the opening itself.
+    if (version === null || version >= SCHEMA_VERSION) return openFoundation(config);
+    const lock = tryLock(config.dataDir);
+    if (lock !== null) {
+      try {
+        return openFoundation(config);
+      } finally {
+        lock.release();
+      }
+    }
+    if (Date.now() > deadline) {
+      throw new Failure(
+        `the data in ${config.dataDir} is of an older Roost, whose server is running`,
+        "restart the server with this binary, or use the one it runs",
+      );
+    }
+  }
+}
+
+function tryLock(dataDir: string): { release(): void } | null {
+  try {
+    return lockDataFolder(dataDir);
+  } catch (error) {
+    if (error instanceof Error && (error.cause as { code?: unknown } | undefined)?.code === "SQLITE_BUSY") return null;
+    throw error;
+  }
+}
+
+/** The schema's version, 0 where there is no database, null where it cannot be read. Changes nothing on disk. */
+export function versionOf(path: string): number | null {
+  if (!existsSync(path)) return 0;
+  try {
+    const sqlite = new Database(path, { readonly: true });
+    try {
+      sqlite.run("PRAGMA busy_timeout = 5000");
+      return schemaVersion(sqlite);
+    } finally {
+      sqlite.close();
+    }
+  } catch {
+    return null;
+  }
+}

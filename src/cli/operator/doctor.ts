@@ -1,0 +1,45 @@
+import { colours, printable, printJson } from "../output.ts";
+import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
+import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
+import { type DataOptions, readConfig } from "./data-folder.ts";
+
+/** What one check found; `mend` says what to do where it is not well. */
+export interface Finding {
+  ok: boolean;
+  detail: string;
+  mend: string | null;
+}
+
+export const well = (detail: string): Finding => ({ ok: true, detail, mend: null });
+export const ill = (detail: string, mend: string): Finding => ({ ok: false, detail, mend });
+
+/** `roost doctor`: looks at all that the appliance stands on, changes nothing, exits 1 if something is not well. */
+export async function runDoctor({ json, ...options }: DataOptions & { json?: true }): Promise<void> {
+  const { config } = readConfig(options);
+  const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
+    ["database", () => checkDatabase(config)],
+    ["disk", () => checkDisk(config)],
+    ["keys", () => checkKeys(config)],
+    ["sandbox", checkSandbox],
+    ["model", () => checkModel(config)],
+    ["mail", () => checkMail(config)],
+    ["clock", checkClock],
+  ];
+  const findings = [];
+  for (const [check, look] of checks) {
+    const { ok, detail, mend } = await Promise.resolve().then(look).catch(unexpected);
+    findings.push({ check, ok, detail, mend });
+    if (!json) print(check, { ok, detail, mend });
+  }
+  if (json) printJson(findings);
+  if (findings.some(({ ok }) => !ok)) process.exitCode = 1;
+}
+
+const unexpected = (error: unknown): Finding =>
+  ill(error instanceof Error ? error.message : String(error), "mend what the message names, then run this again");
+
+function print(check: string, { ok, detail, mend }: Finding): void {
+  const mark = ok ? colours.green("ok  ") : colours.red("FAIL");
+  console.log(`${mark}  ${check.padEnd(8)}  ${printable(detail)}`);
+  if (mend !== null) console.log(`                ${colours.yellow(`→ ${printable(mend)}`)}`);
+}

@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { Failure, WrongUsage } from "../failure.ts";
+import { colours, printable, printJson, printTable } from "../output.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
+import { requireConsent } from "./prompt.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+interface AgentOptions extends Options {
+  name?: string;
+  slug?: string;
+  displayName?: string;
+  /** `default` for the host's own. */
+  model?: string;
+  /** Name in the workspace → path here. */
+  file?: Record<string, string>;
+}
+
+/** `roost agent list INSTANCE`: oldest first. */
+export async function listAgents(instance: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const agents = await client.all<AgentRecord>(agentsPath(await findInstance(client, instance)));
+  if (options.json) printJson(agents);
+  else
+    printTable(
+      ["SLUG", "NAME", "MODEL", "FILES", "ID"],
+      agents.map(({ slug, displayName, model, files, agentId }) => [
+        slug,
+        displayName,
+        model ?? "default",
+        (Array.isArray(files) ? files : Object.keys(files)).join(" "),
+        agentId,
+      ]),
+      "There are no agents: roost agent create INSTANCE NAME makes one.",
+    );
+}
+
+/** `roost agent create INSTANCE NAME` */
+export async function createAgent(
+  instance: string,
+  name: string,
+  options: AgentOptions & { defaults: boolean },
+): Promise<void> {
+  const fields = fieldsOf(options);
+  const client = openClient(options);
+  const agent = await client.call<AgentRecord>("POST", agentsPath(await findInstance(client, instance)), {
+    body: { ...fields, name, useDefaults: options.defaults },
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  print("Created", agent, options);
+}
+
+/** `roost agent edit INSTANCE AGENT`: what is not named stays as it is. */
+export async function editAgent(instance: string, given: string, options: AgentOptions): Promise<void> {
+  const fields = fieldsOf(options);
+  if (Object.keys(fields).length === 0) {
+    throw new WrongUsage("nothing to change", "give --name, --display-name, --model or --file");
+  }
+  const client = openClient(options);
+  const { path } = await findAgent(client, instance, given);
+  print("Changed", await client.call<AgentRecord>("PATCH", path, { body: fields }), options);
+}
+
+function fieldsOf({ name, slug, displayName, model, file }: AgentOptions): Record<string, unknown> {
+  const files = file && Object.fromEntries(Object.entries(file).map(([to, path]) => [to, readText(path)]));
+  const fields = { name, slug, displayName, model: model === "default" ? null : model, files };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** An empty path stands for no file: `--file NOTES.md=` takes it away. */
+function readText(path: string): string | null {
+  if (path === "") return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path));
+  } catch (cause) {
+    const why = cause instanceof TypeError ? "is not UTF-8 text" : "cannot be read";
+    throw new Failure(`the file ${path} ${why}`, null, { cause });
+  }
+}
+
+function print(done: string, agent: AgentRecord, { json }: Options): void {
+  if (json) printJson(agent);
+  else console.log(`${done} ${printable(agent.displayName)} (${agent.slug})  ${colours.dim(agent.agentId)}`);
+}
+
+/** `roost agent delete INSTANCE AGENT`: with its workspace and history. */
+export async function deleteAgent(instance: string, given: string, options: Options & { yes?: true }): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  await requireConsent(`Delete the agent ${given} with its workspace and history?`, options.yes);
+  const deleted = await client.call("DELETE", path);
+  if (options.json) printJson(deleted);
+  else console.log(`Deleted ${agent.agentId}.`);
+}

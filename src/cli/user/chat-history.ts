@@ -1,0 +1,22 @@
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { writePrivateFile } from "../../lib/private-file.ts";
+import { configFolder } from "./credentials.ts";
+
+const MOST = 500;
+
+/** What was typed in chats, newest first as readline has it, kept in the config folder, mode 0600. */
+export function openHistory(): { entries(): string[]; add(text: string): void } {
+  const path = join(configFolder(), "chat-history");
+  let entries = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean).slice(0, MOST) : [];
+  return {
+    // Readline changes the list it is given.
+    entries: () => [...entries],
+    add(text) {
+      const line = text.replaceAll(/\s+/g, " ");
+      entries = [line, ...entries.filter((entry) => entry !== line)].slice(0, MOST);
+      mkdirSync(configFolder(), { recursive: true, mode: 0o700 });
+      writePrivateFile(path, `${entries.join("\n")}\n`);
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import { createInterface } from "node:readline";
+import { Failure } from "../failure.ts";
+import { colours, note, printable } from "../output.ts";
+import { ask, createAnswerView } from "./answer.ts";
+import { openHistory } from "./chat-history.ts";
+import type { Client } from "./client.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { type AgentRecord, findAgent } from "./find.ts";
+
+const HELP = `  /clear  begin a fresh conversation; the old one is gone
+  /help   show this
+  /quit   leave; Ctrl-D does too
+  Ctrl-C cancels an answer; at the prompt, twice leaves`;
+
+/** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
+export async function chat(instance: string, given: string, options: ServerOptions): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  if (process.stdin.isTTY && process.stdout.isTTY) await converse(client, path, agent);
+  else await answerLines(client, path);
+}
+
+async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
+  const history = openHistory();
+  const name = printable(agent.displayName);
+  console.log(`${colours.bold(name)} ${colours.dim("listens. /help shows the commands, Ctrl-D leaves.")}`);
+  let leaveAtInterrupt = false;
+  for (;;) {
+    const typed = await readTyped(colours.green("you> "), history.entries());
+    if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) {
+      console.log("");
+      return;
+    }
+    leaveAtInterrupt = typed.kind === "interrupt";
+    if (typed.kind === "interrupt") {
+      console.log(colours.dim("\nCtrl-C once more, or Ctrl-D, leaves."));
+      continue;
+    }
+    const text = typed.text.trim();
+    if (text === "") continue;
+    history.add(text);
+    if (text === "/quit") return;
+    try {
+      if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
+    } catch (error) {
+      // The conversation goes on; what cannot be mended by typing again is for the command's end.
+      if (!(error instanceof Failure)) throw error;
+      note(colours.red(`${error.message}${error.next === null ? "" : `; ${error.next}`}`));
+    }
+  }
+}
+
+/** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. */
+async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
+  const view = createAnswerView((text) => void process.stdout.write(text));
+  process.stdout.write(colours.cyan(`${name}> `));
+  let begun = false;
+  const { cancelled } = await ask(client, path, message, (event) => {
+    if (!begun && event.type !== "message.delta" && event.type.startsWith("tool.")) process.stdout.write("\n");
+    begun ||= event.type === "message.delta" || event.type.startsWith("tool.");
+    view.show(event);
+  }).finally(view.end);
+  return cancelled;
+}
+
+/** Whether the text was a command of the conversation's own. */
+async function obey(client: Client, path: string, text: string): Promise<boolean> {
+  switch (text) {
+    case "/help":
+      console.log(HELP);
+      return true;
+    case "/clear":
+      await client.call("DELETE", `${path}/messages`);
+      console.log(colours.dim("A fresh conversation begins."));
+      return true;
+    default:
+      if (!/^\/\w+$/.test(text)) return false;
+      console.log(colours.dim(`There is no command ${text}: /help shows those there are.`));
+      return true;
+  }
+}
+
+type Typed = { kind: "text"; text: string } | { kind: "interrupt" } | { kind: "end" };
+
+/**
+ * One line with editing and history. The interface is open for this line alone: while an answer comes the terminal is in
+ * its own mode, where Ctrl-C is a signal.
+ */
+function readTyped(prompt: string, history: string[]): Promise<Typed> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: true, history, prompt });
+  return new Promise((resolve) => {
+    const settle = (typed: Typed) => {
+      resolve(typed);
+      lines.close();
+    };
+    const pasted: string[] = [];
+    lines.on("line", (line) => {
+      // Several lines at once are a paste: one message.
+      if (pasted.push(line) === 1) setImmediate(() => settle({ kind: "text", text: pasted.join("\n") }));
+    });
+    lines.once("SIGINT", () => settle({ kind: "interrupt" }));
+    lines.once("close", () => resolve({ kind: "end" }));
+    lines.prompt();
+  });
+}
+
+/** For pipes: the answers' texts and nothing else on standard output. */
+async function answerLines(client: Client, path: string): Promise<void> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  for await (const line of lines) {
+    const text = line.trim();
+    if (text === "/quit") return;
+    if (text === "" || (await obey(client, path, text))) continue;
+    const { reply, cancelled } = await ask(client, path, line, () => undefined);
+    if (reply !== null) console.log(reply.message);
+    if (cancelled) throw new Failure("the answer was cancelled");
+  }
+}

@@ -1,0 +1,142 @@
+import { Failure } from "../failure.ts";
+
+/** The server's own refusal, in its words. */
+export class Refusal extends Failure {
+  constructor(
+    readonly code: string,
+    readonly status: number,
+    message: string,
+    next: string | null,
+  ) {
+    super(message, next);
+  }
+}
+
+/** Nobody answered, or the connection broke: worth another try where a command can go on. */
+export class Unreachable extends Failure {}
+
+export interface CallOptions {
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+/** A Roost server's API, with one account's credential. Every path begins with `/v1`. */
+export interface Client {
+  readonly url: string;
+  /** The answer's body. Throws `Refusal`, `Unreachable`. */
+  call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
+  /** Every item of a list, page by page. */
+  all<T>(path: string): Promise<T[]>;
+  /** The body of an event stream, once the server has begun it. */
+  stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
+}
+
+const DEADLINE_MS = 30_000;
+const PAGE = 100;
+
+/** `credential` is an API key or a token; null for what needs none. */
+export function createClient(url: string, credential: string | null, deadlineMs: number = DEADLINE_MS): Client {
+  async function send(method: Method, path: string, options: CallOptions, signal: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { ...options.headers };
+    if (credential !== null) headers.Authorization = `Bearer ${credential}`;
+    if (options.body !== undefined) headers["Content-Type"] = "application/json";
+    const body = options.body === undefined ? null : JSON.stringify(options.body);
+    // A redirect is not followed: it could carry the credential and a secret to another host.
+    const answer = await fetch(url + path, { method, headers, body, signal, redirect: "manual" });
+    if (answer.status >= 300 && answer.status < 400) {
+      throw new Failure(`${url} points to ${answer.headers.get("location")}`, "give that address with --url");
+    }
+    if (!answer.ok) throw refusalOf(answer, await answer.text(), url);
+    return answer;
+  }
+
+  async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+    const late = AbortSignal.timeout(deadlineMs);
+    try {
+      const answer = await send(method, path, options, signalOf(late, options.signal));
+      return (await answer.json()) as T;
+    } catch (error) {
+      throw explain(error, url, deadlineMs, options.signal);
+    }
+  }
+
+  return {
+    url,
+    call,
+    async all<T>(path: string): Promise<T[]> {
+      const items: T[] = [];
+      for (let after: string | null = null; ; ) {
+        const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
+        const page: { data: T[]; nextCursor: string | null } = await call("GET", `${path}?limit=${PAGE}${cursor}`);
+        items.push(...page.data);
+        // A cursor that does not move would never end.
+        if (page.nextCursor === null || page.nextCursor === after) return items;
+        after = page.nextCursor;
+      }
+    },
+    async stream(method, path, options = {}) {
+      // The deadline is for the answer's head; the silence of the body is watched by who reads it.
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new DOMException("late", "TimeoutError")), deadlineMs);
+      try {
+        const answer = await send(method, path, options, signalOf(late.signal, options.signal));
+        if (!answer.headers.get("content-type")?.startsWith("text/event-stream") || answer.body === null) {
+          throw new Failure(`${url} answered without an event stream`, "is it a Roost server?");
+        }
+        return answer.body;
+      } catch (error) {
+        throw explain(error, url, deadlineMs, options.signal);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}
+
+const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSignal =>
+  given === undefined ? late : AbortSignal.any([late, given]);
+
+/** What a user can do about a refusal, where the server's message does not say it. */
+const NEXT: Record<string, string> = {
+  unauthorized: "sign in: roost login",
+  payment_required: "add to the balance, or ask who runs this host",
+  instance_not_ready: "roost instance start INSTANCE starts it",
+  internal_error: "the host's log knows more under this id",
+};
+
+function refusalOf(answer: Response, text: string, url: string): Failure {
+  const error = errorOf(text);
+  if (error === null) {
+    const told = `${url} answered ${answer.status} without Roost's words`;
+    // What stands before a server says so while the server is away.
+    if (answer.status >= 502) return new Unreachable(told, "is the server behind it running?");
+    return new Failure(told, "is it a Roost server? --url takes its address");
+  }
+  const wait = answer.headers.get("retry-after");
+  const again = answer.status === 429 && wait !== null ? `try again in ${wait} s` : null;
+  const id = error.requestId === undefined ? "" : ` (request ${error.requestId})`;
+  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? NEXT[error.code] ?? null);
+}
+
+function errorOf(text: string): { code: string; message: string; requestId?: string } | null {
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown; requestId?: string } };
+    if (typeof error?.code !== "string" || typeof error.message !== "string") return null;
+    return error as { code: string; message: string; requestId?: string };
+  } catch {
+    return null;
+  }
+}
+
+function explain(error: unknown, url: string, deadlineMs: number, given: AbortSignal | undefined): unknown {
+  if (error instanceof Failure || given?.aborted) return error;
+  if (error instanceof SyntaxError) return new Failure(`${url} answered without JSON`, "is it a Roost server?");
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return new Unreachable(`${url} did not answer within ${deadlineMs / 1000} s`, "is the server running there?");
+  }
+  const next = "is the server running there? `roost serve` starts one, --url names another";
+  return new Unreachable(`cannot reach ${url}`, next, { cause: error });
+}

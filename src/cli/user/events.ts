@@ -1,0 +1,31 @@
+import { colours, printable } from "../output.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { findAgent } from "./find.ts";
+import { followAgent, type StreamedEvent } from "./follow.ts";
+
+/** `roost events INSTANCE AGENT`: everything that happens to the agent, a line each, until Ctrl-C. */
+export async function showEvents(
+  instance: string,
+  agent: string,
+  { json, after, ...options }: ServerOptions & { json?: true; after?: number },
+): Promise<void> {
+  const client = openClient(options);
+  const { path } = await findAgent(client, instance, agent);
+  const leaving = new AbortController();
+  process.once("SIGINT", () => leaving.abort());
+  try {
+    for await (const event of followAgent(client, path, after ?? null, leaving.signal)) {
+      console.log(json ? JSON.stringify(event) : lineOf(event));
+    }
+  } catch (error) {
+    if (!leaving.signal.aborted) throw error;
+  }
+}
+
+function lineOf(event: StreamedEvent): string {
+  const { id, type, createdAt, ...own } = event;
+  const { agentId: _, runId, ...rest } = own as Record<string, unknown>;
+  const told = Object.keys(rest).length === 0 ? "" : ` ${printable(JSON.stringify(rest))}`;
+  const run = runId === undefined ? "" : ` ${colours.dim(String(runId))}`;
+  return `${colours.dim(`${id} ${createdAt}`)} ${colours.bold(type)}${run}${told}`;
+}

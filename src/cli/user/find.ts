@@ -1,0 +1,66 @@
+import { Failure } from "../failure.ts";
+import type { Client } from "./client.ts";
+
+export interface InstanceRecord {
+  instanceId: string;
+  name: string;
+  status: string;
+  statusReason: string | null;
+  createdAt: string;
+  agentCount: number;
+  billing: { pricePerHour: string; accrued: string; currency: string };
+}
+
+export interface AgentRecord {
+  agentId: string;
+  instanceId: string;
+  name: string;
+  slug: string;
+  displayName: string;
+  model: string | null;
+  /** In lists the names alone. */
+  files: string[] | Record<string, string>;
+}
+
+const ID = /^(inst|agt)_[0-9a-f]{32}$/;
+
+/** The id of the instance that a command names by id or by name. Throws where none or several have the name. */
+export async function findInstance(client: Client, given: string): Promise<string> {
+  if (ID.test(given)) return given;
+  const named = (await client.all<InstanceRecord>("/v1/instances")).filter(({ name }) => name === given);
+  return only(named, `instance "${given}"`, "roost instance list").instanceId;
+}
+
+/** An agent that a command names by id, slug or name: its path, with the instance's. */
+export async function findAgent(
+  client: Client,
+  givenInstance: string,
+  given: string,
+): Promise<{ path: string; agent: AgentRecord }> {
+  const agents = agentsPath(await findInstance(client, givenInstance));
+  if (ID.test(given)) {
+    const path = `${agents}/${given}`;
+    return { path, agent: await client.call<AgentRecord>("GET", path) };
+  }
+  const all = await client.all<AgentRecord>(agents);
+  const agent =
+    all.find(({ slug }) => slug === given) ??
+    only(
+      all.filter(({ name }) => name === given),
+      `agent "${given}"`,
+      `roost agent list ${shellWord(givenInstance)}`,
+    );
+  return { path: `${agents}/${agent.agentId}`, agent };
+}
+
+export const instancePath = (instanceId: string): string => `/v1/instances/${instanceId}`;
+export const agentsPath = (instanceId: string): string => `${instancePath(instanceId)}/agents`;
+
+const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+function only<T>(found: T[], what: string, list: string): T {
+  const [first, ...others] = found;
+  if (first === undefined) throw new Failure(`there is no ${what}`, `${list} shows what there is`);
+  if (others.length > 0) throw new Failure(`${found.length} have the name of ${what}`, `give the id: ${list} shows it`);
+  return first;
+}

@@ -1,0 +1,58 @@
+import { colours, printable, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
+import { requireConsent } from "./prompt.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+/** `roost instance list`: newest first. */
+export async function listInstances(options: Options): Promise<void> {
+  const instances = await openClient(options).all<InstanceRecord>("/v1/instances");
+  if (options.json) printJson(instances);
+  else
+    printTable(
+      ["NAME", "STATUS", "AGENTS", "COST", "CREATED", "ID"],
+      instances.map(({ name, status, statusReason, agentCount, billing, createdAt, instanceId }) => [
+        name,
+        statusReason === null ? status : `${status} (${statusReason})`,
+        String(agentCount),
+        shortMoney(billing.accrued),
+        shortTime(createdAt),
+        instanceId,
+      ]),
+      "There are no instances: roost instance create NAME makes one.",
+    );
+}
+
+/** `roost instance create NAME` */
+export async function createInstance(name: string, options: Options): Promise<void> {
+  const instance = await openClient(options).call<InstanceRecord>("POST", "/v1/instances", {
+    body: { name },
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  print(instance, options);
+}
+
+/** `roost instance start|stop INSTANCE` */
+export async function setRunning(given: string, action: "start" | "stop", options: Options): Promise<void> {
+  const client = openClient(options);
+  const path = instancePath(await findInstance(client, given));
+  print(await client.call<InstanceRecord>("POST", `${path}/${action}`), options);
+}
+
+function print(instance: InstanceRecord, { json }: Options): void {
+  if (json) printJson(instance);
+  else console.log(`${printable(instance.name)} is ${instance.status}  ${colours.dim(instance.instanceId)}`);
+}
+
+/** `roost instance delete INSTANCE`: with its agents, secrets and history. */
+export async function deleteInstance(given: string, options: Options & { yes?: true }): Promise<void> {
+  const client = openClient(options);
+  const instanceId = await findInstance(client, given);
+  await requireConsent(`Delete the instance ${given} with its agents, secrets and history?`, options.yes);
+  const deleted = await client.call("DELETE", instancePath(instanceId));
+  if (options.json) printJson(deleted);
+  else console.log(`Deleted ${instanceId}.`);
+}

@@ -1,0 +1,97 @@
+import { hostname } from "node:os";
+import { note, printable, printJson, shortMoney } from "../output.ts";
+import { type Client, createClient, Refusal } from "./client.ts";
+import { DEFAULT_URL, readCredentials, type ServerOptions, writeCredentials } from "./credentials.ts";
+import { openPrompt, type Prompt } from "./prompt.ts";
+
+interface AccountRecord {
+  accountId: string;
+  email: string;
+  balance: string;
+  currency: string;
+}
+
+export interface LoginOptions extends ServerOptions {
+  email?: string;
+  invite?: string;
+  json?: true;
+}
+
+/** `roost login`: with a code from the mail, or `--key`. Keeps the server's address and an API key, mode 0600. */
+export async function login(options: LoginOptions): Promise<void> {
+  const url = options.url ?? DEFAULT_URL;
+  const account = options.key === undefined ? await signIn(url, options) : await keepKey(url, options.key);
+  if (options.json) printJson(account);
+  else
+    console.log(
+      `Signed in to ${url} as ${printable(account.email)}: the balance is ${shortMoney(account.balance)} ${account.currency}.`,
+    );
+}
+
+async function keepKey(url: string, key: string): Promise<AccountRecord> {
+  const account = await createClient(url, key).call<AccountRecord>("GET", "/v1/auth/me");
+  writeCredentials({ url, key, keyId: null, accountId: account.accountId, email: account.email });
+  return account;
+}
+
+async function signIn(url: string, options: LoginOptions): Promise<AccountRecord> {
+  const prompt = openPrompt();
+  try {
+    const client = createClient(url, null);
+    const email = options.email ?? (await prompt.ask("E-mail: "));
+    await sendCode(client, email, options.invite, prompt);
+    note(`A code is on its way to ${email}. (On a host without mail, its operator sees it with: roost outbox)`);
+    const { token, account } = await verify(client, email, prompt);
+    const name = `roost login on ${hostname()}`.slice(0, 100);
+    const signedIn = createClient(url, token);
+    const made = await signedIn.call<{ key: string; keyId: string }>("POST", "/v1/auth/keys", { body: { name } });
+    const before = readCredentials();
+    writeCredentials({ url, key: made.key, keyId: made.keyId, accountId: account.accountId, email: account.email });
+    if (before?.url === url && before.accountId === account.accountId) await revoke(signedIn, before.keyId);
+    return account;
+  } finally {
+    prompt.close();
+  }
+}
+
+async function sendCode(client: Client, email: string, invite: string | undefined, prompt: Prompt): Promise<void> {
+  const send = (inviteCode?: string) =>
+    client.call("POST", "/v1/auth/send-code", { body: inviteCode === undefined ? { email } : { email, inviteCode } });
+  try {
+    await send(invite);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.code !== "invite_required" || invite !== undefined) throw error;
+    note("This e-mail is new here: it takes an invite code to register.");
+    await send(await prompt.ask("Invite: "));
+  }
+}
+
+interface SignedIn {
+  token: string;
+  account: AccountRecord;
+}
+
+const TRIES = 3;
+
+async function verify(client: Client, email: string, prompt: Prompt): Promise<SignedIn> {
+  for (let tried = 1; ; tried++) {
+    const code = (await prompt.ask("Code: ")).replaceAll(/\s/g, "");
+    try {
+      return await client.call<SignedIn>("POST", "/v1/auth/verify-code", { body: { email, code } });
+    } catch (error) {
+      const wrong = error instanceof Refusal && (error.status === 401 || error.status === 400);
+      if (!wrong || tried === TRIES) throw error;
+      note(error.message);
+    }
+  }
+}
+
+/** The key of the login before this one, which nothing uses any more. */
+async function revoke(client: Client, keyId: string | null): Promise<void> {
+  if (keyId === null) return;
+  try {
+    await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.code !== "not_found") throw error;
+  }
+}

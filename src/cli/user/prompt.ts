@@ -1,0 +1,61 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { Failure } from "../failure.ts";
+
+/** Questions to whoever runs the command: on a terminal, else answered by the lines of standard input. */
+export interface Prompt {
+  /** The answer, trimmed. Throws when the input ends instead. */
+  ask(question: string): Promise<string>;
+  close(): void;
+}
+
+export const onTerminal = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
+
+export function openPrompt(): Prompt {
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: onTerminal() });
+  const waiting = lines[Symbol.asyncIterator]();
+  lines.on("SIGINT", () => {
+    lines.close();
+    process.exit(130);
+  });
+  return {
+    async ask(question) {
+      lines.setPrompt(question);
+      lines.prompt();
+      const { done, value } = await waiting.next();
+      if (done) throw new Failure(`nothing was given for "${question.trim()}"`);
+      return String(value).trim();
+    },
+    close: () => lines.close(),
+  };
+}
+
+/** Asks before something is gone, on a terminal; a script means what it says. Throws when the answer is no. */
+export async function requireConsent(question: string, given: true | undefined): Promise<void> {
+  if (given || !onTerminal()) return;
+  const prompt = openPrompt();
+  try {
+    if (/^y(es)?$/i.test(await prompt.ask(`${question} [y/N] `))) return;
+  } finally {
+    prompt.close();
+  }
+  throw new Failure("nothing was changed");
+}
+
+/** A line that is not shown while it is typed. */
+export function askHidden(question: string): Promise<string> {
+  process.stderr.write(question);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: silent, terminal: true, historySize: 0 });
+  return new Promise((resolve, reject) => {
+    lines.once("line", (line) => {
+      resolve(line);
+      lines.close();
+    });
+    lines.on("SIGINT", () => lines.close());
+    lines.once("close", () => {
+      process.stderr.write("\n");
+      reject(new Failure("nothing was entered"));
+    });
+  });
+}

@@ -1,0 +1,66 @@
+import { Failure } from "../failure.ts";
+import { printJson, printTable, shortTime } from "../output.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { findInstance, instancePath } from "./find.ts";
+import { askHidden, requireConsent } from "./prompt.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+const secretsPath = (instanceId: string): string => `${instancePath(instanceId)}/secrets`;
+
+/** `roost secret set INSTANCE NAME`: the value comes from standard input or a hidden prompt; arguments are public. */
+export async function setSecret(instance: string, name: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const path = secretsPath(await findInstance(client, instance));
+  const value = process.stdin.isTTY ? await askHidden(`Value of ${name}: `) : await readInput();
+  if (value === "") throw new Failure("the value is empty", "it comes from standard input, or is typed when asked for");
+  const set = await client.call("POST", path, { body: { key: name, value } });
+  if (options.json) printJson(set);
+  else console.log(`Set ${name}.`);
+}
+
+const MOST_BYTES = 64 * 1024;
+
+/** All of standard input without the one line end that `echo` and editors add. */
+async function readInput(): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of Bun.stdin.stream()) {
+    size += chunk.byteLength;
+    if (size > MOST_BYTES + 2) throw new Failure("the value is longer than 64 KiB");
+    chunks.push(chunk);
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
+    return text.replace(/\r?\n$/, "");
+  } catch (cause) {
+    throw new Failure("the value is not UTF-8 text", "encode it first, as base64 for example", { cause });
+  }
+}
+
+/** `roost secret list INSTANCE`: names; no endpoint returns a value. */
+export async function listSecrets(instance: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const secrets = await client.all<{ key: string; createdAt: string; updatedAt: string }>(
+    secretsPath(await findInstance(client, instance)),
+  );
+  if (options.json) printJson(secrets);
+  else
+    printTable(
+      ["NAME", "SET", "CHANGED"],
+      secrets.map(({ key, createdAt, updatedAt }) => [key, shortTime(createdAt), shortTime(updatedAt)]),
+      "There are no secrets: roost secret set INSTANCE NAME adds one.",
+    );
+}
+
+/** `roost secret delete INSTANCE NAME` */
+export async function deleteSecret(instance: string, name: string, options: Options & { yes?: true }): Promise<void> {
+  const client = openClient(options);
+  const path = secretsPath(await findInstance(client, instance));
+  await requireConsent(`Delete the secret ${name}?`, options.yes);
+  const deleted = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
+  if (options.json) printJson(deleted);
+  else console.log(`Deleted ${name}.`);
+}

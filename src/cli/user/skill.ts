@@ -1,0 +1,85 @@
+import { note, printable, printJson, printTable, shortTime } from "../output.ts";
+import { createClient } from "./client.ts";
+import { DEFAULT_URL, openClient, readCredentials, type ServerOptions } from "./credentials.ts";
+import { findInstance, instancePath } from "./find.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+interface CatalogSkill {
+  name: string;
+  version: string;
+  description: string;
+  requires: { secrets: string[] };
+}
+
+interface InstalledSkill {
+  name: string;
+  version: string;
+  source: string;
+  installedAt: string;
+  missingSecrets: string[];
+}
+
+/** `roost skill list`: the server's catalog, which needs no account. */
+export async function listCatalog(options: Options): Promise<void> {
+  const url = options.url ?? readCredentials()?.url ?? DEFAULT_URL;
+  const skills = await createClient(url, null).all<CatalogSkill>("/v1/skills");
+  if (options.json) printJson(skills);
+  else
+    printTable(
+      ["NAME", "VERSION", "SECRETS", "WHAT IT DOES"],
+      skills.map(({ name, version, requires, description }) => [
+        name,
+        version,
+        requires.secrets.join(" ") || "-",
+        description,
+      ]),
+      "The catalog is empty.",
+    );
+}
+
+const skillsPath = (instanceId: string): string => `${instancePath(instanceId)}/skills`;
+
+/** `roost skill list INSTANCE`: what is installed. */
+export async function listInstalled(instance: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const skills = await client.all<InstalledSkill>(skillsPath(await findInstance(client, instance)));
+  if (options.json) printJson(skills);
+  else
+    printTable(
+      ["NAME", "VERSION", "FROM", "INSTALLED", "MISSING SECRETS"],
+      skills.map(({ name, version, source, installedAt, missingSecrets }) => [
+        name,
+        version,
+        source,
+        shortTime(installedAt),
+        missingSecrets.join(" ") || "-",
+      ]),
+      "No skill is installed: roost skill list shows the catalog.",
+    );
+}
+
+/** `roost skill install INSTANCE NAME` */
+export async function installSkill(instance: string, name: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const path = skillsPath(await findInstance(client, instance));
+  const skill = await client.call<InstalledSkill>("POST", path, { body: { name } });
+  if (options.json) printJson(skill);
+  else {
+    console.log(`Installed ${printable(skill.name)} ${printable(skill.version)}.`);
+    if (skill.missingSecrets.length > 0) {
+      note(`It needs ${skill.missingSecrets.map(printable).join(", ")}: roost secret set INSTANCE NAME`);
+    }
+  }
+}
+
+/** `roost skill remove INSTANCE NAME` */
+export async function removeSkill(instance: string, name: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const path = skillsPath(await findInstance(client, instance));
+  const removed = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
+  if (options.json) printJson(removed);
+  else console.log(`Removed ${name}.`);
+}
