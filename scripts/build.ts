@@ -30,6 +30,8 @@ async function compile(outfile: string): Promise<void> {
     format: "esm",
     bytecode: true,
     minify: true,
+    // What a role does not import is not even read: 15 ms and 9 MiB less for `serve`.
+    splitting: true,
     define: { "process.env.NODE_ENV": '"production"' },
     plugins: [embedModels(ROOT)],
   });

@@ -73,7 +73,10 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   });
   const agents = createAgents({ store, clock, instances, workspaces, defaultFiles: readDefaultFiles() });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(config.dataDir) });
-  const catalog = loadCatalog();
+  const locked = secrets.countLocked();
+  if (locked > 0)
+    log.warn({ locked }, "secrets were stored under another master key and cannot be read; store them anew");
+  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
 
   const engines = createEngines(
@@ -177,6 +180,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     fetch,
   );
   conversations.runs.recover();
+  setTimeout(() => void metrics.load(), 1_000).unref();
   const housekeeping = startHousekeeping(
     {
       idempotency: idempotency.prune,

@@ -1,21 +1,18 @@
 import { type Logger, pino } from "pino";
-import pretty from "pino-pretty";
 
 export type Log = Logger;
 
 /** The appliance's log on standard output. Nothing secret is given to it: no codes, tokens, keys or message text. */
-export function createLog(level: string, format: "pretty" | "json"): Log {
+export async function createLog(level: string, format: "pretty" | "json"): Promise<Log> {
   const options = { level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` };
-  if (format === "json")
+  if (format === "json") {
     return pino(
       { ...options, formatters: { level: (label) => ({ level: label }) } },
       pino.destination({ dest: 1, sync: true }),
     );
-  const stream = pretty({
-    colorize: process.env.NO_COLOR === undefined && process.stdout.isTTY,
-    ignore: "pid,hostname",
-    translateTime: "HH:MM:ss",
-    sync: true,
-  });
-  return pino(options, stream);
+  }
+  // Loaded for people only: a start in the background is spared it.
+  const { default: pretty } = await import("pino-pretty");
+  const colorize = !process.env["NO_COLOR"] && process.stdout.isTTY;
+  return pino(options, pretty({ colorize, ignore: "pid,hostname", translateTime: "HH:MM:ss", sync: true }));
 }

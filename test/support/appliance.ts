@@ -50,12 +50,15 @@ let people = 0;
 
 export async function startAppliance(
   settings: Record<string, string> = {},
-  { clock = systemClock, dataDir = mkdtempSync(join(tmpdir(), "roost-test-")) }: { clock?: Clock; dataDir?: string } = {},
+  {
+    clock = systemClock,
+    dataDir = mkdtempSync(join(tmpdir(), "roost-test-")),
+  }: { clock?: Clock; dataDir?: string } = {},
 ): Promise<Appliance> {
   const { config } = loadConfig({ ROOST_PORT: "0", ROOST_LOG_LEVEL: "silent", ROOST_DATA_DIR: dataDir, ...settings });
   const open = async () => {
     const foundation = openFoundation(config, clock);
-    return { foundation, app: await startApp(config, foundation, createLog(config.logLevel, "json")) };
+    return { foundation, app: await startApp(config, foundation, await createLog(config.logLevel, "json")) };
   };
   let { foundation, app } = await open();
   const close = async () => {

@@ -17,7 +17,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 /** `roost serve`: runs until SIGTERM or SIGINT, then settles and exits 0 (operations.md). */
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
-  const log = createLog(config.logLevel, config.logFormat);
+  const log = await createLog(config.logLevel, config.logFormat);
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
