@@ -25,7 +25,7 @@ export function createFetch(
 
   for (const route of routes) {
     known(route.path, route.method);
-    app.route(route.method, route.path, ({ request, params }) => serveRoute(route, parts, request, params), {
+    app.route(route.method, route.path, ({ request, params }) => serveRoute(route, parts, request, decoded(params)), {
       parse: "none",
     });
   }
@@ -41,20 +41,16 @@ export function createFetch(
     app.route("ALL", path, ({ request }) => plainError(request, error), { parse: "none" });
   }
   app.onError(({ request, error, code }) =>
-    plainError(request, code === "NOT_FOUND" ? noSuchPath() : toAppError(error)),
+    plainError(request, code === "NOT_FOUND" ? new AppError("not_found", "no such path") : toAppError(error)),
   );
-  const answer = app.compile().fetch;
-  return (request) => {
-    try {
-      return answer(request);
-    } catch (thrown) {
-      // The router throws where it cannot decode a path: no such path is known.
-      return plainError(request, thrown instanceof URIError ? noSuchPath() : toAppError(thrown));
-    }
-  };
+  return app.compile().fetch;
 }
 
-const noSuchPath = () => new AppError("not_found", "no such path");
+/** The router gives null for a part that is no percent-encoding: a malformed id like any other. */
+const decoded = (params: Record<string, string | null>): Record<string, string> => {
+  for (const name in params) params[name] ??= "";
+  return params as Record<string, string>;
+};
 
 async function pageAnswer(page: WebPage, request: Request): Promise<Response> {
   const answer = await page.answer(request);
