@@ -9,7 +9,10 @@ import { type Instance, type InstanceStatus, instances } from "./table.ts";
 export interface InstanceParts {
   store: Store;
   clock: Clock;
-  /** Throws `payment_required`, or `forbidden` at the account's monthly limit, when it may not have one more running. */
+  /**
+   * Throws `payment_required`, or `forbidden` at the account's monthly limit, when it may not have one more running.
+   * Never called in a transaction: the quote's invoice must outlive the refusal.
+   */
   requireLaunch(accountId: string): void;
   /** Makes and removes the folder that holds the instance's workspaces. */
   createFolder(instanceId: string): void;
@@ -26,11 +29,13 @@ export interface Instances {
   /** The caller's instance. Throws `not_found` for any other, and for all but its own when the key is limited to one. */
   get(caller: Caller, instanceId: string): Instance;
   find(instanceId: string): Instance | undefined;
+  /** To be asked before `create` and `start`, outside of any transaction. Throws `payment_required`, `forbidden`. */
+  requireLaunch(accountId: string): void;
   create(caller: Caller, name: string): Instance;
   rename(instance: Instance, name: string): Instance;
   /** Stopping a stopped one changes nothing. */
   stop(instance: Instance, reason?: string): Instance;
-  /** Starting a running one changes nothing. Throws `payment_required`, `forbidden`. */
+  /** Starting a running one changes nothing. */
   start(instance: Instance): Instance;
   remove(instance: Instance): void;
   /** Newest first. */
@@ -73,9 +78,9 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
       if (!instance || instance.accountId !== caller.accountId || hidden) throw notFound("instance");
       return instance;
     },
+    requireLaunch,
     create(caller, name) {
       return store.transaction(() => {
-        requireLaunch(caller.accountId);
         const now = clock.now();
         const instance = db
           .insert(instances)
@@ -100,10 +105,7 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
     },
     start(instance) {
       if (instance.status === "running") return instance;
-      return store.transaction(() => {
-        requireLaunch(instance.accountId);
-        return set(instance, { status: "running", statusReason: null, startedAt: clock.now() });
-      });
+      return set(instance, { status: "running", statusReason: null, startedAt: clock.now() });
     },
     remove(instance) {
       store.transaction(() => {

@@ -47,6 +47,7 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
       errors: ["payment_required"],
       async handle({ caller, body, once }) {
         const input = await body();
+        instances.requireLaunch(caller.accountId);
         return once(() => show(instances.create(caller, input.name)));
       },
     }),
@@ -91,7 +92,11 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
       summary: "Stop an instance; billing pauses",
       access: "write",
       answer: InstanceRecord,
-      handle: ({ caller, params, once }) => once(() => show(instances.stop(instances.get(caller, params.instanceId)))),
+      async handle({ caller, params, body, once }) {
+        instances.get(caller, params.instanceId);
+        await body();
+        return once(() => show(instances.stop(instances.get(caller, params.instanceId))));
+      },
     }),
     route({
       method: "POST",
@@ -100,7 +105,13 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
       access: "write",
       answer: InstanceRecord,
       errors: ["payment_required"],
-      handle: ({ caller, params, once }) => once(() => show(instances.start(instances.get(caller, params.instanceId)))),
+      async handle({ caller, params, body, once }) {
+        instances.get(caller, params.instanceId);
+        await body();
+        const { status, accountId } = instances.get(caller, params.instanceId);
+        if (status !== "running") instances.requireLaunch(accountId);
+        return once(() => show(instances.start(instances.get(caller, params.instanceId))));
+      },
     }),
     route({
       method: "DELETE",
