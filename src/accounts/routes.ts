@@ -233,11 +233,13 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Make every token issued so far invalid; keys stay",
       access: "keys",
       answer: z.object({ revokedAt: z.iso.datetime() }),
-      handle: ({ caller, once }) =>
-        once(() => {
+      async handle({ caller, body, once }) {
+        await body();
+        return once(() => {
           accounts.revokeTokens(caller.accountId);
           return { revokedAt: isoTime(clock.now()) };
-        }),
+        });
+      },
     }),
   ];
 }

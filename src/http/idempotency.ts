@@ -18,6 +18,10 @@ export interface Attempt {
 
 export type Judgement = { kind: "first"; attempt: Attempt } | { kind: "replay"; stored: IdempotentRequest };
 
+/** What is wrong with a key; null for a good one. */
+export const keyRefusal = (key: string): AppError | null =>
+  KEY.test(key) ? null : new AppError("invalid_request", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
+
 export interface Idempotency {
   /**
    * Judges a request that carries `Idempotency-Key` (api.md section 1): the first goes on, a repetition gets the stored
@@ -34,9 +38,6 @@ export function createIdempotency(store: Store, clock: Clock): Idempotency {
 
   return {
     begin(accountId, key, request) {
-      if (!KEY.test(key)) {
-        throw new AppError("invalid_request", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
-      }
       const hash = createHash("sha256").update(`${request.method} ${request.path}\n`).update(request.body).digest();
       const place = `${accountId} ${key}`;
       const current = running.get(place);

@@ -1,11 +1,13 @@
+import { z } from "zod";
 import { authorize, type Caller } from "../accounts/caller.ts";
-import { AppError } from "../lib/app-error.ts";
+import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
 import { parseJson, readBody } from "./body.ts";
 import { parse } from "./fields.ts";
-import type { Attempt, Idempotency } from "./idempotency.ts";
+import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
 import { queryOf, requestIdOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
+import type { IdempotentRequest } from "./table.ts";
 
 export interface ServingParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
@@ -72,12 +74,10 @@ async function answerOnce(
   caller: Caller,
   key: string,
 ): Promise<Response> {
-  const body = await readBody(request).catch((error: unknown) =>
-    error instanceof AppError ? error : Promise.reject(error),
-  );
-  // A body over the limit is judged after the resource; nothing of it is kept under the key.
+  const body = keyRefusal(key) ?? (await readBody(request).catch(asRefusal));
+  // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
   if (body instanceof AppError) {
-    const call = createCall(route, parts, request, params, requestId, caller, { bytes: () => Promise.reject(body) });
+    const call = createCall(route, parts, request, params, requestId, caller, { refusal: body });
     return toResponse(route, await route.handle(call), requestId);
   }
   const url = new URL(request.url);
@@ -86,20 +86,19 @@ async function answerOnce(
     path: url.pathname + url.search,
     body,
   });
-  const bytes = () => Promise.resolve(body);
   if (judged.kind === "replay") {
     const { stored } = judged;
-    const call = createCall(route, parts, request, params, requestId, caller, { bytes });
+    const call = createCall(route, parts, request, params, requestId, caller, { body });
     const again =
       stored.runId !== null && route.replay
         ? toResponse(route, await route.replay(call, stored.runId), requestId)
-        : jsonAnswer(stored.status, stored.body, requestId);
+        : storedAnswer(stored, requestId, request.headers.get("accept"));
     again.headers.set("Idempotent-Replayed", "true");
     return again;
   }
   const { attempt } = judged;
   try {
-    const call = createCall(route, parts, request, params, requestId, caller, { bytes, attempt });
+    const call = createCall(route, parts, request, params, requestId, caller, { body, attempt });
     const result = await route.handle(call);
     if (!attempt.saved()) keep(route, attempt, result);
     return toResponse(route, result, requestId);
@@ -114,6 +113,18 @@ async function answerOnce(
   }
 }
 
+function asRefusal(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown;
+  throw thrown;
+}
+
+/** A stored error is told again in the form that this request asks for, and with its own request id. */
+function storedAnswer({ status, body }: IdempotentRequest, requestId: string, accept: string | null): Response {
+  if (status < 400) return jsonAnswer(status, body, requestId);
+  const { error, ...rest } = JSON.parse(body) as { error: { code: ErrorCode; message: string } };
+  return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
+}
+
 function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
   if (result instanceof Response) return;
   const status = result instanceof Reply ? result.status : (route.status ?? 200);
@@ -122,6 +133,9 @@ function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): 
   attempt.save(runId === undefined ? { status, body } : { status, body, runId });
 }
 
+/** What a route without fields takes: nothing, or an object. */
+const NO_FIELDS = z.object({});
+
 function createCall(
   route: Route,
   parts: ServingParts,
@@ -129,11 +143,14 @@ function createCall(
   params: Record<string, string>,
   requestId: string,
   caller: Caller | null,
-  idempotent: { bytes?: () => Promise<Uint8Array>; attempt?: Attempt } = {},
+  { body, attempt, refusal }: { body?: Uint8Array; attempt?: Attempt; refusal?: AppError } = {},
 ): AnyCall {
-  const bytes = idempotent.bytes ?? (() => readBody(request));
-  const { attempt } = idempotent;
+  const bytes = async () => {
+    if (refusal) throw refusal;
+    return body ?? (await readBody(request));
+  };
   const operateOnce = <T>(operate: () => T, runId?: (result: T) => string): T => {
+    if (refusal) throw refusal;
     const result = operate();
     if (attempt) keep(route, attempt, result, runId?.(result));
     return result;
@@ -148,7 +165,7 @@ function createCall(
     bytes,
     async body() {
       const value = parseJson(await bytes(), request.headers.get("content-type"));
-      return route.body ? parse(route.body, value) : undefined;
+      return parse(route.body ?? NO_FIELDS, value);
     },
     once: (operate, runId) => parts.commitSoon(() => operateOnce(operate, runId)),
     onceAlone: (operate) => parts.commit(() => operateOnce(operate)),
