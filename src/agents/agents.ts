@@ -105,6 +105,9 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       return store.transaction(() => {
         const { instanceId } = instance;
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
+        const changes = [...(input.useDefaults ? missingDefaults([], input.files) : []), ...input.files];
+        // The files are judged first: a bad one is a 400, which comes before a 409 (api.md section 1).
+        workspaces.change({ instanceId, slug }, { kind: "create", slug }, changes);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
         const now = clock.now();
         const agent = db
@@ -121,8 +124,6 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
           })
           .returning()
           .get();
-        const changes = [...(input.useDefaults ? missingDefaults([], input.files) : []), ...input.files];
-        workspaces.change(agent, { kind: "create", slug }, changes);
         count(instanceId, 1);
         return { agent, files: overlay({}, changes) };
       });
@@ -131,16 +132,16 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       return store.transaction(() => {
         const { agentId, instanceId, slug: from } = agent;
         const { slug = from } = fields;
+        const before = workspaces.texts(agent);
+        const changes = [...(useDefaults ? missingDefaults(workspaces.names(agent), files) : []), ...files];
+        if (slug !== from) workspaces.change(agent, { kind: "rename", slug, from }, changes);
+        else if (changes.length > 0) workspaces.change(agent, { kind: "edit", slug }, changes);
         if (slug !== from && isTaken(instanceId, slug)) throw slugConflict(slug);
         const updatedAt = Math.max(clock.now(), agent.updatedAt);
         db.update(agents)
           .set({ ...fields, updatedAt })
           .where(eq(agents.agentId, agentId))
           .run();
-        const before = workspaces.texts(agent);
-        const changes = [...(useDefaults ? missingDefaults(workspaces.names(agent), files) : []), ...files];
-        if (slug !== from) workspaces.change(agent, { kind: "rename", slug, from }, changes);
-        else if (changes.length > 0) workspaces.change(agent, { kind: "edit", slug }, changes);
         const updated = { ...agent, ...fields, updatedAt };
         for (const listener of listeners) listener.updated(updated);
         return { agent: updated, files: overlay(before, changes) };
@@ -151,7 +152,7 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
         for (const listener of listeners) listener.removed(agent);
         db.delete(agents).where(eq(agents.agentId, agent.agentId)).run();
         count(instance.instanceId, -1);
-        store.afterCommit(() => workspaces.remove(agent));
+        workspaces.change(agent, { kind: "remove", slug: agent.slug }, []);
       });
     },
     touch(agent) {

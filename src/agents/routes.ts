@@ -9,6 +9,7 @@ import { isoTime } from "../lib/clock.ts";
 import type { Agents, AgentWithFiles } from "./agents.ts";
 import { SLUG } from "./slug.ts";
 import type { Agent } from "./table.ts";
+import type { FileChange } from "./workspace.ts";
 import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
 
 const shared = {
@@ -35,18 +36,30 @@ const model = z
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
   .nullish();
-const filesOf = <S extends z.ZodType>(content: S) =>
+/** Name → text. Not a `z.record`, which drops the name `__proto__`. */
+const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
   z
-    .record(z.string(), content, { error: FILES_FORM })
-    .refine((files) => Object.keys(files).length <= FILES_IN_A_REQUEST, { error: FILES_FORM });
-const text = z.string({ error: "text" });
+    .unknown()
+    .transform((given, { issues }): FileChange[] => {
+      const refuse = (message: string, path: string[] = []) => {
+        issues.push({ code: "custom", input: undefined, message, path });
+        return z.NEVER;
+      };
+      if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
+      const files = Object.entries(given).map(([name, content]) => ({ name, content }));
+      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
+      const wrong = files.find(({ content }) => !isContent(content));
+      return wrong ? refuse(expected, [wrong.name]) : files;
+    })
+    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
+const isText = (content: unknown) => typeof content === "string";
 
 const NewAgentInput = z.object({
   name,
   slug: slug.nullish(),
   displayName: name.nullish(),
   useDefaults: flag.nullish(),
-  files: filesOf(text).nullish(),
+  files: filesOf("text", isText).nullish(),
   model,
 });
 const AgentChangeInput = z.object({
@@ -54,7 +67,7 @@ const AgentChangeInput = z.object({
   slug: slug.optional(),
   displayName: name.optional(),
   useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-  files: filesOf(z.string({ error: "text, or null to delete the file" }).nullable()).optional(),
+  files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
   model,
 });
 
@@ -98,7 +111,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
               slug: input.slug ?? null,
               displayName: input.displayName ?? null,
               useDefaults: input.useDefaults ?? true,
-              files: changesOf(input.files ?? {}),
+              files: input.files ?? [],
               model: input.model ?? null,
             }),
           ),
@@ -145,8 +158,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       errors: ["conflict"],
       async handle({ caller, params, body, onceAlone }) {
         agents.get(caller, params.instanceId, params.agentId);
-        const { files, ...fields } = await body();
-        const change = { ...given(fields), ...(files === undefined ? {} : { files: changesOf(files) }) };
+        const change = given(await body());
         if (Object.keys(change).length === 0) {
           throw new AppError(
             "invalid_request",
@@ -212,8 +224,11 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         const unchanged = request.headers
           .get("if-none-match")
           ?.split(",")
-          .some((tag) => tag.trim() === etag || tag.trim() === "*");
-        return unchanged ? new Response(null, { status: 304, headers }) : new Response(new Uint8Array(bytes), { headers });
+          .map((tag) => tag.trim().replace(/^W\//, ""))
+          .some((tag) => tag === etag || tag === "*");
+        return unchanged
+          ? new Response(null, { status: 304, headers })
+          : new Response(new Uint8Array(bytes), { headers });
       },
     }),
     route({
@@ -249,9 +264,6 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     }),
   ];
 }
-
-const changesOf = (files: Record<string, string | null>) =>
-  Object.entries(files).map(([name, content]) => ({ name, content }));
 
 /** The fields that were given; a `model` of null is one, an absent field is not. */
 const given = <T extends object>(fields: T) =>

@@ -6,23 +6,25 @@ import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
 import { newId } from "../lib/id.ts";
 import type { Store } from "../storage/store.ts";
 import { parseFileName } from "./file-name.ts";
+import { openJail } from "./jail.ts";
 import { type Agent, workspaceChanges } from "./table.ts";
 import {
+  checkChanges,
   createInstanceFolder,
   decodeText,
   etagOf,
   type FileChange,
   listFiles,
+  MAX_WORKSPACE_FILES,
   readFile,
   removeFile,
   removeInstanceFolder,
-  removeWorkspace,
   type WorkspaceFile,
   workspaceFolder,
-  writeFile,
 } from "./workspace.ts";
 import {
   applyChange,
+  discardChange,
   recoverChanges,
   removeStrayInstances,
   stageChange,
@@ -39,6 +41,8 @@ export interface FileRecord {
   size: number;
   updatedAt: string;
 }
+
+const instanceOfChange = { instanceId: workspaceChanges.instanceId };
 
 type Place = Pick<Agent, "instanceId" | "slug">;
 
@@ -57,7 +61,6 @@ export interface Workspaces {
    * finished by `recover` if a crash comes between. Throws `invalid_request`.
    */
   change(place: Place, target: WorkspaceTarget, changes: FileChange[]): void;
-  remove(place: Place): void;
   /** Name → text of every text file, as far as a record shows them. */
   texts(place: Place): Record<string, string>;
   names(place: Place): string[];
@@ -83,10 +86,21 @@ export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): W
   const instancesFolder = join(dataDir, "instances");
   const instanceFolder = (instanceId: string) => join(instancesFolder, instanceId);
   const folderOf = ({ instanceId, slug }: Place) => workspaceFolder(instanceFolder(instanceId), slug);
+  /** Instances whose staged changes are all of this process. */
+  const tidied = new Set<string>();
   const names = (place: Place) => listFiles(folderOf(place)).map(({ name }) => name);
 
   function forget(changeId: string): void {
     db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run();
+  }
+
+  /** Carries out what an earlier process left committed in this instance, and removes what it left uncommitted. */
+  function finishChanges(instanceId: string): void {
+    const rows = db.select().from(workspaceChanges).where(eq(workspaceChanges.instanceId, instanceId)).all();
+    const committed = new Set(rows.map(({ changeId }) => changeId));
+    recoverChanges(instanceFolder(instanceId), (changeId) => committed.has(changeId));
+    for (const changeId of committed) forget(changeId);
+    tidied.add(instanceId);
   }
 
   function existing(place: Place, name: string): WorkspaceFile {
@@ -101,26 +115,29 @@ export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): W
     change({ instanceId }, target, changes) {
       // An id of the API's form sorts by its making, which is the order in which a recovery must carry changes out.
       const changeId = newId("change");
+      if (!tidied.has(instanceId)) finishChanges(instanceId);
       stageChange(instanceFolder(instanceId), changeId, target, changes);
+      afterCommit(
+        () => {
+          applyChange(instanceFolder(instanceId), changeId);
+          forget(changeId);
+        },
+        () => discardChange(instanceFolder(instanceId), changeId),
+      );
       db.insert(workspaceChanges).values({ changeId, instanceId }).run();
-      afterCommit(() => {
-        applyChange(instanceFolder(instanceId), changeId);
-        forget(changeId);
-      });
     },
-    remove: (place) => removeWorkspace(instanceFolder(place.instanceId), place.slug),
     names,
     texts(place) {
-      const texts: Record<string, string> = {};
+      const texts: [name: string, text: string][] = [];
       let left = RECORD_BYTES;
       for (const { name, size } of listFiles(folderOf(place))) {
         if (size > left) continue;
         const text = textOf(folderOf(place), name);
         if (text === null) continue;
-        texts[name] = text;
+        texts.push([name, text]);
         left -= size;
       }
-      return texts;
+      return Object.fromEntries(texts);
     },
     list: (place) =>
       listFiles(folderOf(place)).map(({ name, size, mtimeMs }) => ({
@@ -139,27 +156,26 @@ export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): W
       const file = parseFileName(name, "file");
       decodeText(bytes);
       const folder = folderOf(place);
-      const before = readFile(folder, file);
-      checkCondition(condition, before?.etag ?? null);
-      writeFile(folder, file, bytes);
-      const after = readFile(folder, file);
-      const updatedAt = isoTime(after?.updatedAtMs ?? Date.now());
-      return { created: before === null, file: { name: file, size: bytes.byteLength, updatedAt }, etag: etagOf(bytes) };
+      const jail = openJail(folder);
+      checkChanges([{ name: file, content: bytes }], jail.scan(MAX_WORKSPACE_FILES), "file");
+      checkCondition(condition, () => readFile(folder, file)?.etag ?? null);
+      const created = jail.stat(file) === null;
+      jail.write(file, bytes);
+      const updatedAt = isoTime(Math.floor(jail.stat(file)?.mtimeMs ?? Date.now()));
+      return { created, file: { name: file, size: bytes.byteLength, updatedAt }, etag: etagOf(bytes) };
     },
     delete(place, name, condition) {
-      const before = existing(place, name);
-      checkCondition(condition, before.etag);
-      removeFile(folderOf(place), parseFileName(name, "file"));
+      const file = parseFileName(name, "file");
+      const folder = folderOf(place);
+      if (openJail(folder).stat(file) === null) throw notFound("file");
+      checkCondition(condition, () => readFile(folder, file)?.etag ?? null);
+      removeFile(folder, file);
     },
     recover(isInstance) {
       removeStrayInstances(instancesFolder, isInstance);
-      const committed = new Map<string, Set<string>>();
-      for (const { changeId, instanceId } of db.select().from(workspaceChanges).all()) {
-        committed.set(instanceId, (committed.get(instanceId) ?? new Set()).add(changeId));
-      }
-      for (const [instanceId, changeIds] of committed) {
-        recoverChanges(instanceFolder(instanceId), (changeId) => changeIds.has(changeId));
-        for (const changeId of changeIds) forget(changeId);
+      // What is staged and not committed does no harm until the instance's next change, which removes it.
+      for (const { instanceId } of db.selectDistinct(instanceOfChange).from(workspaceChanges).all()) {
+        finishChanges(instanceId);
       }
     },
   };
@@ -184,7 +200,9 @@ function textOf(folder: string, name: string): string | null {
   }
 }
 
-function checkCondition({ ifMatch, ifNoneMatch }: Condition, etag: string | null): void {
+function checkCondition({ ifMatch, ifNoneMatch }: Condition, readEtag: () => string | null): void {
+  if (ifMatch === null && ifNoneMatch === null) return;
+  const etag = readEtag();
   const matches = (header: string) =>
     etag !== null && header.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag);
   if (ifMatch !== null && !matches(ifMatch)) {
