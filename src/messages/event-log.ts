@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNotNull, lt, min, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
 import { agents } from "../agents/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -6,6 +6,8 @@ import type { Store } from "../storage/store.ts";
 import { type AgentEvent, toRow } from "./event.ts";
 import { events, type StoredEvent } from "./table.ts";
 
+/** Kinds that carry the conversation itself. */
+const TOLD: AgentEvent["type"][] = ["message.delta", "message.completed", "tool.started", "tool.completed"];
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
 export interface EventLog {
@@ -19,7 +21,10 @@ export interface EventLog {
   lastEventId(agentId: string): number;
   /** Throws 410 for a cursor that is older than what is kept, or ahead of the log. */
   checkCursor(agentId: string, after: number): void;
-  /** Removes what the agent's runs told, when its conversation is cleared. */
+  /**
+   * Removes what was said and done in the agent's runs, when its conversation is cleared. That they were, and how they
+   * ended, stays: who follows one of them from the log learns its end.
+   */
   forgetRuns(agentId: string): void;
   /** Removes events older than seven days, for at most `agentsAtOnce` agents behind `afterAgentId`; gives the last one. */
   prune(afterAgentId: string, agentsAtOnce: number): string | null;
@@ -96,7 +101,7 @@ export function createEventLog(
     },
     forgetRuns(agentId) {
       db.delete(events)
-        .where(and(eq(events.agentId, agentId), isNotNull(events.runId)))
+        .where(and(eq(events.agentId, agentId), inArray(events.type, TOLD)))
         .run();
     },
     prune(afterAgentId, agentsAtOnce) {

@@ -35,6 +35,7 @@ const READ_AT_ONCE = 200;
 const BUFFER_BYTES = 32 * 1024;
 
 const encoder = new TextEncoder();
+const encode = (rows: StoredEvent[]) => encoder.encode(rows.map(toFrame).join(""));
 const PING = encoder.encode(": ping\n\n");
 const RETRY = encoder.encode("retry: 2000\n\n");
 
@@ -43,7 +44,10 @@ const RETRY = encoder.encode("retry: 2000\n\n");
  * as it is committed, and when the reader falls behind it reads the log again from its cursor. So memory is bounded,
  * and resuming is the same as being slow.
  */
-export function createHub(read: (agentId: string, after: number, limit: number) => StoredEvent[]): Hub {
+export function createHub(
+  read: (agentId: string, after: number, limit: number) => StoredEvent[],
+  pingMs = PING_MS,
+): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
   const turns: Set<Stream>[] = Array.from({ length: PING_TURNS }, () => new Set());
   let turn = 0;
@@ -53,7 +57,7 @@ export function createHub(read: (agentId: string, after: number, limit: number) 
   const timer = setInterval(() => {
     turn = (turn + 1) % PING_TURNS;
     for (const stream of turns[turn] ?? []) if (hasRoom(stream)) stream.controller.enqueue(PING);
-  }, PING_MS / PING_TURNS);
+  }, pingMs / PING_TURNS);
   timer.unref();
 
   const hasRoom = (stream: Stream) => (stream.controller.desiredSize ?? 0) > 0;
@@ -73,43 +77,48 @@ export function createHub(read: (agentId: string, after: number, limit: number) 
 
   /** Hands over consecutive events. Ends a run's stream behind its last event. */
   function send(stream: Stream, rows: StoredEvent[], encoded?: Uint8Array): void {
-    const { runId } = stream;
-    // A stream that was opened between a commit and its publishing has read these from the log.
-    if ((rows[0]?.eventId ?? 0) <= stream.after) return;
+    const { runId, controller } = stream;
+    stream.after = rows.at(-1)?.eventId ?? stream.after;
     if (runId === null) {
-      stream.controller.enqueue(encoded ?? encoder.encode(rows.map(toFrame).join("")));
-      stream.after = rows.at(-1)?.eventId ?? stream.after;
+      controller.enqueue(encoded ?? encode(rows));
       return;
     }
     const own = rows.filter((row) => row.runId === runId);
-    stream.after = rows.at(-1)?.eventId ?? stream.after;
-    if (own.length > 0) stream.controller.enqueue(encoder.encode(own.map(toFrame).join("")));
+    if (own.length > 0) controller.enqueue(encode(own));
     if (own.some((row) => endsRun(row.type))) close(stream);
   }
 
   /** Reads on from the log until the reader is full or has everything. */
   function catchUp(stream: Stream): void {
-    while (!stream.live && hasRoom(stream)) {
+    while (!stream.live && isOpen(stream) && hasRoom(stream)) {
       const rows = read(stream.agentId, stream.after, READ_AT_ONCE);
-      if (rows.length < READ_AT_ONCE) stream.live = true;
-      if (rows.length > 0) send(stream, rows);
-      if (!streamsOf.get(stream.agentId)?.has(stream)) return;
+      const some = upTo(BUFFER_BYTES, rows);
+      stream.live = some.length === rows.length && rows.length < READ_AT_ONCE;
+      if (some.length > 0) send(stream, some);
     }
   }
+
+  const isOpen = (stream: Stream) => streamsOf.get(stream.agentId)?.has(stream) === true;
 
   return {
     publish(agentId, rows) {
       const streams = streamsOf.get(agentId);
       if (!streams) return;
+      const firstId = rows[0]?.eventId ?? 0;
       let encoded: Uint8Array | undefined;
       for (const stream of streams) {
-        if (!stream.live) continue;
+        // A stream that was opened between a commit and its publishing has read these from the log.
+        if (!stream.live || firstId <= stream.after) continue;
         if (!hasRoom(stream)) {
           stream.live = false;
-          continue;
+        } else if (firstId > stream.after + 1) {
+          // Something before these was committed and not published, or was never kept.
+          stream.live = false;
+          catchUp(stream);
+        } else {
+          if (stream.runId === null) encoded ??= encode(rows);
+          send(stream, rows, encoded);
         }
-        if (stream.runId === null) encoded ??= encoder.encode(rows.map(toFrame).join(""));
-        send(stream, rows, encoded);
       }
     },
     open(subscription) {
@@ -141,4 +150,14 @@ export function createHub(read: (agentId: string, after: number, limit: number) 
     },
     openStreams: () => count,
   };
+}
+
+/** The first of these, until they hold `size` characters. At least one. */
+function upTo(size: number, rows: StoredEvent[]): StoredEvent[] {
+  let left = size;
+  const end = rows.findIndex(({ data }) => {
+    left -= data.length;
+    return left <= 0;
+  });
+  return end < 0 ? rows : rows.slice(0, end + 1);
 }

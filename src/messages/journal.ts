@@ -7,14 +7,23 @@ const READ_AT_ONCE = 500;
 export const UNKNOWN_OUTCOME =
   "The appliance stopped while this tool was running. Whether it took effect is unknown; check before you repeat it.";
 
+export interface Journal {
+  /** Whether the last attempt has shown anything. */
+  shown: boolean;
+  /** The last attempt's text: its deltas, joined. */
+  text: string;
+  /** The steps whose tools were called, in all attempts. */
+  steps: JournalStep[];
+}
+
 /**
- * What a run's events say of the attempt that a crash cut off: whether it had shown anything, and the steps whose tools
- * were called. A call without an outcome is told to the model as unknown and never repeated (architecture.md).
+ * What a run's events say of the attempt that a crash cut off. A call without an outcome is told to the model as unknown and never repeated (architecture.md).
  */
-export function readJournal(events: EventLog, run: Run): { shown: boolean; steps: JournalStep[] } {
+export function readJournal(events: EventLog, run: Run): Journal {
   const own = readRun(events, run);
-  const restarted = own.findLastIndex(({ type }) => type === "run.restarted");
-  const shown = own.slice(restarted + 1).some(({ type }) => type === "message.delta" || type.startsWith("tool."));
+  const attempt = own.slice(own.findLastIndex(({ type }) => type === "run.restarted") + 1);
+  const shown = attempt.some(({ type }) => type === "message.delta" || type.startsWith("tool."));
+  const deltas = attempt.filter(({ type }) => type === "message.delta").map(deltaOf);
   const steps: JournalStep[] = [];
   let text = "";
   // After a restart the log tells the earlier steps' text again, before anything new.
@@ -26,7 +35,7 @@ export function readJournal(events: EventLog, run: Run): { shown: boolean; steps
       toldAgain = steps.map((step) => step.text).join("");
       open = null;
     } else if (type === "message.delta") {
-      text += (JSON.parse(data) as { delta: string }).delta;
+      text += deltaOf({ data });
       if (toldAgain !== "" && text.startsWith(toldAgain)) {
         text = text.slice(toldAgain.length);
         toldAgain = "";
@@ -46,12 +55,15 @@ export function readJournal(events: EventLog, run: Run): { shown: boolean; steps
         output: string;
         isError: boolean;
       };
-      const call = steps.flatMap(({ calls }) => calls).find(({ id }) => id === toolCallId);
+      // The last one: servers number their calls anew with each answer.
+      const call = steps.flatMap(({ calls }) => calls).findLast(({ id }) => id === toolCallId);
       if (call) Object.assign(call, { output, isError });
     }
   }
-  return { shown, steps };
+  return { shown, text: deltas.join(""), steps };
 }
+
+const deltaOf = ({ data }: Pick<StoredEvent, "data">) => (JSON.parse(data) as { delta: string }).delta;
 
 const asText = (input: unknown) => (typeof input === "string" ? input : JSON.stringify(input));
 

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, inArray, lt, sql } from "drizzle-orm";
 import type { Db } from "../storage/store.ts";
 import { type Message, messages, type Run, runs } from "./table.ts";
 
@@ -6,15 +6,14 @@ import { type Message, messages, type Run, runs } from "./table.ts";
 export function messageQueries(db: Db) {
   const p = sql.placeholder;
   const unfinished = inArray(runs.status, ["queued", "running"]);
-  const columns = { ...placeholders(messages) };
   const insertMessage = db
     .insert(messages)
-    .values(columns as never)
+    .values(placeholdersOf(columnsOf(messages)) as never)
     .returning()
     .prepare();
   const insertRun = db
     .insert(runs)
-    .values(placeholders(runs) as never)
+    .values(placeholdersOf(columnsOf(runs)) as never)
     .returning()
     .prepare();
   const runById = db
@@ -36,13 +35,29 @@ export function messageQueries(db: Db) {
     .select()
     .from(runs)
     .where(and(eq(runs.agentId, p("agentId")), eq(runs.status, "queued")))
-    .orderBy(asc(runs.runId))
+    // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back.
+    .orderBy(asc(runs.firstEventId))
     .limit(1)
     .prepare();
-  const queued = db
+  const unfinishedRuns = db
     .select({ count: sql<number>`count(*)` })
     .from(runs)
-    .where(and(eq(runs.agentId, p("agentId")), eq(runs.status, "queued")))
+    .where(and(eq(runs.agentId, p("agentId")), unfinished))
+    .prepare();
+  const startRun = db
+    .update(runs)
+    .set({ status: "running", startedAt: p("startedAt") as never })
+    .where(eq(runs.runId, p("runId")))
+    .prepare();
+  const setSteps = db
+    .update(runs)
+    .set({ steps: p("steps") as never })
+    .where(eq(runs.runId, p("runId")))
+    .prepare();
+  const endRun = db
+    .update(runs)
+    .set(placeholdersOf(ENDING) as never)
+    .where(eq(runs.runId, p("runId")))
     .prepare();
   const recent = db
     .select()
@@ -60,17 +75,19 @@ export function messageQueries(db: Db) {
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (agentId: string, messageId: string): Message | undefined => replyTo.get({ agentId, messageId }),
     nextQueued: (agentId: string): Run | undefined => nextQueued.get({ agentId }),
-    countQueued: (agentId: string): number => queued.get({ agentId })?.count ?? 0,
+    countUnfinished: (agentId: string): number => unfinishedRuns.get({ agentId })?.count ?? 0,
     /** Newest first. */
     recent: (agentId: string, limit: number): Message[] => recent.all({ agentId, limit }),
-    updateRun: (runId: string, change: Partial<Run>) =>
-      void db.update(runs).set(change).where(eq(runs.runId, runId)).run(),
+    startRun: (runId: string, startedAt: number) => void startRun.run({ runId, startedAt }),
+    setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
+    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
+    /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] =>
       db
         .select()
         .from(runs)
         .where(and(eq(runs.agentId, agentId), unfinished))
-        .orderBy(asc(runs.runId))
+        .orderBy(asc(runs.firstEventId))
         .all(),
     unfinishedIn: (instanceId: string): Run[] =>
       db
@@ -79,7 +96,9 @@ export function messageQueries(db: Db) {
         .where(and(eq(runs.instanceId, instanceId), unfinished))
         .orderBy(asc(runs.runId))
         .all(),
-    allUnfinished: (): Run[] => db.select().from(runs).where(unfinished).orderBy(asc(runs.runId)).all(),
+    /** Those in progress before those that wait. */
+    allUnfinished: (): Run[] =>
+      db.select().from(runs).where(unfinished).orderBy(desc(runs.status), asc(runs.firstEventId)).all(),
     page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
       const beyond = order === "asc" ? gt : lt;
       return db
@@ -99,11 +118,17 @@ export function messageQueries(db: Db) {
 
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
-/** A placeholder for each column, so that an insert is prepared once. */
-function placeholders(table: typeof messages | typeof runs): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.keys(table)
-      .filter((key) => key !== "enableRLS")
-      .map((key) => [key, sql.placeholder(key)]),
-  );
-}
+const ENDING = [
+  "status",
+  "finishedAt",
+  "errorCode",
+  "errorMessage",
+  "promptTokens",
+  "completionTokens",
+] as const satisfies (keyof Run)[];
+
+const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
+
+/** A placeholder for each of them, so that a statement is prepared once. */
+const placeholdersOf = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]));

@@ -27,8 +27,6 @@ export interface Messages {
    * when its instance is not running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): { message: Message; run: Run };
-  /** The agent's answer to the message of this run; undefined while there is none. */
-  replyTo(run: Run): Message | undefined;
   page(agent: Agent, order: "asc" | "desc", after: number | null, limit: number): Message[];
   /** Cancels what runs, and forgets the conversation with its runs and their events. Call it in a transaction. */
   clear(agent: Agent): void;
@@ -46,7 +44,7 @@ export function createMessages(
   return {
     send(instance, agent, { text, sender }) {
       return store.transaction(() => {
-        if (queries.countQueued(agent.agentId) >= MOST_QUEUED) {
+        if (queries.countUnfinished(agent.agentId) > MOST_QUEUED) {
           throw new AppError("rate_limited", `${MOST_QUEUED} messages wait for this agent already; try again later`, {
             retryAfterSeconds: 5,
           });
@@ -72,7 +70,6 @@ export function createMessages(
         return { message, run };
       });
     },
-    replyTo: (run) => queries.reply(run.agentId, run.messageId),
     page: (agent, order, after, limit) => queries.page(agent.agentId, order, after, limit),
     clear(agent) {
       store.transaction(() => {

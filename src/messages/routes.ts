@@ -41,7 +41,7 @@ const MessageInput = z.object({
 });
 
 const ORDER = "asc or desc";
-const CURSOR = "the id of an event: decimal digits";
+const CURSOR = "the id of an event, in decimal digits";
 
 export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }: MessageRouteParts): Route[] {
   function eventStream(request: Request, agentId: string, after: number, runId: string | null): Response {
@@ -60,7 +60,7 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
   /** The answer to a message, in the form that its request asked for. */
   async function answer(request: Request, run: Run, stream: boolean): Promise<unknown> {
     if (stream) return eventStream(request, run.agentId, run.firstEventId - 1, run.runId);
-    if (request.headers.get("prefer")?.includes("respond-async")) {
+    if (/(^|[\s,;])respond-async([\s,;]|$)/i.test(request.headers.get("prefer") ?? "")) {
       return new Reply(
         202,
         { runId: run.runId, messageId: run.messageId, status: run.status },
@@ -68,15 +68,10 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
       );
     }
     keepOpen(request);
-    const ended = await runs.whenEnded(run.runId);
-    const reply = messages.replyTo(ended);
-    if (ended.status === "failed" || !reply) {
-      throw new AppError(
-        ended.errorCode === "model_error" ? "model_error" : "internal_error",
-        ended.errorMessage ?? "the run failed",
-      );
-    }
-    return showMessage(reply);
+    const { run: ended, reply } = await runs.whenEnded(run.runId);
+    if (reply && ended.status !== "failed") return reply;
+    const code = ended.errorCode === "model_error" ? "model_error" : "internal_error";
+    throw new AppError(code, ended.errorMessage ?? "the run failed");
   }
 
   return [
@@ -178,8 +173,8 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
 
 /** The header wins over the query (api.md section 5, rule 4). Null: from now on. */
 function cursorOf(header: string | null, query: string | undefined): number | null {
-  const [name, text] = header !== null && header !== "" ? ["Last-Event-ID", header] : ["after", query];
+  const [name, text] = header === null ? ["after", query] : ["Last-Event-ID", header];
   if (text === undefined) return null;
-  if (!/^\d{1,15}$/.test(text)) throw new AppError("invalid_request", `${name}: expected ${CURSOR}`);
+  if (!/^\d+$/.test(text)) throw new AppError("invalid_request", `${name}: expected ${CURSOR}`);
   return Number(text);
 }

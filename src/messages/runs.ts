@@ -1,4 +1,4 @@
-import { AppError, notFound } from "../lib/app-error.ts";
+import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
@@ -9,7 +9,8 @@ import type { AgentEvent } from "./event.ts";
 import type { EventLog } from "./event-log.ts";
 import { readJournal } from "./journal.ts";
 import type { MessageQueries } from "./message-table.ts";
-import { showMessage } from "./record.ts";
+import { advance, newProgress, type Progress } from "./progress.ts";
+import { type MessageRecord, showMessage } from "./record.ts";
 import type { Message, Run } from "./table.ts";
 
 export interface RunParts {
@@ -23,6 +24,14 @@ export interface RunParts {
   prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
   /** How the agent signs its messages. */
   senderOf(agentId: string): { id: string; name: string };
+  /** How long after a commit that failed (a full disk) a run is taken up again. */
+  retryMs?: number;
+}
+
+/** A run that has ended, with the agent's message that it wrote; null when it failed before it said anything. */
+export interface EndedRun {
+  run: Run;
+  reply: MessageRecord | null;
 }
 
 export interface Runs {
@@ -33,110 +42,109 @@ export interface Runs {
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
   /** The run, once it has ended and its end is on disk. */
-  whenEnded(runId: string): Promise<Run>;
+  whenEnded(runId: string): Promise<EndedRun>;
   /** After a start: runs what was queued, and goes on with what was in progress (api.md section 5, rule 7). */
   recover(): void;
 }
 
-/** A run in progress, in memory: what the database learns of it in batches. */
 interface ActiveRun {
   run: Run;
-  text: string;
-  steps: number;
-  usage: Usage;
-  ended: boolean;
+  progress: Progress;
+  /** `stalled`: a commit failed, and what is in memory is ahead of the log; the run waits to be taken up from there. */
+  state: "live" | "stalled" | "ended";
 }
 
-/** How long after a commit that failed (a full disk) the agent's run is taken up again. */
-const RETRY_MS = 5_000;
+const BROKEN: RunOutcome = {
+  kind: "failed",
+  code: "internal_error",
+  message: "the agent's run could not be started; the host's log tells why",
+};
 
-export function createRuns({ store, clock, log, events, queries, host, prepare, senderOf }: RunParts): Runs {
+export function createRuns(parts: RunParts): Runs {
+  const { store, clock, log, events, queries, host, prepare, senderOf, retryMs = 5_000 } = parts;
   /** One for each agent at most. */
   const active = new Map<string, ActiveRun>();
-  const waiting = new Map<string, ((run: Run) => void)[]>();
+  const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
 
   /** Starts the agent's next run, if none is in progress. */
-  function dispatch(agentId: string, journal: JournalStep[] = [], resumed?: Run): void {
-    if (active.has(agentId)) return;
-    const run = resumed ?? queries.nextQueued(agentId);
-    const prepared = run ? prepare(run, journal) : null;
-    if (!run || !prepared) return;
-    const current: ActiveRun = {
-      run,
-      text: "",
-      steps: 0,
-      usage: { promptTokens: 0, completionTokens: 0 },
-      ended: false,
-    };
-    active.set(agentId, current);
-    if (!resumed) {
-      void commit(current, () => {
-        queries.updateRun(run.runId, { status: "running", startedAt: clock.now() });
-        events.append(agentId, [{ type: "run.started", runId: run.runId }]);
-      });
-    }
-    host.run(run.instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
+  function dispatch(agentId: string): void {
+    if (active.has(agentId) || host.closed()) return;
+    const run = queries.nextQueued(agentId);
+    if (run) start(run, [], { type: "run.started", runId: run.runId });
   }
 
-  /** Commits what happened to a run. A failed commit gives the run up and takes it up again later, from the log. */
+  /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come to pass. */
+  function start(run: Run, journal: JournalStep[], first: AgentEvent | null): void {
+    const { agentId, runId } = run;
+    const current: ActiveRun = { run, progress: newProgress(run), state: "live" };
+    try {
+      const prepared = prepare(run, journal);
+      if (!prepared) return;
+      active.set(agentId, current);
+      if (first) {
+        void commit(current, () => {
+          if (first.type === "run.started") queries.startRun(runId, clock.now());
+          events.append(agentId, [first]);
+        });
+      }
+      host.run(run.instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
+    } catch (err) {
+      log.error({ err, runId }, "a run could not be started");
+      active.set(agentId, current);
+      void commit(current, () => end(run, BROKEN, current));
+    }
+  }
+
+  /** Commits what happened to a run, unless it is over. */
   function commit(current: ActiveRun, work: () => void): Promise<void> {
     return store
       .commitSoon(() => {
-        if (!current.ended) work();
+        if (current.state !== "live") return;
+        try {
+          work();
+        } catch (reason) {
+          // At once: what follows in the same commit would leave a hole in the log.
+          stall(current, reason);
+          throw reason;
+        }
       }, "process")
-      .catch((err: unknown) => {
-        const { agentId, instanceId, runId } = current.run;
-        log.error({ err, runId }, "a run's events could not be written; it is taken up again");
-        if (active.get(agentId) !== current) return;
-        current.ended = true;
-        active.delete(agentId);
-        host.cancel(instanceId, runId);
-        setTimeout(() => resume(runId), RETRY_MS).unref();
-      });
+      .catch((err: unknown) => stall(current, err));
+  }
+
+  /** Gives a run up whose events could not be written, and takes it up again later, from the log. */
+  function stall(current: ActiveRun, err: unknown): void {
+    const { agentId, instanceId, runId } = current.run;
+    if (current.state !== "live" || host.closed()) return;
+    log.error({ err, runId }, "a run's events could not be written; it is taken up again");
+    current.state = "stalled";
+    host.cancel(instanceId, runId);
+    // It stays in its place meanwhile: the run behind it must not overtake it.
+    setTimeout(() => {
+      if (active.get(agentId) !== current || host.closed()) return;
+      active.delete(agentId);
+      resume(runId);
+    }, retryMs).unref();
   }
 
   function apply(current: ActiveRun, batch: LoopEvent[]): void {
-    const { agentId, runId } = current.run;
-    const told: AgentEvent[] = [];
-    let outcome: RunOutcome | null = null;
-    for (const event of batch) {
-      switch (event.type) {
-        case "step":
-          current.steps++;
-          queries.updateRun(runId, { steps: current.run.steps + current.steps });
-          break;
-        case "usage":
-          current.usage.promptTokens += event.usage.promptTokens;
-          current.usage.completionTokens += event.usage.completionTokens;
-          break;
-        case "delta":
-          current.text += event.text;
-          told.push({ type: "message.delta", runId, delta: event.text });
-          break;
-        case "tool.started":
-          told.push({ ...event, runId, input: asJson(event.input) });
-          break;
-        case "tool.completed":
-          told.push({ ...event, runId });
-          break;
-        case "ended":
-          outcome = event.outcome;
-      }
-    }
-    if (told.length > 0) events.append(agentId, told);
-    if (outcome) end(current.run, outcome, current);
+    const { run, progress } = current;
+    const stepsBefore = progress.steps;
+    const { told, outcome } = advance(progress, run.runId, batch);
+    if (progress.steps > stepsBefore) queries.setSteps(run.runId, progress.steps);
+    if (told.length > 0) events.append(run.agentId, told);
+    if (outcome) end(run, outcome, current);
   }
 
   /** The one place where a run ends: its message, its row and its last events, in one transaction. */
   function end(run: Run, outcome: RunOutcome, current: ActiveRun | undefined): Run {
     const { agentId, runId } = run;
-    if (current) current.ended = true;
-    const usage = current?.usage ?? { promptTokens: 0, completionTokens: 0 };
-    const text = current?.text ?? "";
+    const { steps, usage } = current?.progress ?? newProgress(run);
+    const text = textOf(run, current);
     const told: AgentEvent[] = [];
+    let reply: MessageRecord | null = null;
     if (outcome.kind !== "failed" || text !== "") {
-      const message = showMessage(writeReply(run, text, outcome, usage));
-      told.push({ type: "message.completed", runId, message });
+      reply = showMessage(writeReply(run, text, outcome, usage));
+      told.push({ type: "message.completed", runId, message: reply });
     }
     const failure = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
     told.push(
@@ -144,23 +152,36 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
         ? { type: "run.failed", runId, error: failure }
         : { type: `run.${outcome.kind as "completed" | "cancelled"}`, runId },
     );
-    const change: Partial<Run> = {
+    const change = {
       status: outcome.kind,
       finishedAt: clock.now(),
       errorCode: failure?.code ?? null,
       errorMessage: failure?.message ?? null,
       ...usage,
     };
-    queries.updateRun(runId, change);
+    queries.endRun(runId, change);
     events.append(agentId, told);
-    const ended: Run = { ...run, steps: run.steps + (current?.steps ?? 0), ...change };
-    store.afterCommit(() => {
-      if (current && active.get(agentId) === current) active.delete(agentId);
-      for (const tell of waiting.get(runId) ?? []) tell(ended);
-      waiting.delete(runId);
-      dispatch(agentId);
-    });
+    const ended: Run = { ...run, steps, ...change };
+    const before = current?.state ?? "live";
+    if (current) current.state = "ended";
+    store.afterCommit(
+      () => {
+        if (current && active.get(agentId) === current) active.delete(agentId);
+        for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
+        waiting.delete(runId);
+        dispatch(agentId);
+      },
+      () => {
+        if (current) current.state = before;
+      },
+    );
     return ended;
+  }
+
+  /** What the run has shown. Memory knows it while the run is live; else the log does. */
+  function textOf(run: Run, current: ActiveRun | undefined): string {
+    if (current?.state === "live") return current.progress.text;
+    return run.status === "running" ? readJournal(events, run).text : "";
   }
 
   function writeReply(run: Run, text: string, outcome: RunOutcome, usage: Usage): Message {
@@ -202,8 +223,7 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
       return;
     }
     const { shown, steps } = readJournal(events, run);
-    if (shown) store.transaction(() => events.append(run.agentId, [{ type: "run.restarted", runId }]));
-    dispatch(run.agentId, steps, run);
+    start(run, steps, shown ? { type: "run.restarted", runId } : null);
   }
 
   return {
@@ -241,21 +261,15 @@ export function createRuns({ store, clock, log, events, queries, host, prepare, 
     },
     whenEnded(runId) {
       const run = queries.run(runId);
-      if (!run) throw new AppError("not_found", "run not found");
-      if (run.status !== "queued" && run.status !== "running") return Promise.resolve(run);
-      return new Promise((resolve) => waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
+      if (!run) throw notFound("run");
+      if (run.status === "queued" || run.status === "running") {
+        return new Promise((resolve) => waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
+      }
+      const reply = queries.reply(run.agentId, run.messageId);
+      return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {
       for (const run of queries.allUnfinished()) resume(run.runId);
     },
   };
-}
-
-/** A tool's input as the model wrote it: JSON where it is that, else its text. */
-function asJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

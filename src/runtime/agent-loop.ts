@@ -1,6 +1,6 @@
 import type { FinishReason, ModelEvent, ModelMessage, ToolCall } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
-import { type Prompt, shrinkPrompt, toMessages } from "./prompt.ts";
+import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
 
 export const MOST_STEPS = 20;
@@ -11,34 +11,37 @@ const MOST_SHRINKS = 4;
 export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 export type CallTool = (call: ToolCall, signal: AbortSignal) => Promise<{ output: string; isError: boolean }>;
 
+/** What a run reaches the world through. */
+export interface LoopParts {
+  streamModel: StreamModel;
+  callTool: CallTool;
+  /** Cancels the run. */
+  signal: AbortSignal;
+  limitMs?: number;
+}
+
 /**
  * One run of an agent: prompt → model → text and tool calls → tools → again, until the model answers with text alone,
- * a limit, a failure or a cancel. It tells everything as events and never throws; `signal` cancels it.
+ * a limit, a failure or a cancel. It tells everything as events and never throws.
  */
-export async function* runAgent(
-  run: RunInput,
-  prompt: Prompt,
-  streamModel: StreamModel,
-  callTool: CallTool,
-  signal: AbortSignal,
-): AsyncGenerator<LoopEvent> {
-  const limit = AbortSignal.timeout(RUN_LIMIT_MS);
-  const either = AbortSignal.any([signal, limit]);
+export async function* runAgent(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent> {
+  const { signal, limitMs = RUN_LIMIT_MS } = parts;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limitMs);
+  const either = AbortSignal.any([signal, late.signal]);
   try {
-    yield { type: "ended", outcome: yield* steps(run, prompt, streamModel, callTool, either) };
+    yield { type: "ended", outcome: yield* steps(run, { ...parts, signal: either }) };
   } catch (error) {
-    yield { type: "ended", outcome: outcomeOf(error, signal, limit) };
+    yield { type: "ended", outcome: outcomeOf(error, signal, late.signal.aborted ? limitMs : null) };
+  } finally {
+    clearTimeout(timer);
   }
 }
 
-function outcomeOf(error: unknown, signal: AbortSignal, limit: AbortSignal): RunOutcome {
-  if (signal.aborted) return { kind: "cancelled" };
-  if (limit.aborted) {
-    return {
-      kind: "failed",
-      code: "model_error",
-      message: `the run took longer than ${RUN_LIMIT_MS / 60_000} minutes`,
-    };
+function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null): RunOutcome {
+  if (cancelled.aborted) return { kind: "cancelled" };
+  if (overMs !== null) {
+    return { kind: "failed", code: "model_error", message: `the run took longer than ${overMs / 60_000} minutes` };
   }
   if (error instanceof ModelError) return { kind: "failed", code: "model_error", message: error.message };
   return { kind: "failed", code: "internal_error", message: "the agent's run broke; the host's log tells why" };
@@ -46,15 +49,12 @@ function outcomeOf(error: unknown, signal: AbortSignal, limit: AbortSignal): Run
 
 async function* steps(
   run: RunInput,
-  prompt: Prompt,
-  streamModel: StreamModel,
-  callTool: CallTool,
-  signal: AbortSignal,
+  { streamModel, callTool, signal }: LoopParts,
 ): AsyncGenerator<LoopEvent, RunOutcome> {
   const done: ModelMessage[] = [];
   yield* replay(run.journal, done);
   let shrinks = 0;
-  let current = prompt;
+  let current = buildPrompt(run);
   for (let step = run.journal.length; step < MOST_STEPS; step++) {
     yield { type: "step" };
     let answer: StepAnswer;

@@ -22,6 +22,8 @@ export interface Host {
   /** Ends the instance's worker. Runs that it still held are forgotten, not ended: their owner has seen to them. */
   sleep(instanceId: string): void;
   close(): void;
+  /** True once it is closed: nothing runs any more. */
+  closed(): boolean;
   awake(): number;
 }
 
@@ -32,25 +34,30 @@ export interface HostParts {
   /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
   idleMs: number;
+  /** How often workers are looked after, and how many looks a worker may leave unanswered before it counts as stuck. */
+  tickMs?: number;
+  stuckTicks?: number;
 }
 
 interface Instance {
   worker: WorkerHandle;
   runs: Map<string, { run: HostedRun; committed: Promise<void> }>;
   /** What the worker has asked for and not yet got. */
-  calls: Map<number, AbortController>;
+  calls: Map<number, { runId: string; abort: AbortController }>;
   lastUsedMs: number;
-  /** When the worker was asked for a sign of life; null once it gave one. */
-  pingedMs: number | null;
+  /** Looks since the worker was asked for a sign of life; null once it gave one. */
+  unanswered: number | null;
 }
 
 const TICK_MS = 1_000;
-/** A worker that has not come back to its port for this long is stuck, and is ended (runtime.md, Isolation). */
-const STUCK_MS = 30_000;
+/** 30 s (runtime.md, Isolation). Counted in looks, so that a host that was itself suspended accuses nobody. */
+const STUCK_TICKS = 30;
 
 /** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
-export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): Host {
+export function createHost(parts: HostParts): Host {
+  const { clock, log, tools, engineOf, idleMs, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const instances = new Map<string, Instance>();
+  let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
   function wake(instanceId: string): Instance {
@@ -64,7 +71,7 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
       runs: new Map(),
       calls: new Map(),
       lastUsedMs: monotonicMs(),
-      pingedMs: null,
+      unanswered: null,
     };
     instances.set(instanceId, instance);
     return instance;
@@ -73,7 +80,7 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
   function end(instanceId: string, instance: Instance): void {
     instances.delete(instanceId);
     instance.worker.end();
-    for (const call of instance.calls.values()) call.abort();
+    for (const { abort } of instance.calls.values()) abort.abort();
   }
 
   /** The worker died or is stuck: its runs fail, other instances notice nothing. */
@@ -91,7 +98,7 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
     if (instances.get(instanceId) !== instance) return;
-    instance.pingedMs = null;
+    instance.unanswered = null;
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION) bury(instanceId, instance, `it speaks protocol ${message.protocol}`);
@@ -112,7 +119,7 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
         break;
       case "model.cancel":
       case "tool.cancel":
-        instance.calls.get(message.callId)?.abort();
+        instance.calls.get(message.callId)?.abort.abort();
         break;
       case "pong":
     }
@@ -126,7 +133,7 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
     const run = runs.get(runId)?.run;
     if (!run) return;
     const abort = new AbortController();
-    calls.set(callId, abort);
+    calls.set(callId, { runId, abort });
     let error: ModelFailure | null = null;
     try {
       const asked = { ...request, model: run.model, instanceId, cacheKey: run.agentId };
@@ -149,9 +156,11 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
     const held = runs.get(runId);
     if (!held) return;
     const abort = new AbortController();
-    calls.set(callId, abort);
+    calls.set(callId, { runId, abort });
     // The log says that the tool was started before anything it does: after a crash nothing is done twice unknowingly.
     await held.committed;
+    // Cancelled meanwhile, or the log could not be written.
+    if (abort.signal.aborted) return void calls.delete(callId);
     const context = { instanceId, agentId: held.run.agentId, clock, signal: abort.signal };
     const result = await callTool(tools, { name, input }, context);
     calls.delete(callId);
@@ -161,14 +170,15 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
   const timer = setInterval(() => {
     const now = monotonicMs();
     for (const [instanceId, instance] of instances) {
-      if (instance.runs.size === 0) {
-        if (now - instance.lastUsedMs >= idleMs) end(instanceId, instance);
-      } else if (instance.pingedMs === null) {
-        instance.pingedMs = now;
-        instance.worker.send({ type: "ping" });
-      } else if (now - instance.pingedMs >= STUCK_MS) bury(instanceId, instance, "it was stuck");
+      const { runs, worker, lastUsedMs } = instance;
+      if (instance.unanswered !== null) {
+        if (++instance.unanswered >= stuckTicks) bury(instanceId, instance, "it was stuck");
+      } else if (runs.size > 0) {
+        instance.unanswered = 0;
+        worker.send({ type: "ping" });
+      } else if (now - lastUsedMs >= idleMs) end(instanceId, instance);
     }
-  }, TICK_MS);
+  }, tickMs);
   timer.unref();
 
   return {
@@ -182,15 +192,18 @@ export function createHost({ clock, log, tools, engineOf, idleMs }: HostParts): 
       const instance = instances.get(instanceId);
       if (!instance?.runs.delete(runId)) return;
       instance.worker.send({ type: "cancel", runId });
+      for (const call of instance.calls.values()) if (call.runId === runId) call.abort.abort();
     },
     sleep(instanceId) {
       const instance = instances.get(instanceId);
       if (instance) end(instanceId, instance);
     },
     close() {
+      closed = true;
       clearInterval(timer);
       for (const [instanceId, instance] of instances) end(instanceId, instance);
     },
+    closed: () => closed,
     awake: () => instances.size,
   };
 }

@@ -88,7 +88,8 @@ export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = Math.max(0, most - CUT_MARK.length);
   const head = Math.floor(kept * 0.75);
-  return text.slice(0, head) + CUT_MARK + text.slice(text.length - (kept - head));
+  // A cut may halve a pair of surrogates.
+  return (text.slice(0, head) + CUT_MARK + text.slice(text.length - (kept - head))).toWellFormed();
 }
 
 /** Drops the oldest turns, some at a time, until the rest fits; the message to answer stays. */

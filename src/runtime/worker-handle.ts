@@ -27,7 +27,8 @@ export function spawnWorker(listener: {
   worker.onerror = ({ message }) => died(message);
   worker.addEventListener("close", () => died("it exited"));
   return {
-    send: (message) => worker.postMessage(message),
+    // What was on its way when the worker ended reaches nobody.
+    send: (message) => ended || worker.postMessage(message),
     end() {
       ended = true;
       worker.terminate();

@@ -1,6 +1,5 @@
 import { ModelError, type ModelEvent, type ToolCall } from "../models/engine.ts";
 import { runAgent } from "./agent-loop.ts";
-import { buildPrompt } from "./prompt.ts";
 import type { HostToWorker, LoopEvent, ModelCall, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
 import { PROTOCOL_VERSION } from "./protocol.ts";
 
@@ -52,11 +51,12 @@ async function work(run: RunInput): Promise<void> {
     send({ type: "run.events", runId: run.runId, events: waiting });
     waiting = [];
   };
-  for await (const event of runAgent(run, buildPrompt(run), streamModel, callTool, abort.signal)) {
+  for await (const event of runAgent(run, { streamModel, callTool, signal: abort.signal })) {
     if (waiting.push(event) === 1) queueMicrotask(() => queueMicrotask(flush));
     if (event.type === "tool.started" || event.type === "ended") flush();
   }
-  runs.delete(run.runId);
+  // A run that was taken up again has the same id.
+  if (runs.get(run.runId) === abort) runs.delete(run.runId);
 }
 
 /** The stream of one model call, fed from the port. */

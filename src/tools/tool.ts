@@ -42,13 +42,16 @@ export async function callTool(
   if (!tool) return failed(`there is no tool "${call.name}"; there are: ${tools.map(({ name }) => name).join(", ")}`);
   const parsed = parseInput(tool, call.input);
   if ("problem" in parsed) return failed(parsed.problem);
-  const deadline = AbortSignal.timeout(tool.deadlineMs);
-  const signal = AbortSignal.any([context.signal, deadline]);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), tool.deadlineMs);
+  const signal = AbortSignal.any([context.signal, late.signal]);
   try {
     return { output: await untilAborted(tool.run(parsed.input, { ...context, signal }), signal), isError: false };
   } catch (error) {
-    if (deadline.aborted) return failed(`${tool.name} did not finish within ${tool.deadlineMs / 1000} seconds`);
+    if (late.signal.aborted) return failed(`${tool.name} did not finish within ${tool.deadlineMs / 1000} seconds`);
     return failed(error instanceof Error ? error.message : String(error));
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -67,11 +70,11 @@ function parseInput(tool: Tool, text: string): { input: unknown } | { problem: s
   return { problem: `the input of ${tool.name} is wrong: ${issue?.path.join(".") || "input"}: ${issue?.message}` };
 }
 
+/** For a tool that does not heed its signal. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const stop = () => reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  work.then(resolve, reject);
+  return promise.finally(() => signal.removeEventListener("abort", stop));
 }
