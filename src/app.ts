@@ -153,12 +153,15 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     }),
   ];
   const fetch = createFetch(routes, pages, {
-    authenticate: (request) =>
-      authenticate({
+    authenticate(request) {
+      store.readTogether();
+      return authenticate({
         authorization: request.headers.get("authorization"),
         apiKey: request.headers.get("x-api-key"),
         address: () => addressOf(request),
-      }),
+        isRead: request.method === "GET",
+      });
+    },
     idempotency,
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),

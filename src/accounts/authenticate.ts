@@ -18,6 +18,8 @@ export interface Credentials {
   authorization: string | null;
   apiKey: string | null;
   address: () => string;
+  /** Whether the request only reads. */
+  isRead: boolean;
 }
 
 /** What one valid credential says; whether its account may act at all is judged once all of them are known. */
@@ -35,11 +37,11 @@ export function createAuthentication(
   keys: Keys,
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
-  function byKey(key: string, address: () => string): Known {
+  function byKey(key: string, { address, isRead }: Credentials): Known {
     const record = keys.verify(key);
     const account = record ? accounts.find(record.accountId) : undefined;
     if (!record || !account) throw unauthorized();
-    keys.touch(record, address());
+    keys.touch(record, address, isRead);
     return { account, scopes: scopesOf(record.scopes), instanceId: record.instanceId, keyId: record.keyId };
   }
 
@@ -49,21 +51,22 @@ export function createAuthentication(
     return { account, scopes: EVERY_SCOPE, instanceId: null, keyId: null };
   }
 
-  function byBearer(authorization: string, address: () => string): Known | Promise<Known> {
+  function byBearer(authorization: string, credentials: Credentials): Known | Promise<Known> {
     const text = /^bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
     if (text === undefined) throw unauthorized();
-    if (looksLikeKey(text)) return byKey(text, address);
+    if (looksLikeKey(text)) return byKey(text, credentials);
     const claims = tokens.verify(text);
     return claims instanceof Promise ? claims.then(byClaims) : byClaims(claims);
   }
 
-  return ({ authorization, apiKey, address }) => {
-    const key = apiKey === null ? null : byKey(apiKey, address);
+  return (credentials) => {
+    const { authorization, apiKey } = credentials;
+    const key = apiKey === null ? null : byKey(apiKey, credentials);
     if (authorization === null) {
       if (key === null) throw unauthorized();
       return callerOf(key);
     }
-    const bearer = byBearer(authorization, address);
+    const bearer = byBearer(authorization, credentials);
     const join = (known: Known) => callerOf(key === null ? known : both(known, key));
     return bearer instanceof Promise ? bearer.then(join) : join(bearer);
   };

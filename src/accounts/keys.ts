@@ -11,14 +11,19 @@ import { type ApiKey, apiKeys } from "./table.ts";
 
 const PREFIX = "rst_live_";
 const TOUCH_EVERY_MS = 60_000;
+/** Keys with their addresses that are remembered; beyond it the memory starts anew. */
+const MOST_PLACES = 10_000;
 
 export interface Keys {
   /** The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past. */
   create(accountId: string, input: NewKey): { key: string; record: ApiKey };
   /** The record of a key that works now, else null. */
   verify(key: string): ApiKey | null;
-  /** Notes a use, at most once a minute for each key and address. */
-  touch(record: ApiKey, address: string): void;
+  /**
+   * Notes a use and the address it came from, at most once a minute for each: of reads the first in a minute, of
+   * everything else each. An address that is new to the key goes into the audit log.
+   */
+  touch(record: ApiKey, address: () => string, isRead: boolean): void;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
@@ -52,7 +57,9 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     .from(apiKeys)
     .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
     .prepare();
-  const touched = new Map<string, { at: number; address: string }>();
+  /** When each key was last used by a read, and by anything from each address. */
+  const readAt = new Map<string, number>();
+  const usedAt = new Map<string, number>();
 
   return {
     create(accountId, { name, scopes, instanceId, expiresAt }) {
@@ -93,28 +100,28 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       if (!record || (record.expiresAt !== null && record.expiresAt <= clock.now())) return null;
       return record;
     },
-    touch(record, address) {
+    touch(record, address, isRead) {
       const now = clock.now();
-      const last = touched.get(record.keyId);
-      if (last && last.address === address && now - last.at < TOUCH_EVERY_MS) return;
-      touched.set(record.keyId, { at: now, address });
+      // A socket's address costs as much as the rest of a read, so reads ask for it once a minute.
+      if (isRead && now - (readAt.get(record.keyId) ?? 0) < TOUCH_EVERY_MS) return;
+      readAt.set(record.keyId, now);
+      const from = address();
+      const place = `${record.keyId} ${from}`;
+      const last = usedAt.get(place);
+      if (last !== undefined && now - last < TOUCH_EVERY_MS) return;
+      if (usedAt.size >= MOST_PLACES) usedAt.clear();
+      usedAt.set(place, now);
+      const isNew = last === undefined && record.lastAddress !== from;
       store
         .commitSoon(() => {
-          db.update(apiKeys)
-            .set({ lastUsedAt: now, lastAddress: address })
-            .where(eq(apiKeys.keyId, record.keyId))
-            .run();
-          if (record.lastAddress !== address) {
-            audit.append({
-              actor: record.accountId,
-              action: "key.new_address",
-              subject: record.keyId,
-              detail: { address },
-            });
-          }
+          const used = { lastUsedAt: now, lastAddress: from };
+          db.update(apiKeys).set(used).where(eq(apiKeys.keyId, record.keyId)).run();
+          if (!isNew) return;
+          const actor = record.accountId;
+          audit.append({ actor, action: "key.new_address", subject: record.keyId, detail: { address: from } });
         }, "process")
         // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
-        .catch(() => touched.delete(record.keyId));
+        .catch(() => usedAt.delete(place));
     },
     list: (accountId, before, limit) =>
       db

@@ -29,6 +29,11 @@ export interface Store {
    * that was asked for. Resolves with the work's result when that is on disk and what was to follow it has run.
    */
   commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
+  /**
+   * Lets the reads from here to the end of this turn share one snapshot. Each read alone locks the file and lets it go,
+   * which costs more than the read; a turn answers many requests. Every write still goes through a transaction.
+   */
+  readTogether(): void;
   close(): void;
 }
 
@@ -86,7 +91,11 @@ function createStore(sqlite: Database): Store {
   let pending: Pending[] = [];
   let pendingDurability: Durability = "process";
   let closed = false;
+  /** True while reads share a snapshot, which is nothing that anybody else means by a transaction. */
+  let reading = false;
 
+  const beginReads = sqlite.prepare("BEGIN");
+  const commitReads = sqlite.prepare("COMMIT");
   const immediate = sqlite.transaction((work: () => unknown) => work()).immediate;
 
   /** What was asked to follow since there were `kept` of them, taken off the list. */
@@ -103,7 +112,14 @@ function createStore(sqlite: Database): Store {
     }
   }
 
+  function endReads(): void {
+    if (!reading) return;
+    reading = false;
+    commitReads.run();
+  }
+
   function transaction<T>(work: () => T): T {
+    endReads();
     if (sqlite.inTransaction) return nested(work);
     let result: T;
     try {
@@ -147,6 +163,7 @@ function createStore(sqlite: Database): Store {
     pendingDurability = "process";
     if (works.length === 0) return; // `close` was faster
     let attempts: ReturnType<typeof attempt>[] = [];
+    endReads();
     if (durability === "process") sqlite.run("PRAGMA synchronous = NORMAL");
     try {
       transaction(() => {
@@ -168,7 +185,7 @@ function createStore(sqlite: Database): Store {
     sqlite,
     transaction,
     afterCommit(then, otherwise = () => {}) {
-      if (sqlite.inTransaction) consequences.push({ then, otherwise });
+      if (sqlite.inTransaction && !reading) consequences.push({ then, otherwise });
       else then();
     },
     commitSoon(work, durability) {
@@ -179,8 +196,15 @@ function createStore(sqlite: Database): Store {
       pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
       return promise;
     },
+    readTogether() {
+      if (closed || sqlite.inTransaction) return;
+      beginReads.run();
+      reading = true;
+      setImmediate(endReads);
+    },
     close() {
       if (closed) return;
+      endReads();
       commitPending();
       closed = true;
       sqlite.run("PRAGMA optimize");
