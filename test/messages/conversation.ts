@@ -1,0 +1,193 @@
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+
+/** One frame of an event stream, and what its data says. */
+export interface Frame {
+  id: number;
+  event: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
+  data: any;
+}
+
+/** An agent with everything around it, and a model that answers each message as it was told to. */
+export interface Conversation {
+  appliance: Appliance;
+  mock: MockModelServer;
+  person: Person;
+  instance: string;
+  readonly agent: string;
+  /** `/v1/instances/…/agents/…`, before `path`. */
+  at(path: string): string;
+  /** What the model answers to a message of this text: these in turn, the last one from then on. */
+  when(text: string, ...answers: MockAnswer[]): void;
+  /** Another agent of the same instance. */
+  newAgent(body?: object): Promise<string>;
+  /** Goes on with a new agent, of whom nothing is known yet. */
+  begin(): Promise<void>;
+  send(text: string, body?: object, headers?: Record<string, string>): ReturnType<Person["ask"]>;
+  /** Sends without waiting for the answer; gives the run's id. */
+  queue(text: string): Promise<string>;
+  stream(text: string, headers?: Record<string, string>): Promise<EventStream>;
+  /** The agent's events behind a cursor. */
+  events(after?: number | string, headers?: Record<string, string>): Promise<EventStream>;
+  run(runId: string): ReturnType<Person["ask"]>;
+  cancel(runId: string): ReturnType<Person["ask"]>;
+  /** Resolves when the agent's log has an event of this kind (of this run), with all frames up to it. */
+  until(kind: string, runId?: string): Promise<Frame[]>;
+  stop(): Promise<void>;
+}
+
+export async function startConversation(settings: Record<string, string> = {}): Promise<Conversation> {
+  const answers = new Map<string, MockAnswer[]>();
+  const hello: MockAnswer = {
+    kind: "text",
+    tokens: ["Hello", ", ", "world"],
+    usage: { prompt_tokens: 12, completion_tokens: 3 },
+  };
+  const mock = startMockModelServer({
+    answer({ body }) {
+      // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
+      const asked = body.messages.findLast((message: any) => message.role === "user")?.content;
+      const left = answers.get(asked) ?? [];
+      return (left.length > 1 ? left.shift() : left[0]) ?? hello;
+    },
+  });
+  const appliance = await startAppliance({
+    ROOST_MODEL: "openai:mock",
+    ROOST_OPENAI_BASE_URL: mock.url,
+    ...settings,
+  });
+  const person = await appliance.signUp();
+  const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;
+  const newAgent = async (body: object = {}): Promise<string> =>
+    (await person.ask("POST", `/v1/instances/${instance}/agents`, { name: "Ada", ...body })).body.agentId;
+  let agent = await newAgent();
+  const at = (path: string) => `/v1/instances/${instance}/agents/${agent}${path}`;
+  const events = async (after?: number | string, headers: Record<string, string> = {}) =>
+    readEvents(
+      await person.fetch("GET", at(`/events${after === undefined ? "" : `?after=${after}`}`), undefined, headers),
+    );
+
+  return {
+    appliance,
+    mock,
+    person,
+    instance,
+    get agent() {
+      return agent;
+    },
+    at,
+    when: (text, ...given) => void answers.set(text, given),
+    newAgent,
+    async begin() {
+      agent = await newAgent();
+    },
+    send: (text, body = {}, headers = {}) => person.ask("POST", at("/messages"), { message: text, ...body }, headers),
+    async queue(text) {
+      const { status, body } = await person.ask(
+        "POST",
+        at("/messages"),
+        { message: text },
+        { Prefer: "respond-async" },
+      );
+      if (status !== 202) throw new Error(`expected 202, got ${status}: ${JSON.stringify(body)}`);
+      return body.runId;
+    },
+    stream: async (text, headers = {}) =>
+      readEvents(await person.fetch("POST", at("/messages"), { message: text, stream: true }, headers)),
+    events,
+    run: (runId) => person.ask("GET", at(`/runs/${runId}`)),
+    cancel: (runId) => person.ask("POST", at(`/runs/${runId}/cancel`)),
+    async until(kind, runId) {
+      await using stream = await events(0);
+      return await stream.until(({ event, data }) => event === kind && (runId === undefined || data.runId === runId));
+    },
+    async stop() {
+      await appliance.stop();
+      await mock.stop();
+    },
+  };
+}
+
+/** An event stream while it is read. */
+export interface EventStream extends AsyncDisposable {
+  response: Response;
+  /** The bytes so far, as text. */
+  text(): string;
+  frames: Frame[];
+  /** The next frame; null at the end. */
+  next(): Promise<Frame | null>;
+  /** Reads on until one fits, and gives all frames so far. Throws when the stream ends before. */
+  until(fits: (frame: Frame) => boolean): Promise<Frame[]>;
+  /** All frames, once the stream has ended. */
+  rest(): Promise<Frame[]>;
+  close(): Promise<void>;
+}
+
+export function readEvents(response: Response): EventStream {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  const frames: Frame[] = [];
+  let text = "";
+  let parsed = 0;
+  let ended = false;
+  const next = async (): Promise<Frame | null> => {
+    for (;;) {
+      const end = text.indexOf("\n\n", parsed);
+      if (end >= 0) {
+        const frame = parseFrame(text.slice(parsed, end));
+        parsed = end + 2;
+        if (!frame) continue;
+        frames.push(frame);
+        return frame;
+      }
+      if (ended || !reader) return null;
+      const { done, value } = await reader.read();
+      if (done) ended = true;
+      else text += decoder.decode(value, { stream: true });
+    }
+  };
+  const close = async () => void (await reader?.cancel());
+  return {
+    response,
+    text: () => text,
+    frames,
+    next,
+    async until(fits) {
+      if (frames.some(fits)) return frames;
+      for (;;) {
+        const frame = await next();
+        if (!frame) throw new Error(`the stream ended after ${frames.map(({ event }) => event).join(" ")}`);
+        if (fits(frame)) return frames;
+      }
+    },
+    async rest() {
+      while (await next());
+      return frames;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const FRAME = /^id: (\d+)\nevent: ([a-z.]+)\ndata: (\{[^\r\n]*\})$/;
+
+/** Null for comments and the retry time; throws for a frame that is not exactly of the contract's form. */
+function parseFrame(text: string): Frame | null {
+  if (text === ": ping" || text === "retry: 2000") return null;
+  const [, id, event, data] = FRAME.exec(text) ?? [];
+  if (id === undefined || event === undefined || data === undefined) throw new Error(`not a frame: ${text}`);
+  return { id: Number(id), event, data: JSON.parse(data) };
+}
+
+export const kindsOf = (frames: Frame[]): string[] => frames.map(({ event }) => event);
+/** The deltas behind the last restart, joined. */
+export function shownText(frames: Frame[], runId?: string): string {
+  const own = frames.filter(({ data }) => runId === undefined || data.runId === runId);
+  const from = own.findLastIndex(({ event }) => event === "run.restarted") + 1;
+  return own
+    .slice(from)
+    .filter(({ event }) => event === "message.delta")
+    .map(({ data }) => data.delta)
+    .join("");
+}
