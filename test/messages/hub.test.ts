@@ -1,0 +1,189 @@
+import { afterEach, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import fc from "fast-check";
+import { createHub, type Hub } from "../../src/messages/hub.ts";
+import type { StoredEvent } from "../../src/messages/table.ts";
+import { readEvents } from "./conversation.ts";
+
+const AGENT = "agt_a";
+
+/** A log in memory, as the hub reads it. */
+function createLog(pingMs?: number) {
+  const rows: StoredEvent[] = [];
+  const reads: number[] = [];
+  let publishedId = 0;
+  const hub = createHub((_, after, limit) => {
+    const found = rows.filter(({ eventId }) => eventId > after).slice(0, limit);
+    reads.push(found.length);
+    return found;
+  }, pingMs);
+  hubs.push(hub);
+  return {
+    rows,
+    reads,
+    hub,
+    /** Commits events; publishes them unless told not to. */
+    append(count: number, { published = true, runId = "run_a", type = "message.delta", size = 10 } = {}): void {
+      const first = (rows.at(-1)?.eventId ?? 0) + 1;
+      const batch = Array.from({ length: count }, (_, index) => ({
+        agentId: AGENT,
+        eventId: first + index,
+        runId,
+        type,
+        data: JSON.stringify({ delta: "x".repeat(size) }),
+        createdAt: 0,
+      }));
+      rows.push(...batch);
+      if (!published) return;
+      publishedId = first + count - 1;
+      hub.publish(AGENT, batch);
+    },
+    published: () => publishedId,
+    open: (after: number, runId: string | null = null) =>
+      readEvents(new Response(hub.open({ agentId: AGENT, after, runId }))),
+  };
+}
+const hubs: Hub[] = [];
+afterEach(() => {
+  for (const hub of hubs.splice(0)) hub.endAll();
+});
+
+const oneTo = (last: number, first = 1): number[] => Array.from({ length: last - first + 1 }, (_, at) => first + at);
+
+test("whatever is appended, read and broken off when: each reader gets every event once, in order", async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant("append" as const), count: fc.integer({ min: 1, max: 250 }) }),
+    fc.record({ kind: fc.constant("hide" as const), count: fc.integer({ min: 1, max: 3 }) }),
+    fc.record({ kind: fc.constant("read" as const), reader: fc.nat(2), count: fc.integer({ min: 1, max: 300 }) }),
+    fc.record({ kind: fc.constant("reconnect" as const), reader: fc.nat(2) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 2000 }), async (steps, size) => {
+      const log = createLog();
+      log.append(5, { size });
+      const cursors = [0, 3, 5];
+      const readers = cursors.map((after) => ({ after, seen: [] as number[], stream: log.open(after) }));
+      const read = async (reader: (typeof readers)[number], count: number) => {
+        for (let left = count; left > 0 && last(reader) < log.published(); left--) {
+          reader.seen.push((await reader.stream.next())?.id ?? Number.NaN);
+        }
+      };
+      const last = ({ seen, after }: { seen: number[]; after: number }) => seen.at(-1) ?? after;
+      for (const one of steps) {
+        if (one.kind === "append") log.append(one.count, { size });
+        // Committed, and its publishing lost.
+        else if (one.kind === "hide") log.append(one.count, { published: false });
+        else {
+          const reader = readers[one.reader];
+          if (!reader) continue;
+          if (one.kind === "read") await read(reader, one.count);
+          else {
+            await reader.stream.close();
+            reader.stream = log.open(last(reader));
+          }
+        }
+      }
+      log.append(1);
+      for (const reader of readers) {
+        await read(reader, Number.POSITIVE_INFINITY);
+        expect(reader.seen).toEqual(oneTo(log.rows.length, reader.after + 1));
+        await reader.stream.close();
+      }
+      expect(log.hub.openStreams()).toBe(0);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a run's stream has its own events alone, and ends behind its end", async () => {
+  const log = createLog();
+  log.append(300, { runId: "run_b" });
+  const behind = log.open(0, "run_a");
+  const over = log.open(0, "run_b");
+  log.append(3);
+  log.append(1, { runId: "run_b", type: "run.failed" });
+  log.append(2);
+  log.append(1, { type: "run.completed" });
+  expect((await behind.rest()).map(({ id }) => id)).toEqual([301, 302, 303, 305, 306, 307]);
+  expect((await over.rest()).map(({ id }) => id)).toEqual([...oneTo(300), 304]);
+  const replayed = log.open(0, "run_a");
+  expect((await replayed.rest()).map(({ id }) => id)).toEqual([301, 302, 303, 305, 306, 307]);
+  expect(log.hub.openStreams()).toBe(0);
+});
+
+test("an ended agent's streams end behind what they were sent; other agents' go on", async () => {
+  const log = createLog();
+  const stream = log.open(0);
+  log.append(3);
+  log.hub.end("agt_other");
+  expect(log.hub.openStreams()).toBe(1);
+  log.hub.end(AGENT);
+  expect((await stream.rest()).map(({ id }) => id)).toEqual([1, 2, 3]);
+  expect(log.hub.openStreams()).toBe(0);
+});
+
+test("a silent stream is kept alive by pings", async () => {
+  const log = createLog(30);
+  const reader = new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null })).body?.getReader();
+  let text = "";
+  while (!text.includes(": ping\n\n: ping\n\n")) text += new TextDecoder().decode((await reader?.read())?.value);
+  expect(text).toStartWith("retry: 2000\n\n: ping\n\n");
+  await reader?.cancel();
+});
+
+test("a reader that does not read costs no memory, and then gets everything in order", async () => {
+  const log = createLog();
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null })),
+  });
+  const socket = await open(server.port ?? 0);
+  try {
+    await received(socket, "retry: 2000");
+    socket.pause();
+    // 40 MB in all; the sockets' own buffers take some of it.
+    for (let batch = 0; batch < 100; batch++) {
+      log.append(100, { size: 4_000 });
+      await turn();
+    }
+    log.reads.length = 0;
+    const full = await received(socket, `"id":${log.rows.length},`);
+    // What had not been handed over by then came from the log, at the reader's pace.
+    expect(log.reads.reduce((sum, rows) => sum + rows, 0)).toBeGreaterThan(6_000);
+    const ids = Array.from(full.matchAll(/^id: (\d+)$/gm), ([, id]) => Number(id));
+    expect(ids).toEqual(oneTo(log.rows.length, ids[0]));
+    expect(ids[0]).toBe(1);
+    log.append(1);
+    await received(socket, `"id":${log.rows.length},`);
+  } finally {
+    socket.destroy();
+    await server.stop(true);
+  }
+});
+
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.setEncoding("utf8");
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  return socket;
+}
+
+/** Reads until the text comes; gives all that came. */
+function received(socket: Socket, text: string): Promise<string> {
+  let all = "";
+  return new Promise((resolve) => {
+    const take = (data: string) => {
+      all += data;
+      if (!all.slice(-text.length - data.length).includes(text)) return;
+      socket.off("data", take);
+      resolve(all);
+    };
+    socket.on("data", take);
+    socket.resume();
+  });
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
