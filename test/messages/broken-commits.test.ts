@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/id.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createEventLog } from "../../src/messages/event-log.ts";
+import { messageQueries } from "../../src/messages/message-table.ts";
+import { createRuns, type Runs } from "../../src/messages/runs.ts";
+import type { Run, StoredEvent } from "../../src/messages/table.ts";
+import type { HostedRun } from "../../src/runtime/host.ts";
+import type { LoopEvent } from "../../src/runtime/protocol.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+const AGENT = "agt_a";
+const INSTANCE = "inst_a";
+const RETRY_MS = 20;
+
+let store: Store;
+let dataDir: string;
+let runs: Runs;
+/** What the host was given, newest last. */
+let hosted: HostedRun[];
+let cancelled: string[];
+let broken: boolean;
+let log: StoredEvent[];
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-runs-"));
+  store = openStore(dataDir);
+  store.sqlite.run("PRAGMA foreign_keys = OFF");
+  store.sqlite.run(
+    `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
+     VALUES ('${AGENT}', '${INSTANCE}', 'Ada', 'ada', 'Ada', 0, 0)`,
+  );
+  [hosted, cancelled, log, broken] = [[], [], [], false];
+  runs = createRuns({
+    store,
+    clock: systemClock,
+    log: await createLog("silent", "json"),
+    events: createEventLog(store, systemClock, (_, rows) => void log.push(...rows)),
+    queries: messageQueries(store.db),
+    host: {
+      run: (_, run) => void hosted.push(run),
+      cancel: (_, runId) => void cancelled.push(runId),
+      sleep: () => {},
+      close: () => {},
+      closed: () => false,
+      awake: () => 1,
+    },
+    prepare(run, journal) {
+      if (broken) throw new Error("the workspace cannot be read");
+      return { agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };
+    },
+    senderOf: () => ({ id: AGENT, name: "Ada" }),
+    retryMs: RETRY_MS,
+  });
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const queue = (): Run => store.transaction(() => runs.queue(AGENT, INSTANCE, newId("msg")));
+const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
+const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
+const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
+/** Timers of one length fire in the order they were set: behind this, what was to be taken up again has been. */
+const retried = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
+const kinds = (): string[] => log.map(({ type }) => type);
+
+/** As a full disk does: a write fails, alone (`ABORT`) or with its whole transaction (`ROLLBACK`). */
+function breakWrites(how: "ABORT" | "ROLLBACK", when = "1"): () => void {
+  store.sqlite.run(`CREATE TEMP TRIGGER full BEFORE INSERT ON main.events WHEN ${when}
+    BEGIN SELECT RAISE(${how}, 'database or disk is full'); END`);
+  return () => store.sqlite.run("DROP TRIGGER full");
+}
+
+for (const how of ["ABORT", "ROLLBACK"] as const) {
+  test(`a run whose events cannot be written (${how}) is taken up again, and is not overtaken`, async () => {
+    const [first, second] = [queue(), queue()];
+    const ended = runs.whenEnded(first.runId);
+    await tell({ type: "delta", text: "One" });
+    const mend = breakWrites(how);
+    await Promise.all([tell({ type: "delta", text: " two" }), tell({ type: "delta", text: " three" }, done)]);
+    expect(cancelled).toEqual([first.runId]);
+    mend();
+    const third = queue();
+    expect(hosted).toHaveLength(1);
+    await retried();
+    expect(current().input.runId).toBe(first.runId);
+    await tell({ type: "delta", text: "Anew" }, done);
+    expect((await ended).reply?.message).toBe("Anew");
+    expect(kinds()).toEqual([
+      ...["run.queued", "run.queued", "run.started", "message.delta", "run.queued"],
+      ...["run.restarted", "message.delta", "message.completed", "run.completed"],
+    ]);
+    expect(current().input.runId).toBe(second.runId);
+    expect(runs.get(AGENT, third.runId).status).toBe("queued");
+  });
+}
+
+test("cancelling a run that waits to be taken up keeps the text that was shown, no more", async () => {
+  const { runId } = queue();
+  await tell({ type: "delta", text: "Shown" });
+  const mend = breakWrites("ABORT");
+  await tell({ type: "delta", text: " lost" });
+  mend();
+  const ended = runs.whenEnded(runId);
+  store.transaction(() => runs.cancel(runs.get(AGENT, runId)));
+  const next = queue();
+  expect((await ended).reply).toMatchObject({ message: "Shown", finishReason: "cancelled" });
+  expect(hosted.map(({ input }) => input.runId)).toEqual([runId, next.runId]);
+  await retried();
+  expect(hosted).toHaveLength(2);
+});
+
+test("a cancel that could not be written cancels nothing", async () => {
+  const { runId } = queue();
+  await tell({ type: "delta", text: "One" });
+  const mend = breakWrites("ABORT");
+  expect(() => store.transaction(() => runs.cancel(runs.get(AGENT, runId)))).toThrow("full");
+  await expect(store.commitSoon(() => runs.cancel(runs.get(AGENT, runId)), "full")).rejects.toThrow("full");
+  mend();
+  expect(cancelled).toEqual([]);
+  const ended = runs.whenEnded(runId);
+  await tell({ type: "delta", text: " two" }, done);
+  expect((await ended).reply).toMatchObject({ message: "One two", finishReason: "stop" });
+});
+
+test("a cancel and a late delta in one commit: the run ends with what came before", async () => {
+  const { runId } = queue();
+  await tell();
+  const ended = runs.whenEnded(runId);
+  await Promise.all([
+    tell({ type: "delta", text: "before" }),
+    store.commitSoon(() => runs.cancel(runs.get(AGENT, runId)), "full"),
+    tell({ type: "delta", text: " behind" }, done),
+  ]);
+  expect((await ended).reply?.message).toBe("before");
+  expect(kinds().slice(2)).toEqual(["message.delta", "message.completed", "run.cancelled"]);
+});
+
+test("a run that cannot be started fails, and the next one starts", async () => {
+  broken = true;
+  const { runId } = queue();
+  const ended = await runs.whenEnded(runId);
+  expect(ended).toMatchObject({ run: { status: "failed", errorCode: "internal_error" }, reply: null });
+  expect(kinds()).toEqual(["run.queued", "run.failed"]);
+  broken = false;
+  const next = queue();
+  await tell({ type: "delta", text: "fine" }, done);
+  expect(runs.get(AGENT, next.runId).status).toBe("completed");
+});
+
+test("messages are answered in the order of arrival, also when the clock was set back between them", async () => {
+  queue();
+  const [second, third] = [queue(), queue()];
+  // As a process with an earlier clock would have named it.
+  store.sqlite.run("UPDATE runs SET run_id = 'run_0' WHERE run_id = ?", [third.runId]);
+  await tell(done);
+  expect(current().input.runId).toBe(second.runId);
+  await tell(done);
+  expect(current().input.runId).toBe("run_0");
+});
