@@ -190,7 +190,10 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
       signInCodes: signIn.prune,
       outbox: outbox.prune,
       events: () => {
-        for (let after: string | null = ""; after !== null; ) after = conversations.events.prune(after, 100);
+        for (let after: string | null = ""; after !== null; ) {
+          const from: string = after;
+          after = store.transaction(() => conversations.events.prune(from, 100));
+        }
       },
     },
     log,

@@ -34,6 +34,6 @@ export function openFoundation(config: Pick<Config, "dataDir">, clock: Clock = s
     accounts,
     invites: createInvites(store, clock, audit),
     links: createSignInLinks(store, clock, accounts, audit),
-    outbox: createOutbox(store.db, clock),
+    outbox: createOutbox(store, clock),
   };
 }

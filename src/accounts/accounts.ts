@@ -64,7 +64,7 @@ export function createAccounts({ store, clock, audit, openBalance }: AccountPart
     },
     update(accountId, change) {
       if (Object.keys(change).length > 0) {
-        db.update(accounts).set(change).where(eq(accounts.accountId, accountId)).run();
+        store.transaction(() => db.update(accounts).set(change).where(eq(accounts.accountId, accountId)).run());
       }
       return get(accountId);
     },

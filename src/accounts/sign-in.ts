@@ -103,22 +103,19 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
       if (!invite && !accounts.findByEmail(email)) throw inviteRequired();
       const code = String(randomInt(100_000_000)).padStart(8, "0");
       const now = clock.now();
-      const { codeId } = db
-        .insert(signInCodes)
-        .values({
-          email,
-          address,
-          codeHmac: hmac(email, code),
-          inviteId: invite?.inviteId ?? null,
-          createdAt: now,
-          expiresAt: now + CODE_LIFE_SECONDS * 1000,
-        })
-        .returning({ codeId: signInCodes.codeId })
-        .get();
+      const row = {
+        email,
+        address,
+        codeHmac: hmac(email, code),
+        inviteId: invite?.inviteId ?? null,
+        createdAt: now,
+        expiresAt: now + CODE_LIFE_SECONDS * 1000,
+      };
+      const { codeId } = store.transaction(() => db.insert(signInCodes).values(row).returning().get());
       try {
         await sendCode(email, code);
       } catch (cause) {
-        db.delete(signInCodes).where(eq(signInCodes.codeId, codeId)).run();
+        store.transaction(() => db.delete(signInCodes).where(eq(signInCodes.codeId, codeId)).run());
         throw new AppError("internal_error", "the code could not be mailed; try again in a minute", {
           cause,
           status: 503,
@@ -152,9 +149,8 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
       });
     },
     prune() {
-      db.delete(signInCodes)
-        .where(lt(signInCodes.createdAt, clock.now() - 25 * 60 * MINUTE))
-        .run();
+      const old = lt(signInCodes.createdAt, clock.now() - 25 * 60 * MINUTE);
+      store.transaction(() => db.delete(signInCodes).where(old).run());
     },
   };
 }

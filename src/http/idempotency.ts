@@ -58,15 +58,10 @@ export function createIdempotency(store: Store, clock: Clock): Idempotency {
         kind: "first",
         attempt: {
           save({ status, body, runId }) {
-            table.save({
-              accountId,
-              key,
-              requestHash: hash,
-              status,
-              body,
-              runId: runId ?? null,
-              createdAt: clock.now(),
-            });
+            const createdAt = clock.now();
+            store.transaction(() =>
+              table.save({ accountId, key, requestHash: hash, status, body, runId: runId ?? null, createdAt }),
+            );
             saved = true;
           },
           saved: () => saved,
@@ -74,6 +69,6 @@ export function createIdempotency(store: Store, clock: Clock): Idempotency {
         },
       };
     },
-    prune: () => table.prune(clock.now() - KEPT_MS),
+    prune: () => store.transaction(() => table.prune(clock.now() - KEPT_MS)),
   };
 }

@@ -1,7 +1,8 @@
-import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { desc, lt } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../storage/store.ts";
 import type { MailMessage } from "./mail.ts";
-import { appendMail, deleteMailBefore, listMail, type OutboxMail } from "./table.ts";
+import { type OutboxMail, outbox } from "./table.ts";
 
 const KEPT_MS = 24 * 60 * 60 * 1000;
 
@@ -14,14 +15,23 @@ export interface Outbox {
 }
 
 /** Where mail goes that no SMTP server takes: the operator reads it with `roost outbox`. */
-export function createOutbox(db: BunSQLiteDatabase, clock: Clock): Outbox {
-  const prune = () => deleteMailBefore(db, clock.now() - KEPT_MS);
+export function createOutbox({ db, transaction }: Store, clock: Clock): Outbox {
+  const deleteOld = () =>
+    db
+      .delete(outbox)
+      .where(lt(outbox.createdAt, clock.now() - KEPT_MS))
+      .run();
   return {
     append({ to, subject, text, code = null }) {
-      prune();
-      appendMail(db, { to, subject, text, code, createdAt: clock.now() });
+      transaction(() => {
+        deleteOld();
+        db.insert(outbox).values({ to, subject, text, code, createdAt: clock.now() }).run();
+      });
     },
-    list: () => listMail(db),
-    prune,
+    list() {
+      const { to, subject, text, code, createdAt } = outbox;
+      return db.select({ to, subject, text, code, createdAt }).from(outbox).orderBy(desc(outbox.id)).all();
+    },
+    prune: () => void transaction(deleteOld),
   };
 }

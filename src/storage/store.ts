@@ -94,6 +94,10 @@ function createStore(sqlite: Database): Store {
   /** True while reads share a snapshot, which is nothing that anybody else means by a transaction. */
   let reading = false;
 
+  let changesBefore = 0;
+
+  const changes = sqlite.prepare<{ total: number }, []>("SELECT total_changes() AS total");
+  const totalChanges = () => changes.get()?.total ?? 0;
   const beginReads = sqlite.prepare("BEGIN");
   const commitReads = sqlite.prepare("COMMIT");
   const immediate = sqlite.transaction((work: () => unknown) => work()).immediate;
@@ -116,6 +120,10 @@ function createStore(sqlite: Database): Store {
     if (!reading) return;
     reading = false;
     commitReads.run();
+    // A write among the reads would be acknowledged before it is committed. Tests run with this check, the binary without.
+    if (process.env.NODE_ENV !== "production" && totalChanges() !== changesBefore) {
+      throw new Error("something was written outside of a transaction");
+    }
   }
 
   function transaction<T>(work: () => T): T {
@@ -198,6 +206,7 @@ function createStore(sqlite: Database): Store {
     },
     readTogether() {
       if (closed || sqlite.inTransaction) return;
+      if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
       beginReads.run();
       reading = true;
       setImmediate(endReads);

@@ -21,7 +21,7 @@ afterEach(() => {
 
 function openOutbox() {
   const clock = { time: 1_000 * HOUR, now: () => clock.time, monotonicNs: () => 0n };
-  return { clock, outbox: createOutbox(store.db, clock) };
+  return { clock, outbox: createOutbox(store, clock) };
 }
 
 test("without SMTP a mail is kept in the outbox, newest first", async () => {
