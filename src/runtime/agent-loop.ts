@@ -131,6 +131,7 @@ async function* runTools(
   done: ModelMessage[],
 ): AsyncGenerator<LoopEvent> {
   for (const call of calls) {
+    signal.throwIfAborted();
     yield { type: "tool.started", toolCallId: call.id, name: call.name, input: call.input };
     const { output, isError } = await callTool(call, signal);
     yield { type: "tool.completed", toolCallId: call.id, name: call.name, output, isError };

@@ -34,6 +34,8 @@ export interface HostParts {
   /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
   idleMs: number;
+  /** Where workers run. */
+  spawn?: typeof spawnWorker;
   /** How often workers are looked after, and how many looks a worker may leave unanswered before it counts as stuck. */
   tickMs?: number;
   stuckTicks?: number;
@@ -55,7 +57,8 @@ const STUCK_TICKS = 30;
 
 /** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, tools, engineOf, idleMs, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
+  const { clock, log, tools, engineOf, idleMs } = parts;
+  const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const instances = new Map<string, Instance>();
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
@@ -64,7 +67,7 @@ export function createHost(parts: HostParts): Host {
     const awake = instances.get(instanceId);
     if (awake) return awake;
     const instance: Instance = {
-      worker: spawnWorker({
+      worker: spawn({
         onMessage: (message) => receive(instanceId, instance, message),
         onDeath: (reason) => bury(instanceId, instance, reason),
       }),

@@ -11,11 +11,14 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   : new URL("./worker.ts", import.meta.url).href;
 
 /** Starts an instance's worker as a thread, with an empty environment. `onDeath` is told of any end but `end()`. */
-export function spawnWorker(listener: {
-  onMessage(message: WorkerToHost): void;
-  onDeath(reason: string): void;
-}): WorkerHandle {
-  const worker = new Worker(WORKER_ADDRESS, { env: {}, smol: true, ref: false });
+export function spawnWorker(
+  listener: {
+    onMessage(message: WorkerToHost): void;
+    onDeath(reason: string): void;
+  },
+  address = WORKER_ADDRESS,
+): WorkerHandle {
+  const worker = new Worker(address, { env: {}, smol: true, ref: false });
   let ended = false;
   const died = (reason: string) => {
     if (ended) return;

@@ -112,6 +112,7 @@ async function askTool(
   call: ToolCall,
   signal: AbortSignal,
 ): Promise<{ output: string; isError: boolean }> {
+  signal.throwIfAborted();
   const callId = ++calls;
   const { promise, resolve, reject } = Promise.withResolvers<{ output: string; isError: boolean }>();
   const onAbort = () => {

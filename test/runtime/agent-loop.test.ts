@@ -1,0 +1,212 @@
+import { expect, test } from "bun:test";
+import { ModelError, type ModelEvent, type ModelMessage } from "../../src/models/engine.ts";
+import { type CallTool, MOST_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
+import type { LoopEvent, ModelCall, RunInput } from "../../src/runtime/protocol.ts";
+
+const RUN: RunInput = {
+  runId: "run_a",
+  agentName: "Ada",
+  files: [],
+  skills: [],
+  tools: [{ name: "now", description: "", inputSchema: {} }],
+  model: { contextTokens: 8_000, tools: true },
+  conversation: [{ role: "user", text: "hi" }],
+  journal: [],
+};
+const text = (...parts: string[]): ModelEvent[] => parts.map((part) => ({ type: "text", text: part }));
+const call = (id: string, name = "now", input = "{}"): ModelEvent => ({ type: "tool_call", call: { id, name, input } });
+const finish = (reason: "stop" | "length" | "tool_calls" = "stop"): ModelEvent => ({ type: "finish", reason });
+const usage: ModelEvent = { type: "usage", promptTokens: 5, completionTokens: 2 };
+
+interface Play {
+  /** One answer for each model call: batches of events, or what it throws. */
+  answers: (ModelEvent[][] | Error)[];
+  run?: Partial<RunInput>;
+  callTool?: CallTool;
+  limitMs?: number;
+  /** Cancels behind this many events. */
+  cancelBehind?: number;
+}
+
+/** Plays a run against a scripted model, and gives all it told and all it asked. */
+async function play({ answers, run = {}, callTool, limitMs = 60_000, cancelBehind = -1 }: Play) {
+  const asked: ModelCall[] = [];
+  const tools: string[] = [];
+  const told: LoopEvent[] = [];
+  const abort = new AbortController();
+  const streamModel = async function* (request: ModelCall, signal: AbortSignal) {
+    asked.push(structuredClone(request));
+    const answer = answers[asked.length - 1] ?? answers.at(-1) ?? [];
+    if (answer instanceof Error) throw answer;
+    for (const batch of answer) {
+      signal.throwIfAborted();
+      yield batch;
+    }
+    signal.throwIfAborted();
+  };
+  const tool: CallTool = async (asked, signal) => {
+    tools.push(`${asked.name} ${asked.input}`);
+    return (await callTool?.(asked, signal)) ?? { output: `out ${tools.length}`, isError: false };
+  };
+  if (cancelBehind === 0) abort.abort();
+  for await (const event of runAgent(
+    { ...RUN, ...run },
+    { streamModel, callTool: tool, signal: abort.signal, limitMs },
+  )) {
+    told.push(event);
+    if (told.length === cancelBehind) abort.abort();
+  }
+  const ended = told.at(-1);
+  if (ended?.type !== "ended") throw new Error("the last event is the end");
+  expect(told.filter(({ type }) => type === "ended")).toHaveLength(1);
+  return { told, asked, tools, outcome: ended.outcome, last: asked.at(-1)?.messages ?? [] };
+}
+
+const kinds = (told: LoopEvent[]): string => told.map(({ type }) => type).join(" ");
+const spoken = (told: LoopEvent[]): string =>
+  told.flatMap((event) => (event.type === "delta" ? [event.text] : [])).join("");
+
+test("text alone completes the run, with what it cost", async () => {
+  const { told, asked, outcome } = await play({ answers: [[text("Hel", "lo"), [usage, finish()]]] });
+  expect(told).toEqual([
+    { type: "step" },
+    { type: "delta", text: "Hello" },
+    { type: "usage", usage: { promptTokens: 5, completionTokens: 2 } },
+    { type: "ended", outcome: { kind: "completed", finishReason: "stop" } },
+  ]);
+  expect(asked).toHaveLength(1);
+  expect(asked[0]?.tools).toEqual(RUN.tools);
+  expect(outcome.kind).toBe("completed");
+});
+
+test("a model that says nothing at all completes the run", async () => {
+  expect((await play({ answers: [[]] })).outcome).toEqual({ kind: "completed", finishReason: "stop" });
+  const long = await play({ answers: [[[...text("a"), finish("length")]]] });
+  expect(long.outcome).toEqual({ kind: "completed", finishReason: "length" });
+});
+
+test("tool calls are made in their order, each told before and after, and told to the model", async () => {
+  const first = [...text("Look. "), call("a"), call("b", "now", '{"timeZone":"UTC"}'), finish("tool_calls")];
+  const { told, tools, last } = await play({ answers: [[first], [[...text("Done."), finish()]]] });
+  expect(kinds(told)).toBe("step delta tool.started tool.completed tool.started tool.completed step delta ended");
+  expect(tools).toEqual(["now {}", 'now {"timeZone":"UTC"}']);
+  const calls = [
+    { id: "a", name: "now", input: "{}" },
+    { id: "b", name: "now", input: '{"timeZone":"UTC"}' },
+  ];
+  expect(last.slice(1)).toEqual([
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Look. ", toolCalls: calls },
+    { role: "tool", toolCallId: "a", content: "out 1" },
+    { role: "tool", toolCallId: "b", content: "out 2" },
+  ]);
+  expect(spoken(told)).toBe("Look. Done.");
+});
+
+test("a tool's error is told as such, and the run goes on", async () => {
+  const callTool: CallTool = async () => ({ output: "no such zone", isError: true });
+  const { told, outcome, last } = await play({ answers: [[[call("a")]], [text("Sorry.")]], callTool });
+  expect(told[2]).toEqual({
+    type: "tool.completed",
+    toolCallId: "a",
+    name: "now",
+    output: "no such zone",
+    isError: true,
+  });
+  expect(last.at(-1)).toEqual({ role: "tool", toolCallId: "a", content: "no such zone" });
+  expect(outcome.kind).toBe("completed");
+});
+
+test("an agent that calls tools for ever is ended after 20 steps", async () => {
+  const { told, asked, outcome } = await play({ answers: [[[call("a")]]] });
+  expect(asked).toHaveLength(MOST_STEPS);
+  expect(outcome).toMatchObject({ kind: "failed", code: "model_error" });
+  expect(told.filter(({ type }) => type === "tool.completed")).toHaveLength(MOST_STEPS);
+});
+
+test("a run that takes too long is ended", async () => {
+  const callTool: CallTool = (_, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const { outcome } = await play({ answers: [[[call("a")]]], callTool, limitMs: 10 });
+  expect(outcome).toMatchObject({
+    kind: "failed",
+    code: "model_error",
+    message: expect.stringContaining("longer than"),
+  });
+});
+
+test("cancelled between any two events, the run ends there and asks for nothing more", async () => {
+  const answers = [
+    [text("Look. "), [call("a"), call("b")]],
+    [text("Do", "ne"), [usage, finish()]],
+  ];
+  const whole = await play({ answers });
+  for (let behind = 0; behind < whole.told.length - 1; behind++) {
+    const { told, tools, asked, outcome } = await play({ answers, cancelBehind: behind });
+    expect([behind, outcome]).toEqual([behind, { kind: "cancelled" }]);
+    // What was under way when it was cancelled may still be told, once.
+    expect(told.length).toBeLessThanOrEqual(behind + 3);
+    expect(told.slice(0, behind)).toEqual(whole.told.slice(0, behind));
+    expect(tools.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "tool.started").length);
+    expect(asked.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "step").length);
+  }
+});
+
+test("a model's failure is told in its words, anything else in none", async () => {
+  const failed = await play({ answers: [new ModelError("silent", "the model said nothing for 60 s")] });
+  expect(failed.outcome).toEqual({ kind: "failed", code: "model_error", message: "the model said nothing for 60 s" });
+  const broken = await play({ answers: [new Error("secret internals")] });
+  expect(broken.outcome).toMatchObject({ kind: "failed", code: "internal_error" });
+  expect(JSON.stringify(broken.outcome)).not.toContain("secret");
+});
+
+test("a prompt that the model finds too long is cut until it fits; one that never fits fails", async () => {
+  const overflow = new ModelError("context_overflow", "too long", {
+    overflow: { promptTokens: 4_000, limitTokens: 2_000 },
+  });
+  const conversation = Array.from({ length: 41 }, (_, at) => ({
+    role: at % 2 === 0 ? ("user" as const) : ("assistant" as const),
+    text: `${at} ${"word ".repeat(40)}`,
+  }));
+  const { asked, outcome } = await play({ answers: [overflow, overflow, [text("ok")]], run: { conversation } });
+  expect(outcome.kind).toBe("completed");
+  const sizes = asked.map(({ messages }) => JSON.stringify(messages).length);
+  expect(sizes[1] ?? 0).toBeLessThan((sizes[0] ?? 0) * 0.55);
+  expect(sizes[2] ?? 0).toBeLessThan((sizes[1] ?? 0) * 0.55);
+  for (const { messages } of asked)
+    expect(messages.at(-1)).toEqual({ role: "user", content: conversation[40]?.text ?? "" });
+  const never = await play({ answers: [overflow], run: { conversation } });
+  expect(never.outcome).toEqual({ kind: "failed", code: "model_error", message: "too long" });
+  expect(never.asked.length).toBeLessThanOrEqual(6);
+});
+
+test("what an earlier attempt completed is told again and not done again", async () => {
+  const journal = [
+    { text: "Look. ", calls: [{ id: "a", name: "now", input: "{}", output: "noon", isError: false }] },
+    { text: "", calls: [{ id: "b", name: "now", input: "{}", output: "outcome unknown", isError: true }] },
+  ];
+  const { told, tools, asked } = await play({ answers: [[text("It is noon.")]], run: { journal } });
+  expect(spoken(told)).toBe("Look. It is noon.");
+  expect(tools).toEqual([]);
+  const expected: ModelMessage[] = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Look. ", toolCalls: [{ id: "a", name: "now", input: "{}" }] },
+    { role: "tool", toolCallId: "a", content: "noon" },
+    { role: "assistant", content: "", toolCalls: [{ id: "b", name: "now", input: "{}" }] },
+    { role: "tool", toolCallId: "b", content: "outcome unknown" },
+  ];
+  expect(asked[0]?.messages.slice(1)).toEqual(expected);
+  expect(kinds(told)).toBe("delta step delta ended");
+});
+
+test("steps of an earlier attempt count towards the limit", async () => {
+  const step = { text: "", calls: [{ id: "a", name: "now", input: "{}", output: "x", isError: false }] };
+  const { asked } = await play({ answers: [[[call("b")]]], run: { journal: Array(18).fill(step) } });
+  expect(asked).toHaveLength(2);
+});
+
+test("everything it tells survives the way through a socket", async () => {
+  const { told, asked } = await play({ answers: [[[...text("a"), call("a")]], [text("b"), [usage, finish()]]] });
+  expect(JSON.parse(JSON.stringify(told))).toEqual(told);
+  expect(JSON.parse(JSON.stringify(asked))).toEqual(asked);
+});

@@ -1,0 +1,24 @@
+import type { HostToWorker } from "../../src/runtime/protocol.ts";
+import "../../src/runtime/worker.ts";
+
+declare const self: Worker & { onmessage: (event: MessageEvent<HostToWorker>) => void };
+
+/** The worker's own program, but for runs of agents that are named for what goes wrong. */
+const { onmessage } = self;
+self.onmessage = (event) => {
+  const { data } = event;
+  switch (data.type === "run" ? data.run.agentName : "") {
+    case "exits":
+      return process.exit(3);
+    case "throws":
+      throw new Error("out of order");
+    case "rejects":
+      return void Promise.reject(new Error("out of order"));
+    case "lies":
+      return self.postMessage({ type: "ready", protocol: 99 });
+    case "loops":
+      for (;;);
+    default:
+      onmessage(event);
+  }
+};

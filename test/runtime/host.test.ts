@@ -1,0 +1,290 @@
+import { afterEach, expect, test } from "bun:test";
+import { z } from "zod";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models/engine.ts";
+import { createHost, type Host, type HostedRun } from "../../src/runtime/host.ts";
+import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
+import { spawnWorker } from "../../src/runtime/worker-handle.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+
+const log = await createLog("silent", "json");
+type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
+
+let host: Host | undefined;
+afterEach(() => host?.close());
+
+function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> = {}): Host {
+  host = createHost({
+    clock: systemClock,
+    log,
+    tools: [],
+    engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true }), stream }),
+    idleMs: 60_000,
+    ...parts,
+  });
+  return host;
+}
+
+const inputOf = (runId: string): RunInput => ({
+  runId,
+  agentName: "Ada",
+  files: [],
+  skills: [],
+  tools: [],
+  model: { contextTokens: 8_000, tools: true },
+  conversation: [{ role: "user", text: "hi" }],
+  journal: [],
+});
+
+/** A run whose events are kept, and whose end can be waited for. */
+function observed(runId: string, input: RunInput = inputOf(runId), committed?: () => Promise<void>) {
+  const events: LoopEvent[] = [];
+  const ended = Promise.withResolvers<RunOutcome>();
+  const first = Promise.withResolvers<void>();
+  const run: HostedRun = {
+    agentId: `agt_${runId}`,
+    model: "m",
+    input,
+    async sink(batch) {
+      // Whatever passes the port is plain data.
+      expect(JSON.parse(JSON.stringify(batch))).toEqual(batch);
+      events.push(...batch);
+      if (batch.some(({ type }) => type === "delta")) first.resolve();
+      const last = batch.at(-1);
+      if (last?.type === "ended") ended.resolve(last.outcome);
+      await committed?.();
+    },
+  };
+  return { run, events, ended: ended.promise, begun: first.promise };
+}
+
+const say: Stream = async function* () {
+  yield [{ type: "text", text: "Hello" }];
+  yield [{ type: "finish", reason: "stop" }];
+};
+const beginAndHang: Stream = async function* (_, signal) {
+  yield [{ type: "text", text: "Once" }];
+  await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+};
+const COMPLETED: RunOutcome = { kind: "completed", finishReason: "stop" };
+test("a run wakes its instance's worker, is asked of its model and ends", async () => {
+  const asked: ModelRequest[] = [];
+  const { run, events, ended } = observed("run_a");
+  start(async function* (request, signal) {
+    asked.push(request);
+    yield* say(request, signal);
+  }).run("inst_a", run);
+  expect(await ended).toEqual(COMPLETED);
+  expect(events.filter(({ type }) => type === "delta")).toEqual([{ type: "delta", text: "Hello" }]);
+  expect(asked).toMatchObject([{ model: "m", instanceId: "inst_a", cacheKey: "agt_run_a" }]);
+  expect(host?.awake()).toBe(1);
+});
+
+test("runs of one instance share a worker; cancelling one leaves the others alone", async () => {
+  const hung = observed("run_a");
+  const aborted = Promise.withResolvers<void>();
+  const one = start(async function* (request, signal) {
+    if (request.cacheKey !== "agt_run_a") yield* say(request, signal);
+    else {
+      signal.addEventListener("abort", () => aborted.resolve());
+      yield* beginAndHang(request, signal);
+    }
+  });
+  one.run("inst_a", hung.run);
+  await hung.begun;
+  const other = observed("run_b");
+  one.run("inst_a", other.run);
+  one.cancel("inst_a", "run_a");
+  expect(await other.ended).toEqual(COMPLETED);
+  expect(one.awake()).toBe(1);
+  await aborted.promise;
+  // Who cancelled it has seen to its end: nothing more is told.
+  expect(hung.events.some(({ type }) => type === "ended")).toBe(false);
+});
+
+test("a model's failure reaches the run in its words; a broken engine in none", async () => {
+  const one = start(async function* ({ cacheKey }) {
+    yield [{ type: "text", text: "par" }];
+    throw cacheKey === "agt_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
+  });
+  const [failed, broken] = [observed("run_a"), observed("run_b")];
+  one.run("inst_a", failed.run);
+  one.run("inst_a", broken.run);
+  expect(await failed.ended).toEqual({ kind: "failed", code: "model_error", message: "the server broke off" });
+  expect(await broken.ended).toMatchObject({ kind: "failed", code: "internal_error" });
+  expect(JSON.stringify(broken.events)).not.toContain("secret");
+});
+
+test("an instance with nothing to do sleeps, and the next run wakes it", async () => {
+  const one = start(say, { idleMs: 0, tickMs: 5 });
+  for (const runId of ["run_a", "run_b"]) {
+    const { run, ended } = observed(runId);
+    one.run("inst_a", run);
+    expect(await ended).toEqual(COMPLETED);
+    while (one.awake() > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+});
+
+test("an instance with a run in progress does not sleep", async () => {
+  const one = start(beginAndHang, { idleMs: 0, tickMs: 2 });
+  const { run, begun } = observed("run_a");
+  one.run("inst_a", run);
+  await begun;
+  await ticks(10, 2);
+  expect(one.awake()).toBe(1);
+});
+
+const badWorker = new URL("./bad-worker.ts", import.meta.url).href;
+const spawn: typeof spawnWorker = (listener) => spawnWorker(listener, badWorker);
+
+for (const fault of ["exits", "throws", "rejects", "lies"]) {
+  test(`a worker that ${fault} fails its runs and no other instance's, and the next run has a new one`, async () => {
+    const one = start(beginAndHang, { spawn });
+    const [dead, alive] = [observed("run_a"), observed("run_b")];
+    one.run("inst_a", dead.run);
+    one.run("inst_b", alive.run);
+    await Promise.all([dead.begun, alive.begun]);
+    const culprit = observed("run_c", { ...inputOf("run_c"), agentName: fault });
+    one.run("inst_a", culprit.run);
+    for (const { ended } of [dead, culprit]) {
+      expect(await ended).toMatchObject({ kind: "failed", code: "internal_error" });
+    }
+    expect(one.awake()).toBe(1);
+    const next = observed("run_d");
+    one.run("inst_a", next.run);
+    await next.begun;
+    expect(alive.events.some(({ type }) => type === "ended")).toBe(false);
+  });
+}
+
+test("a worker that does not come back to its port is ended, and its runs fail", async () => {
+  const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
+  const [stuck, alive] = [observed("run_a", { ...inputOf("run_a"), agentName: "loops" }), observed("run_b")];
+  one.run("inst_a", stuck.run);
+  one.run("inst_b", alive.run);
+  expect(await stuck.ended).toMatchObject({ kind: "failed", code: "internal_error" });
+  await ticks(10, 10);
+  expect(alive.events.some(({ type }) => type === "ended")).toBe(false);
+  expect(one.awake()).toBe(1);
+});
+
+test("a stuck worker is found also when its run was cancelled", async () => {
+  const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
+  const stuck = observed("run_a", { ...inputOf("run_a"), agentName: "loops" });
+  one.run("inst_a", stuck.run);
+  await ticks(3, 10);
+  one.cancel("inst_a", "run_a");
+  while (one.awake() > 0) await ticks(1, 10);
+  expect(stuck.events).toEqual([]);
+});
+
+test("a run that cannot be made into a prompt fails alone", async () => {
+  const one = start(beginAndHang);
+  const [odd, other] = [observed("run_a", { ...inputOf("run_a"), files: null as never }), observed("run_b")];
+  one.run("inst_a", other.run);
+  await other.begun;
+  one.run("inst_a", odd.run);
+  expect(await odd.ended).toMatchObject({ kind: "failed", code: "internal_error" });
+  expect(one.awake()).toBe(1);
+  expect(other.events.some(({ type }) => type === "ended")).toBe(false);
+});
+
+const input = z.object({});
+const callThenSay: Stream = async function* ({ messages }) {
+  if (messages.at(-1)?.role === "tool") yield [{ type: "text", text: "done" }];
+  else yield [{ type: "tool_call", call: { id: "c", name: "act", input: "{}" } }];
+};
+
+test("a tool acts only once its start is committed", async () => {
+  const order: string[] = [];
+  const act: Tool = {
+    name: "act",
+    description: "",
+    input,
+    deadlineMs: 1_000,
+    async run() {
+      order.push("acts");
+      return "ok";
+    },
+  };
+  const committed = async () => {
+    await ticks(1, 5);
+    order.push("committed");
+  };
+  const { run, ended, events } = observed("run_a", inputOf("run_a"), committed);
+  start(callThenSay, { tools: [act] }).run("inst_a", run);
+  expect(await ended).toEqual(COMPLETED);
+  expect(order.indexOf("acts")).toBeGreaterThan(order.indexOf("committed"));
+  expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
+});
+
+test("a tool of a run that was given up meanwhile does not act", async () => {
+  let acted = false;
+  const act: Tool = {
+    name: "act",
+    description: "",
+    input,
+    deadlineMs: 1_000,
+    async run() {
+      acted = true;
+      return "ok";
+    },
+  };
+  const one = start(callThenSay, { tools: [act] });
+  const gaveUp = Promise.withResolvers<void>();
+  // As a commit that fails does it: the run is cancelled before the promise resolves.
+  const { run } = observed("run_a", inputOf("run_a"), async () => {
+    await ticks(1, 5);
+    one.cancel("inst_a", "run_a");
+    gaveUp.resolve();
+  });
+  one.run("inst_a", run);
+  await gaveUp.promise;
+  await ticks(2, 5);
+  expect(acted).toBe(false);
+});
+
+test("a tool under way is told of its run's cancel", async () => {
+  const begun = Promise.withResolvers<void>();
+  const stopped = Promise.withResolvers<void>();
+  const act: Tool = {
+    name: "act",
+    description: "",
+    input,
+    deadlineMs: 60_000,
+    run(_, { signal }) {
+      signal.addEventListener("abort", () => stopped.resolve());
+      begun.resolve();
+      return new Promise(() => {});
+    },
+  };
+  const one = start(callThenSay, { tools: [act] });
+  one.run("inst_a", observed("run_a").run);
+  await begun.promise;
+  one.cancel("inst_a", "run_a");
+  await stopped.promise;
+});
+
+test("a sleeping or closed host ends its model calls, and says nothing of runs that others have seen to", async () => {
+  const aborted = Promise.withResolvers<void>();
+  const one = start(async function* (request, signal) {
+    signal.addEventListener("abort", () => aborted.resolve());
+    yield* beginAndHang(request, signal);
+  });
+  const { run, begun, events } = observed("run_a");
+  one.run("inst_a", run);
+  await begun;
+  one.sleep("inst_a");
+  await aborted.promise;
+  expect(one.awake()).toBe(0);
+  one.close();
+  expect(one.closed()).toBe(true);
+  await ticks(2, 5);
+  expect(events.some(({ type }) => type === "ended")).toBe(false);
+});
+
+/** Behind this, timers of `ms` have fired this often. */
+async function ticks(count: number, ms: number): Promise<void> {
+  for (let tick = 0; tick < count; tick++) await new Promise((resolve) => setTimeout(resolve, ms));
+}

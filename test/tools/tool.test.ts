@@ -1,0 +1,78 @@
+import { expect, test } from "bun:test";
+import { z } from "zod";
+import { now } from "../../src/tools/now.ts";
+import { callTool, describe, type Tool, type ToolContext } from "../../src/tools/tool.ts";
+
+const NOON = Date.UTC(2026, 10, 21, 12, 0, 0);
+const context = (signal = new AbortController().signal): ToolContext => ({
+  instanceId: "inst_a",
+  agentId: "agt_a",
+  clock: { now: () => NOON, monotonicNs: () => 0n },
+  signal,
+});
+const input = z.object({ name: z.string(), count: z.int().default(1) });
+const echo = (run: Tool<typeof input>["run"], deadlineMs = 60_000): Tool =>
+  ({ name: "echo", description: "", input, deadlineMs, run }) as Tool;
+const call = (tool: Tool, text: string, signal?: AbortSignal) =>
+  callTool([tool, now], { name: tool.name, input: text }, context(signal));
+
+test("a tool gets its input as its schema makes it", async () => {
+  const tool = echo(async (given) => JSON.stringify(given));
+  expect(await call(tool, '{"name":"a","other":1}')).toEqual({ output: '{"name":"a","count":1}', isError: false });
+});
+
+test("what is wrong with a call is told so that the model can mend it", async () => {
+  const tool = echo(async () => expect.unreachable());
+  const said = async (text: string) => (await call(tool, text)).output;
+  expect(await said("{")).toBe("the input of echo is not valid JSON");
+  expect(await said("")).toContain("name");
+  expect(await said('{"name":1}')).toContain("echo is wrong: name:");
+  expect(await said("null")).toContain("echo is wrong: input:");
+  expect(await callTool([tool, now], { name: "ech", input: "{}" }, context())).toEqual({
+    output: 'there is no tool "ech"; there are: echo, now',
+    isError: true,
+  });
+});
+
+test("a tool that throws, at once or later, is an error told to the model", async () => {
+  const now = echo(() => {
+    throw new Error("no disk");
+  });
+  expect(await call(now, '{"name":"a"}')).toEqual({ output: "no disk", isError: true });
+  const later = echo(async () => Promise.reject(new Error("no net")));
+  expect(await call(later, '{"name":"a"}')).toEqual({ output: "no net", isError: true });
+});
+
+test("a tool is over at its deadline or its run's cancel, whether it heeds them or not", async () => {
+  const deaf = () => new Promise<string>(() => {});
+  expect((await call(echo(deaf, 10), '{"name":"a"}')).output).toBe("echo did not finish within 0.01 seconds");
+  const cancel = new AbortController();
+  let told: AbortSignal | undefined;
+  const cancelled = call(
+    echo(async (_, { signal }) => {
+      told = signal;
+      return await deaf();
+    }),
+    '{"name":"a"}',
+    cancel.signal,
+  );
+  cancel.abort();
+  expect((await cancelled).isError).toBe(true);
+  expect(told?.aborted).toBe(true);
+});
+
+test("now tells the time of the host's clock in the zone that was asked for", async () => {
+  const said = async (text: string) => await callTool([now], { name: "now", input: text }, context());
+  expect((await said("{}")).output).toBe("Saturday, 21 November 2026 at 12:00:00 UTC (2026-11-21T12:00:00.000Z)");
+  expect((await said('{"timeZone":"Asia/Kolkata"}')).output).toContain("17:30:00");
+  expect(await said('{"timeZone":"Atlantis"}')).toMatchObject({ isError: true });
+});
+
+test("a tool is described to models by a JSON Schema that asks for no more than it needs", () => {
+  expect(describe(now)).toEqual({
+    name: "now",
+    description: expect.any(String),
+    inputSchema: expect.objectContaining({ type: "object", properties: { timeZone: expect.any(Object) } }),
+  });
+  expect(describe(now).inputSchema).not.toHaveProperty("required");
+});
