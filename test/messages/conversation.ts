@@ -147,7 +147,8 @@ export function readEvents(response: Response): EventStream {
       else text += decoder.decode(value, { stream: true });
     }
   };
-  const close = async () => void (await reader?.cancel());
+  // A stream that broke is closed.
+  const close = async () => void (await reader?.cancel().catch(() => {}));
   return {
     response,
     text: () => text,
