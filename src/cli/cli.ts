@@ -13,6 +13,8 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     await createProgram().parseAsync(argv, { from: "user" });
+    // An input that nobody closes must not keep a command that is done.
+    process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
     if (line !== null) console.error(line);

@@ -24,7 +24,7 @@ const show = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
 });
 
 function find({ accounts }: Pick<Foundation, "accounts">, email: string): Account {
-  const account = accounts.findByEmail(readEmail(email));
+  const account = accounts.findByEmail(email);
   if (account) return account;
   throw new Failure(`there is no account with the e-mail ${email}`, "roost account list shows them");
 }
@@ -60,7 +60,8 @@ export function listAccounts(options: Options): Promise<void> {
 
 /** `roost account show EMAIL` */
 export function showAccount(email: string, options: Options): Promise<void> {
-  return withData(options, "refuse", (parts) => print(show(find(parts, email), parts), options));
+  const address = readEmail(email);
+  return withData(options, "refuse", (parts) => print(show(find(parts, address), parts), options));
 }
 
 function print(account: ReturnType<typeof show>, { json }: Options): void {
@@ -82,10 +83,11 @@ function print(account: ReturnType<typeof show>, { json }: Options): void {
 
 /** `roost account credit EMAIL AMOUNT --note TEXT`: posts to the ledger and tells the audit log, or neither. */
 export function creditAccount(email: string, amount: Micros, options: Options & { note: string }): Promise<void> {
+  const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
     const { store, ledger, audit } = parts;
     const account = store.transaction(() => {
-      const found = find(parts, email);
+      const found = find(parts, address);
       const { accountId } = found;
       const { note } = options;
       const { transactionId } = ledger.post({ type: "credit", accountId, amount, against: "grants", note });
@@ -103,10 +105,11 @@ export function creditAccount(email: string, amount: Micros, options: Options & 
 
 /** `roost account suspend|resume EMAIL`: a suspended account's every request is refused. */
 export function setSuspended(email: string, suspended: boolean, options: Options): Promise<void> {
+  const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
-    const account = find(parts, email);
+    const account = find(parts, address);
     if ((account.suspendedAt !== null) !== suspended) parts.accounts.setSuspended(account.accountId, suspended);
-    if (options.json) printJson(show(find(parts, email), parts));
+    if (options.json) printJson(show(find(parts, address), parts));
     else console.log(`${account.email} is ${suspended ? "suspended" : "active"}.`);
   });
 }

@@ -15,7 +15,8 @@ export async function showEvents(
   process.once("SIGINT", () => leaving.abort());
   try {
     for await (const event of followAgent(client, path, after ?? null, leaving.signal)) {
-      console.log(json ? JSON.stringify(event) : lineOf(event));
+      // Not console.log, which would not tell that `| head` has gone.
+      process.stdout.write(`${json ? JSON.stringify(event) : lineOf(event)}\n`);
     }
   } catch (error) {
     if (!leaving.signal.aborted) throw error;

@@ -44,9 +44,10 @@ export async function requireConsent(question: string, given: true | undefined):
 
 /** A line that is not shown while it is typed. */
 export function askHidden(question: string): Promise<string> {
-  process.stderr.write(question);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true, historySize: 0 });
+  // Asked only now that the terminal no longer echoes.
+  process.stderr.write(question);
   return new Promise((resolve, reject) => {
     lines.once("line", (line) => {
       resolve(line);

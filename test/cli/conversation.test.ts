@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
+
+let home: Home;
+let mock: MockModelServer;
+let server: Server;
+const serve = (port?: string) =>
+  startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url }, port);
+
+beforeAll(async () => {
+  home = makeHome();
+  mock = startMockModelServer();
+  server = await serve();
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "Hello"]);
+});
+afterAll(async () => {
+  await server.stop();
+  await mock.stop();
+  home.remove();
+});
+
+/** A new agent, so that no test sees another's conversation; its slug. */
+let made = 0;
+async function makeAgent(): Promise<string> {
+  const slug = `agent-${++made}`;
+  const { code } = await run(home, [
+    "agent",
+    "create",
+    "Hello",
+    `Agent ${made}`,
+    "--slug",
+    slug,
+    "--display-name",
+    "Ada",
+  ]);
+  expect(code).toBe(0);
+  return slug;
+}
+const HELLO = "Hello, I am the mock model.";
+const requests = () => mock.requests.length;
+
+test("a pipe gets the answer's text alone, --json its record", async () => {
+  const agent = await makeAgent();
+  expect(await run(home, ["send", "Hello", agent, "Hi"])).toMatchObject({ code: 0, output: `${HELLO}\n`, errors: "" });
+  expect((await run(home, ["send", "Hello", agent, "Hi", "--json"])).json()).toMatchObject({
+    messageId: expect.stringMatching(/^msg_/),
+    role: "agent",
+    message: HELLO,
+    finishReason: "stop",
+  });
+});
+
+test("a terminal sees the answer grow, without its control characters", async () => {
+  const agent = await makeAgent();
+  const esc = String.fromCharCode(27);
+  mock.script({ kind: "text", tokens: ["one", `${esc}[2J two`, " three"], delayMs: 50, ending: "end" });
+  await using terminal = onTerminal(home, ["send", "Hello", agent, "Count"]);
+  await terminal.until(/one/);
+  await terminal.until(/two three/);
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.screen()).not.toContain(`${esc}[2J`);
+});
+
+test("a model's failure ends with 1 and the server's words", async () => {
+  const agent = await makeAgent();
+  mock.script({ kind: "status", status: 400 });
+  const ran = await run(home, ["send", "Hello", agent, "Hi"]);
+  expect(ran).toMatchObject({ code: 1, output: "" });
+  expect(ran.errors).toMatch(/^roost: .+; roost doctor.*\n$/);
+});
+
+test("a stopped instance is refused with what to do", async () => {
+  const { instanceId } = (await run(home, ["instance", "create", "Stopped", "--json"])).json();
+  await run(home, ["agent", "create", instanceId, "Ada"]);
+  await run(home, ["instance", "stop", instanceId]);
+  const ran = await run(home, ["send", instanceId, "ada", "Hi"]);
+  expect(ran.code).toBe(1);
+  expect(ran.errors).toMatch(/\(request [\w-]+\); roost instance start/);
+});
+
+test("Ctrl-C while an answer comes cancels it on the server", async () => {
+  const agent = await makeAgent();
+  mock.script({ kind: "text", tokens: ["begun"], delayMs: 1, ending: "hang" });
+  await using terminal = onTerminal(home, ["send", "Hello", agent, "Go on"]);
+  await terminal.until(/begun/);
+  terminal.type("\x03");
+  await terminal.until(/cancelled/);
+  expect(await terminal.exited).toBe(1);
+  const events = await run(home, ["send", "Hello", agent, "Next"]);
+  expect(events.output).toBe(`${HELLO}\n`);
+});
+
+test("an answer goes on over a crash of the server, and the message is there once", async () => {
+  const agent = await makeAgent();
+  const before = requests();
+  mock.script({ kind: "text", tokens: ["lost"], delayMs: 1, ending: "hang" });
+  await using terminal = onTerminal(home, ["send", "Hello", agent, "Survive"]);
+  await terminal.until(/lost/);
+  await server.kill();
+  server = await serve(new URL(server.url).port);
+  await terminal.until(/begins again[\s\S]*Hello, I am the mock model\./);
+  expect(await terminal.exited).toBe(0);
+  expect(requests() - before).toBe(2);
+});
+
+test("events are told from the given one on, one JSON a line, and live", async () => {
+  const agent = await makeAgent();
+  await run(home, ["send", "Hello", agent, "Hi"]);
+  await using events = onTerminal(home, ["events", "Hello", agent, "--after", "0", "--json"]);
+  await events.until(/"type":"run\.completed"/);
+  await run(home, ["send", "Hello", agent, "Again"]);
+  await events.until(/"type":"run\.completed"/);
+  events.type("\x03");
+  expect(await events.exited).toBe(0);
+  const lines = events
+    .screen()
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith("{"));
+  const ids = lines.map((line) => JSON.parse(line).id);
+  expect(ids).toEqual(ids.map((_, at) => at + 1));
+});
+
+test("a chat over pipes answers each line, and knows its commands", async () => {
+  const agent = await makeAgent();
+  const ran = await run(home, ["chat", "Hello", agent], { input: "Hi\n\nHow are you?\n/clear\n/quit\nnever\n" });
+  expect(ran).toMatchObject({ code: 0, errors: "" });
+  expect(ran.output.split("\n").filter((line) => line === HELLO)).toHaveLength(2);
+  expect(mock.requests.at(-1)?.body.messages.at(-1).content).toContain("How are you?");
+});
+
+test("a chat on a terminal streams, cancels, clears, remembers and leaves", async () => {
+  const agent = await makeAgent();
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/you> /);
+  terminal.type("Hi there\r");
+  await terminal.until(/Hello, I am the mock model\.[\s\S]*you> /);
+
+  mock.script({ kind: "text", tokens: ["begun"], delayMs: 1, ending: "hang" });
+  terminal.type("go on\r");
+  await terminal.until(/begun/);
+  terminal.type("\x03");
+  await terminal.until(/cancelled[\s\S]*you> /);
+
+  terminal.type("/help\r");
+  await terminal.until(/\/clear[\s\S]*you> /);
+  terminal.type("/clear\r");
+  await terminal.until(/fresh conversation[\s\S]*you> /);
+  terminal.type("one line\ranother\r");
+  await terminal.until(/Hello, I am the mock model\.[\s\S]*you> /);
+  const asked = mock.requests.at(-1)?.body.messages;
+  expect(asked.at(-1).content).toContain("one line\nanother");
+  expect(JSON.stringify(asked)).not.toContain("Hi there");
+
+  terminal.type("\x03");
+  await terminal.until(/once more[\s\S]*you> /);
+  terminal.type("\x03");
+  expect(await terminal.exited).toBe(0);
+
+  const history = join(home.configDir, "chat-history");
+  expect(statSync(history).mode & 0o777).toBe(0o600);
+  expect(readFileSync(history, "utf8")).toContain("Hi there\n");
+  await using next = onTerminal(home, ["chat", "Hello", agent]);
+  await next.until(/you> /);
+  next.type("\x1b[A");
+  await next.until(/one line another/);
+  next.type("\x04");
+  next.type("\x15\x04");
+  expect(await next.exited).toBe(0);
+});
+
+test("a chat goes on after an answer that failed", async () => {
+  const agent = await makeAgent();
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/you> /);
+  mock.script({ kind: "status", status: 400 });
+  terminal.type("Hi\r");
+  await terminal.until(/roost doctor[\s\S]*you> /);
+  terminal.type("Hi\r");
+  await terminal.until(/Hello, I am the mock model\./);
+  await terminal.until(/you> /);
+  terminal.type("\x04");
+  expect(await terminal.exited).toBe(0);
+});

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, copyFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openFoundation } from "../../src/foundation.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
+import { type Home, makeHome, operate, type RunOptions, startServer } from "./command-line.ts";
+
+let home: Home;
+beforeAll(async () => {
+  home = makeHome();
+  const server = await startServer(home);
+  await server.stop();
+});
+afterAll(() => home.remove());
+
+interface Finding {
+  check: string;
+  ok: boolean;
+  detail: string;
+  mend: string | null;
+}
+
+async function examine(of: Home, options?: RunOptions): Promise<{ code: number; failed: Finding[]; all: Finding[] }> {
+  const ran = await operate(of, ["doctor", "--json"], options);
+  const all: Finding[] = ran.json();
+  return { code: ran.code, all, failed: all.filter(({ ok }) => !ok) };
+}
+
+test("a host that is well has no finding, with or without a running server", async () => {
+  const { code, all } = await examine(home);
+  expect(all.map(({ check }) => check)).toEqual(["database", "disk", "keys", "sandbox", "model", "mail", "clock"]);
+  for (const finding of all) expect(finding).toMatchObject({ ok: true, detail: expect.any(String), mend: null });
+  expect(code).toBe(0);
+  expect((await operate(home, ["doctor"])).output).toMatch(/^ok {4}database/);
+  const server = await startServer(home);
+  expect((await examine(home)).failed).toEqual([]);
+  await server.stop();
+});
+
+test("a folder that is not there yet is well, and is not made", async () => {
+  const other = makeHome();
+  expect(await examine(other)).toMatchObject({ code: 0, failed: [] });
+  expect(existsSync(other.dataDir)).toBe(false);
+  other.remove();
+});
+
+test("files that others can read are found, with the command that mends it", async () => {
+  const path = join(home.dataDir, "master.key");
+  chmodSync(path, 0o644);
+  const { code, failed } = await examine(home);
+  chmodSync(path, 0o600);
+  expect(code).toBe(1);
+  expect(failed).toMatchObject([{ check: "disk", mend: `chmod go-rwx '${path}'` }]);
+});
+
+test("a key file that holds no key is found", async () => {
+  const path = join(home.dataDir, "host-keys.json");
+  copyFileSync(path, `${path}.kept`);
+  writeFileSync(path, "nonsense");
+  const { failed } = await examine(home);
+  copyFileSync(`${path}.kept`, path);
+  rmSync(`${path}.kept`);
+  expect(failed).toMatchObject([{ check: "keys", detail: expect.stringContaining("host-keys.json") }]);
+});
+
+test("a damaged database is found, and nothing is changed", async () => {
+  const other = makeHome();
+  await operate(other, ["invite", "create"]);
+  writeFileSync(join(other.dataDir, "roost.db"), "this is no database, though it is long enough to be read as one");
+  const { code, failed } = await examine(other);
+  expect(code).toBe(1);
+  expect(failed[0]).toMatchObject({ check: "database", detail: expect.stringContaining("damaged") });
+  other.remove();
+});
+
+test("a cached balance that is not the sum of its postings is found", async () => {
+  const other = makeHome();
+  await operate(other, ["invite", "create"]);
+  const { store, accounts } = openFoundation(other);
+  const { accountId } = accounts.create({ email: "a@example.org", name: "A", credit: 1_000_000n, note: "test" });
+  store.sqlite.run("UPDATE balances SET balance = 2000000 WHERE account_id = ?", [accountId]);
+  store.close();
+  const { failed } = await examine(other);
+  expect(failed).toMatchObject([
+    { check: "database", detail: `the balance of ${accountId} is 2.000000, but its postings sum to 1.000000` },
+  ]);
+  other.remove();
+});
+
+test("a data folder of a newer Roost is found", async () => {
+  const other = makeHome();
+  await operate(other, ["invite", "create"]);
+  const { store } = openFoundation(other);
+  store.sqlite.run("PRAGMA user_version = 999");
+  store.close();
+  expect((await examine(other)).failed).toMatchObject([{ check: "database", mend: expect.stringContaining("newer") }]);
+  const refused = await operate(other, ["invite", "list"]);
+  expect(refused.code).toBe(1);
+  expect(refused.errors).toContain("newer Roost");
+  other.remove();
+});
+
+test("a model server is asked for its models", async () => {
+  const mock = startMockModelServer();
+  const env = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  expect((await examine(home, { env })).failed).toEqual([]);
+  const other = await examine(home, { env: { ...env, ROOST_MODEL: "openai:other" } });
+  expect(other.failed).toMatchObject([{ check: "model", mend: expect.stringContaining("mock") }]);
+  await mock.stop();
+  const gone = await examine(home, { env });
+  expect(gone.failed).toMatchObject([{ check: "model", mend: expect.stringContaining("ROOST_OPENAI_BASE_URL") }]);
+  const unknown = await examine(home, { env: { ROOST_MODEL: "local:nothing" } });
+  expect(unknown.failed).toMatchObject([{ check: "model" }]);
+});
+
+test("a mail server that cannot be reached is found, without the password", async () => {
+  const env = { ROOST_SMTP_URL: "smtp://user:hush-hush@127.0.0.1:1", ROOST_MAIL_FROM: "roost@example.org" };
+  const { failed } = await examine(home, { env });
+  expect(failed).toMatchObject([{ check: "mail", detail: expect.stringContaining("127.0.0.1:1") }]);
+  expect(JSON.stringify(failed)).not.toContain("hush-hush");
+});

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openFoundation } from "../../src/foundation.ts";
+import { type Home, makeHome, operate, run } from "./command-line.ts";
+
+let home: Home;
+beforeAll(() => {
+  home = makeHome();
+});
+afterAll(() => home.remove());
+
+function addAccount(email: string): void {
+  const { store, accounts } = openFoundation(home);
+  accounts.create({ email, name: "Ada", credit: 1_000_000n, note: "test" });
+  store.close();
+}
+
+test("an invite has one use, no credit and seven days, unless told otherwise", async () => {
+  const before = Date.now();
+  const plain = (await operate(home, ["invite", "create", "--json"])).json();
+  expect(plain).toEqual({
+    inviteId: expect.stringMatching(/^invite_/),
+    code: expect.stringMatching(/^roost-/),
+    uses: 1,
+    credit: "0.000000",
+    expiresAt: expect.any(String),
+  });
+  const life = Date.parse(plain.expiresAt) - before;
+  expect(Math.abs(life - 7 * 86_400_000)).toBeLessThan(60_000);
+  const told = await operate(home, [
+    "invite",
+    "create",
+    "--uses",
+    "3",
+    "--credit",
+    "5.00",
+    "--expires",
+    "90m",
+    "--json",
+  ]);
+  expect(told.json()).toMatchObject({ uses: 3, credit: "5.000000" });
+  expect(Date.parse(told.json().expiresAt)).toBeLessThan(Date.now() + 90 * 60_000);
+});
+
+test("the data folder that a command makes is private", async () => {
+  await operate(home, ["invite", "create"]);
+  expect(statSync(home.dataDir).mode & 0o777).toBe(0o700);
+  expect(statSync(join(home.dataDir, "roost.db")).mode & 0o777).toBe(0o600);
+});
+
+test("a pipe gets an invite's code alone", async () => {
+  const { output, errors } = await operate(home, ["invite", "create"]);
+  expect(output).toMatch(/^roost-\w+\n$/);
+  expect(errors).toContain("for one account");
+});
+
+test("a revoked invite is listed as revoked, and cannot be revoked again", async () => {
+  const { inviteId, code } = (await operate(home, ["invite", "create", "--json"])).json();
+  expect((await operate(home, ["invite", "revoke", inviteId])).code).toBe(0);
+  const list = await operate(home, ["invite", "list", "--json"]);
+  expect(list.json()).toContainEqual(expect.objectContaining({ inviteId, status: "revoked" }));
+  expect(list.output).not.toContain(code);
+  expect((await operate(home, ["invite", "list"])).output).toContain(inviteId);
+  const again = await operate(home, ["invite", "revoke", inviteId]);
+  expect(again).toMatchObject({ code: 1, output: "" });
+  expect(again.errors).toStartWith("roost: no invite");
+});
+
+test("a credit is posted to the ledger with its note, and told to the audit log", async () => {
+  addAccount("credit@example.org");
+  const credited = await operate(home, [
+    "account",
+    "credit",
+    " Credit@Example.org",
+    "2.5",
+    "--note",
+    "thanks",
+    "--json",
+  ]);
+  expect(credited.json()).toMatchObject({ email: "credit@example.org", balance: "3.500000", currency: "USDC" });
+  const shown = await operate(home, ["account", "show", "credit@example.org", "--json"]);
+  expect(shown.json()).toEqual(credited.json());
+  const { accountId } = shown.json();
+  expect((await operate(home, ["audit", "--json"])).json()).toContainEqual(
+    expect.objectContaining({
+      actor: "operator",
+      action: "account.credit",
+      subject: accountId,
+      detail: expect.objectContaining({ amount: "2.500000", note: "thanks" }),
+    }),
+  );
+});
+
+test("a suspended account is shown as such until it is resumed", async () => {
+  addAccount("suspend@example.org");
+  expect((await operate(home, ["account", "suspend", "suspend@example.org"])).output).toContain("suspended");
+  const list = await operate(home, ["account", "list", "--json"]);
+  const listed = () => expect.objectContaining({ email: "suspend@example.org", suspendedAt: expect.any(String) });
+  expect(list.json()).toContainEqual(listed());
+  expect((await operate(home, ["account", "list"])).output).toMatch(/suspend@example\.org .* suspended/);
+  const resumed = await operate(home, ["account", "resume", "suspend@example.org", "--json"]);
+  expect(resumed.json().suspendedAt).toBeNull();
+});
+
+test("an account that is not there is a failure that says where to look", async () => {
+  await operate(home, ["invite", "create"]);
+  for (const words of [["show"], ["suspend"], ["resume"], ["credit", "1", "--note", "x"]]) {
+    const [action = "", ...rest] = words;
+    const ran = await operate(home, ["account", action, "nobody@example.org", ...rest]);
+    expect(ran).toMatchObject({ code: 1, output: "" });
+    expect(ran.errors).toBe(
+      "roost: there is no account with the e-mail nobody@example.org; roost account list shows them\n",
+    );
+  }
+});
+
+test("the outbox lists mail newest first, with its code", async () => {
+  await operate(home, ["invite", "create"]);
+  const { store, outbox } = openFoundation(home);
+  outbox.append({ to: "a@example.org", subject: "First", text: "1" });
+  outbox.append({ to: "a@example.org", subject: "Second", text: "2", code: "12345678" });
+  store.close();
+  const time = expect.stringMatching(/^\d{4}-.*Z$/);
+  expect((await operate(home, ["outbox", "--json"])).json()).toEqual([
+    { to: "a@example.org", subject: "Second", text: "2", code: "12345678", createdAt: time },
+    { to: "a@example.org", subject: "First", text: "1", code: null, createdAt: time },
+  ]);
+  expect((await operate(home, ["outbox"])).output).toContain("12345678");
+});
+
+test("a sign-in link goes to the public URL, else to the default address, which is said", async () => {
+  const plain = await operate(home, ["login-link", "new@example.org"]);
+  expect(plain.output).toMatch(/^http:\/\/127\.0\.0\.1:7373\/#link=[\w-]{20,}\n$/);
+  expect(plain.errors).toContain("ROOST_PUBLIC_URL");
+  const env = { ROOST_PUBLIC_URL: "https://roost.example/" };
+  const named = await operate(home, ["login-link", "new@example.org"], { env });
+  expect(named.output).toStartWith("https://roost.example/#link=");
+  const token = named.output.trim().split("#link=")[1] ?? "";
+  const { store, links } = openFoundation(home);
+  expect(links.redeem(token).email).toBe("new@example.org");
+  store.close();
+});
+
+test("the audit log is verified, and a row that was changed is found", async () => {
+  const other = makeHome();
+  try {
+    await operate(other, ["invite", "create"]);
+    await operate(other, ["invite", "create"]);
+    expect((await operate(other, ["audit", "--verify", "--json"])).json()).toEqual({ ok: true, brokenAt: null });
+    const { store } = openFoundation(other);
+    store.sqlite.run("DROP TRIGGER audit_is_append_only_update");
+    store.sqlite.run("UPDATE audit SET subject = 'another' WHERE audit_id = 2");
+    store.close();
+    const verified = await operate(other, ["audit", "--verify"]);
+    expect(verified.code).toBe(1);
+    expect(verified.errors).toContain("row 2");
+  } finally {
+    other.remove();
+  }
+});
+
+test("the configured wallet is shown; without one there is none before the first start", async () => {
+  const none = await operate(home, ["wallet", "show"]);
+  expect(none.code).toBe(1);
+  expect(existsSync(join(home.dataDir, "wallet.json"))).toBe(false);
+  const address = `0x${"ab".repeat(20)}`;
+  const shown = await operate(home, ["wallet", "show", "--json"], { env: { ROOST_WALLET: address } });
+  expect(shown.json()).toEqual({ address });
+});
+
+test("config tells every setting, where it came from, and no secret", async () => {
+  const other = makeHome();
+  try {
+    mkdirSync(other.dataDir);
+    writeFileSync(join(other.dataDir, "roost.toml"), "price_per_hour = '0.05'\n");
+    const env = { ROOST_PORT: "8080", ROOST_METRICS_TOKEN: "hush-hush" };
+    const ran = await operate(other, ["config", "--json", "--host", "127.0.0.2"], { env });
+    const settings = ran.json();
+    expect(settings).toContainEqual({ name: "ROOST_PORT", value: "8080", source: "environment" });
+    expect(settings).toContainEqual({ name: "ROOST_HOST", value: "127.0.0.2", source: "command line" });
+    expect(settings).toContainEqual(
+      expect.objectContaining({
+        name: "ROOST_PRICE_PER_HOUR",
+        value: "0.05",
+        source: expect.stringContaining("roost.toml"),
+      }),
+    );
+    expect(ran.output).not.toContain("hush-hush");
+    expect((await operate(other, ["config"], { env })).output).not.toContain("hush-hush");
+  } finally {
+    other.remove();
+  }
+});
+
+test("a setting that cannot be used ends every operator command with 78 and its name", async () => {
+  const commands = ["config", "doctor", "invite list", "account list", "outbox", "audit", "wallet show", "serve"];
+  const ran = await Promise.all(
+    commands.map((words) => operate(home, words.split(" "), { env: { ROOST_PORT: "99999" } })),
+  );
+  for (const { code, errors } of ran) {
+    expect(code).toBe(78);
+    expect(errors).toMatch(/^roost: ROOST_PORT is "99999" \(environment\): expected .*\n$/);
+  }
+});
+
+test("commands that read refuse a folder without data, and leave it as it was", async () => {
+  const other = makeHome();
+  try {
+    for (const words of ["invite list", "account list", "outbox", "audit"]) {
+      const ran = await operate(other, words.split(" "));
+      expect(ran.code).toBe(1);
+      expect(ran.errors).toStartWith(`roost: there is no Roost data in ${other.dataDir}`);
+    }
+    expect(existsSync(other.dataDir)).toBe(false);
+  } finally {
+    other.remove();
+  }
+});
+
+test("words that make no sense end with 2", async () => {
+  const wrong = [
+    [],
+    ["bogus"],
+    ["invite"],
+    ["invite", "create", "--uses", "0"],
+    ["invite", "create", "--uses", "1.5"],
+    ["invite", "create", "--credit", "-1"],
+    ["invite", "create", "--credit", "1.0000001"],
+    ["invite", "create", "--expires", "7"],
+    ["invite", "create", "--expires", "0d"],
+    ["invite", "create", "extra"],
+    ["invite", "revoke"],
+    ["account", "credit", "a@example.org", "0", "--note", "x"],
+    ["account", "credit", "a@example.org", "1"],
+    ["account", "show", "not an address"],
+    ["login-link", "@"],
+    ["outbox", "--bogus"],
+    ["events", "a", "b", "--after", "x"],
+    ["instance", "list", "--url", "ftp://host"],
+    ["completion", "tcsh"],
+  ];
+  const ran = await Promise.all(wrong.map((words) => run(home, words)));
+  for (const [at, { code, output, errors }] of ran.entries()) {
+    expect({ words: wrong[at], code, output }).toEqual({ words: wrong[at], code: 2, output: "" });
+    expect(errors).not.toMatch(/^\s+at /m);
+  }
+});
+
+test("every command has help", async () => {
+  const top = (await run(home, ["--help"])).output;
+  const names = [...top.matchAll(/^ {2}([a-z][a-z-]+)/gm)].map(([, name = ""]) => name);
+  expect(names.length).toBeGreaterThan(15);
+  const helps = await Promise.all(names.map((name) => run(home, [name, "--help"])));
+  for (const { code, output } of helps)
+    expect({ code, usage: output.startsWith("Usage: roost") }).toEqual({ code: 0, usage: true });
+  expect((await run(home, ["invite", "create", "--help"])).output).toContain("(default: 7d)");
+});
+
+test("many commands at once on a new folder all succeed", async () => {
+  const other = makeHome();
+  try {
+    const ran = await Promise.all(Array.from({ length: 6 }, () => operate(other, ["invite", "create", "--json"])));
+    expect(ran.map(({ code, errors }) => ({ code, errors }))).toEqual(ran.map(() => ({ code: 0, errors: "" })));
+    expect((await operate(other, ["invite", "list", "--json"])).json()).toHaveLength(6);
+  } finally {
+    other.remove();
+  }
+});

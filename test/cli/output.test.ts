@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { InvalidArgumentError } from "commander";
+import { durationMs, fileOfPath, serverUrl } from "../../src/cli/arguments.ts";
+import { printable, shortMoney } from "../../src/cli/output.ts";
+
+test("what others wrote cannot move the cursor, hide text or turn its direction", () => {
+  const evil = [0x1b, 0x9b, 0x07, 0x08, 0x0d, 0x7f, 0x202e, 0x2066].map((code) => String.fromCodePoint(code)).join("");
+  expect(printable(`a${evil}b\tc\nd é 日本 👩‍💻`)).toBe("ab\tc\nd é 日本 👩‍💻");
+});
+
+test("money is shown with two decimals at least, and all that count", () => {
+  expect(["10.000000", "0.030000", "0.030500", "1.003217", "-0.500000"].map(shortMoney)).toEqual([
+    "10.00",
+    "0.03",
+    "0.0305",
+    "1.003217",
+    "-0.50",
+  ]);
+  expect(shortMoney(100_000_000n)).toBe("100.00");
+});
+
+test("durations are a number with s, m, h or d", () => {
+  expect(["30s", "90m", "12h", "7d"].map(durationMs)).toEqual([30_000, 5_400_000, 43_200_000, 604_800_000]);
+  for (const wrong of ["", "7", "d", "-1d", "1.5h", "7 d", "7w", "0s", "99999d"]) {
+    expect(() => durationMs(wrong)).toThrow(InvalidArgumentError);
+  }
+});
+
+test("a server's address is taken with or without /v1 and slashes", () => {
+  for (const url of ["http://127.0.0.1:7373", "http://127.0.0.1:7373/", "http://127.0.0.1:7373/v1/"]) {
+    expect(serverUrl(url)).toBe("http://127.0.0.1:7373");
+  }
+  expect(serverUrl("https://example.org/roost/v1")).toBe("https://example.org/roost");
+  for (const wrong of ["", "example.org", "ftp://example.org", "http://user:pass@example.org"]) {
+    expect(() => serverUrl(wrong)).toThrow(InvalidArgumentError);
+  }
+});
+
+test("files are collected by name; a path may hold an equals sign", () => {
+  expect(fileOfPath("USER.md=a=b", fileOfPath("SOUL.md=./soul.md"))).toEqual({
+    "SOUL.md": "./soul.md",
+    "USER.md": "a=b",
+  });
+  expect(() => fileOfPath("SOUL.md")).toThrow(InvalidArgumentError);
+});

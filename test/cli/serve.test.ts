@@ -1,0 +1,84 @@
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { lockDataFolder } from "../../src/storage/lock.ts";
+import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
+
+async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
+  const home = makeHome();
+  try {
+    await work(home);
+  } finally {
+    home.remove();
+  }
+}
+
+test("on a terminal the first start shows a link, an invite and where data lives; the next does not", () =>
+  withHome(async (home) => {
+    const words = ["serve", "--data", home.dataDir, "--port", "0"];
+    await using first = onTerminal(home, words, { NO_COLOR: "1" });
+    const [, url = "", link = ""] = await first.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    await first.until(/Invite\s+roost-\w+.*10\.00 USDC/);
+    await first.until(new RegExp(`Data\\s+${home.dataDir}`));
+    const redeem = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ link }) };
+    expect((await fetch(`${url}/v1/auth/redeem-link`, redeem)).status).toBe(200);
+    first.kill("SIGTERM");
+    expect(await first.exited).toBe(0);
+
+    await using second = onTerminal(home, words, { NO_COLOR: "1" });
+    await second.until(/listening on/);
+    second.type("\x03");
+    expect(await second.exited).toBe(0);
+    expect(second.screen()).not.toContain("#link=");
+  }));
+
+test("without SMTP a sign-in code is shown on the terminal", () =>
+  withHome(async (home) => {
+    await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
+    const [, url = "", inviteCode = ""] = await server.until(/Open\s+(http:\S+)\/#link[\s\S]*Invite\s+(roost-\w+)/);
+    const body = JSON.stringify({ email: "ada@example.org", inviteCode });
+    await fetch(`${url}/v1/auth/send-code`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    const [, code] = await server.until(/Mail to ada@example\.org {2}(\d{8})/);
+    expect((await operate(home, ["outbox", "--json"])).json()[0].code).toBe(code);
+  }));
+
+test("a second server on the same folder, or on a taken port, ends with 1 and the mend", () =>
+  withHome(async (home) => {
+    const server = await startServer(home);
+    const second = await operate(home, ["serve", "--port", "0"]);
+    expect(second.code).toBe(1);
+    expect(second.errors).toMatch(/^roost: another roost is serving .*--data\n$/);
+    await withHome(async (other) => {
+      const taken = await operate(other, ["serve", "--port", new URL(server.url).port]);
+      expect(taken.code).toBe(1);
+      expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is taken; give another with --port.*\n$/);
+    });
+    expect(await server.stop()).toBe(0);
+  }));
+
+test("operator commands work beside a running server, which sees what they did", () =>
+  withHome(async (home) => {
+    const server = await startServer(home);
+    const { code: inviteCode } = (await operate(home, ["invite", "create", "--json"])).json();
+    const body = JSON.stringify({ email: "ada@example.org", inviteCode });
+    const headers = { "Content-Type": "application/json" };
+    expect((await fetch(`${server.url}/v1/auth/send-code`, { method: "POST", headers, body })).status).toBe(200);
+    await server.stop();
+  }));
+
+test(
+  "a command that would have to migrate below a server waits, and then says so",
+  () =>
+    withHome(async (home) => {
+      await operate(home, ["wallet", "show"]);
+      expect(existsSync(join(home.dataDir, "roost.db"))).toBe(false);
+      mkdirSync(home.dataDir, { mode: 0o700 });
+      const lock = lockDataFolder(home.dataDir);
+      const refused = await operate(home, ["invite", "create"]);
+      lock.release();
+      expect(refused.code).toBe(1);
+      expect(refused.errors).toContain("restart the server with this binary");
+      expect((await operate(home, ["invite", "create"])).code).toBe(0);
+    }),
+  15_000,
+);

@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Home, makeHome, onTerminal, operate, run, type Server, signIn, startServer } from "./command-line.ts";
+
+let home: Home;
+let server: Server;
+beforeAll(async () => {
+  home = makeHome();
+  server = await startServer(home);
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+});
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+const credentials = () => JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+let made = 0;
+async function makeInstance(): Promise<{ instanceId: string; name: string }> {
+  return (await run(home, ["instance", "create", `Instance ${++made}`, "--json"])).json();
+}
+
+test("a login keeps the server and a key of its own, for nobody else to read", () => {
+  expect(statSync(join(home.configDir, "credentials.json")).mode & 0o777).toBe(0o600);
+  expect(statSync(home.configDir).mode & 0o777).toBe(0o700);
+  expect(credentials()).toMatchObject({
+    url: server.url,
+    key: expect.stringMatching(/^rst_/),
+    email: "ada@example.org",
+  });
+});
+
+test("a login with a key keeps that key, and a wrong key is refused and not kept", async () => {
+  const other = makeHome();
+  try {
+    const { key, accountId } = credentials();
+    const kept = await run(other, ["login", "--url", server.url, "--key", key, "--json"]);
+    expect(kept.json()).toMatchObject({ accountId });
+    expect((await run(other, ["instance", "list"])).code).toBe(0);
+    const refused = await run(other, ["login", "--url", server.url, "--key", "rst_live_wrong"]);
+    expect(refused).toMatchObject({ code: 1, output: "" });
+    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login\n$/);
+    expect((await run(other, ["instance", "list"])).code).toBe(0);
+  } finally {
+    other.remove();
+  }
+});
+
+test("an invite that is not good is refused in the server's words", async () => {
+  const ran = await run(home, ["login", "--url", server.url, "--email", "new@example.org"], { input: "roost-bad\n" });
+  expect(ran.code).toBe(1);
+  expect(ran.errors).toContain("invite");
+});
+
+test("a login's key goes to no other server than its own", async () => {
+  const seen: string[] = [];
+  const other = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      seen.push(request.headers.get("authorization") ?? "none");
+      return Response.json({});
+    },
+  });
+  const url = `http://127.0.0.1:${other.port}`;
+  const ran = await run(home, ["instance", "list", "--url", url]);
+  await other.stop(true);
+  expect(ran.code).toBe(1);
+  expect(ran.errors).toContain(`roost login --url ${url}`);
+  expect(seen).toEqual([]);
+});
+
+test("a redirect is told, not followed", async () => {
+  const other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.redirect("http://127.0.0.1:1/") });
+  const ran = await run(home, ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"]);
+  await other.stop(true);
+  expect(ran.code).toBe(1);
+  expect(ran.errors).toContain("points to http://127.0.0.1:1/");
+});
+
+test("what is no Roost server, or none at all, is said in one line", async () => {
+  const other = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response("<h1>404</h1>", { status: 404 }),
+  });
+  const words = ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"];
+  const page = await run(home, words);
+  await other.stop(true);
+  expect(page.errors).toMatch(/^roost: .* answered 404 without Roost's words; is it a Roost server\?.*\n$/);
+  const gone = await run(home, words);
+  expect(gone.code).toBe(1);
+  expect(gone.errors).toMatch(/^roost: cannot reach .*\n$/);
+});
+
+test("without a login, a command says how to sign in", async () => {
+  const other = makeHome();
+  const ran = await run(other, ["instance", "list"]);
+  other.remove();
+  expect(ran).toMatchObject({ code: 1, output: "" });
+  expect(ran.errors).toBe("roost: you are not signed in; roost login, or --key\n");
+});
+
+test("an instance is created, stopped, started and deleted by name or id", async () => {
+  const { instanceId, name } = await makeInstance();
+  expect((await run(home, ["instance", "stop", name, "--json"])).json()).toMatchObject({
+    instanceId,
+    status: "stopped",
+  });
+  expect((await run(home, ["instance", "start", instanceId])).output).toContain(`${name} is running`);
+  expect((await run(home, ["instance", "list"])).output).toContain(instanceId);
+  expect((await run(home, ["instance", "delete", name, "--json"])).json()).toEqual({ instanceId, deleted: true });
+  const again = await run(home, ["instance", "stop", name]);
+  expect(again.code).toBe(1);
+  expect(again.errors).toContain("roost instance list");
+});
+
+test("a name that several have is refused: the id decides", async () => {
+  const [first] = [await makeInstance(), await makeInstance()];
+  await run(home, ["instance", "create", first.name]);
+  const ran = await run(home, ["instance", "stop", first.name]);
+  expect(ran.code).toBe(1);
+  expect(ran.errors).toContain("give the id");
+});
+
+test("a list holds more than one page", async () => {
+  const { instanceId } = await makeInstance();
+  const { key } = credentials();
+  const path = `${server.url}/v1/instances/${instanceId}/agents`;
+  for (let n = 1; n <= 103; n++) {
+    const body = JSON.stringify({ name: `Agent ${n}`, useDefaults: false });
+    await fetch(path, { method: "POST", headers: { "X-API-Key": key, "Content-Type": "application/json" }, body });
+  }
+  const agents = (await run(home, ["agent", "list", instanceId, "--json"])).json();
+  expect(agents).toHaveLength(103);
+  expect(new Set(agents.map((agent: { agentId: string }) => agent.agentId)).size).toBe(103);
+});
+
+test("an agent is created with files from here, edited, and deleted", async () => {
+  const { name } = await makeInstance();
+  const path = join(home.folder, "soul.md");
+  writeFileSync(path, "You are kind.\n");
+  const agent = (
+    await run(home, ["agent", "create", name, "Ada", "--display-name", "Ada L", "--file", `SOUL.md=${path}`, "--json"])
+  ).json();
+  expect(agent).toMatchObject({ slug: "ada", displayName: "Ada L", files: { "SOUL.md": "You are kind.\n" } });
+  writeFileSync(path, "You are brief.\n");
+  const words = [
+    "agent",
+    "edit",
+    name,
+    "ada",
+    "--model",
+    "openai:x",
+    "--file",
+    `SOUL.md=${path}`,
+    "--file",
+    "USER.md=",
+  ];
+  const edited = (await run(home, [...words, "--json"])).json();
+  expect(edited).toMatchObject({ model: "openai:x", files: { "SOUL.md": "You are brief.\n" } });
+  expect(Object.keys(edited.files)).not.toContain("USER.md");
+  expect((await run(home, ["agent", "edit", name, "Ada", "--model", "default", "--json"])).json().model).toBeNull();
+  expect((await run(home, ["agent", "list", name])).output).toContain("Ada L");
+  expect((await run(home, ["agent", "edit", name, "ada"])).code).toBe(2);
+  const unread = await run(home, ["agent", "edit", name, "ada", "--file", "SOUL.md=/nowhere"]);
+  expect(unread.errors).toBe("roost: the file /nowhere cannot be read\n");
+  expect((await run(home, ["agent", "delete", name, "ada", "--json"])).json()).toMatchObject({ deleted: true });
+});
+
+test("a skill of the catalog is installed, listed and removed", async () => {
+  const { name } = await makeInstance();
+  const [skill] = (await run(home, ["skill", "list", "--json"])).json();
+  expect((await run(home, ["skill", "install", name, skill.name])).code).toBe(0);
+  expect((await run(home, ["skill", "list", name, "--json"])).json()).toMatchObject([{ name: skill.name }]);
+  expect((await run(home, ["skill", "install", name, skill.name])).code).toBe(1);
+  expect((await run(home, ["skill", "remove", name, skill.name])).code).toBe(0);
+  expect((await run(home, ["skill", "install", name, "no-such-skill"])).errors).toContain("not found");
+});
+
+test("a secret's value comes from standard input, without the line end, and is never shown", async () => {
+  const { instanceId, name } = await makeInstance();
+  const set = await run(home, ["secret", "set", name, "TOKEN", "--json"], { input: "s3cr3t\n" });
+  expect(set.json()).toEqual({ keys: ["TOKEN"] });
+  const list = await run(home, ["secret", "list", instanceId, "--json"]);
+  expect(list.json()).toEqual([{ key: "TOKEN", createdAt: expect.any(String), updatedAt: expect.any(String) }]);
+  expect(set.output + set.errors + list.output).not.toContain("s3cr3t");
+  expect((await run(home, ["secret", "set", name, "TOKEN"], { input: "" })).code).toBe(1);
+  expect((await run(home, ["secret", "set", name, "TOKEN", "value"])).code).toBe(2);
+  expect((await run(home, ["secret", "delete", name, "TOKEN", "--json"])).json()).toEqual({
+    key: "TOKEN",
+    deleted: true,
+  });
+});
+
+test("on a terminal a secret is typed unseen", async () => {
+  const { name } = await makeInstance();
+  await using terminal = onTerminal(home, ["secret", "set", name, "TYPED"]);
+  await terminal.until(/Value of TYPED: /);
+  terminal.type("unseen-value\r");
+  await terminal.until(/Set TYPED\./);
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.screen()).not.toContain("unseen");
+});
+
+test("on a terminal, deleting asks first", async () => {
+  const { instanceId, name } = await makeInstance();
+  await using no = onTerminal(home, ["instance", "delete", name]);
+  await no.until(/\[y\/N\]/);
+  no.type("\r");
+  expect(await no.exited).toBe(1);
+  await using sure = onTerminal(home, ["instance", "delete", instanceId, "--yes"]);
+  await sure.until(/Deleted/);
+  expect(await sure.exited).toBe(0);
+});
+
+test("colour is for terminals, and NO_COLOR takes it away", async () => {
+  await makeInstance();
+  const esc = String.fromCharCode(27);
+  expect((await run(home, ["instance", "list"], { env: { CI: "true" } })).output).not.toContain(esc);
+  await using coloured = onTerminal(home, ["instance", "list"]);
+  await coloured.exited;
+  expect(coloured.screen()).toContain(`${esc}[1m`);
+  await using plain = onTerminal(home, ["instance", "list"], { NO_COLOR: "1" });
+  await plain.exited;
+  expect(plain.screen()).not.toContain(`${esc}[`);
+});
+
+test("a suspended account is told so by the server", async () => {
+  const other = makeHome();
+  try {
+    const { url } = server;
+    const parts = { ...other, dataDir: home.dataDir };
+    expect((await signIn(parts, url, "gone@example.org")).code).toBe(0);
+    await operate(home, ["account", "suspend", "gone@example.org"]);
+    const ran = await run(other, ["instance", "list"]);
+    expect(ran.code).toBe(1);
+    expect(ran.errors).toContain("suspended");
+  } finally {
+    other.remove();
+  }
+});
