@@ -7,40 +7,36 @@ export interface Filling {
   agentId: string | null;
 }
 
-const POST = `  -H "X-API-Key: $KEY" -H 'Content-Type: application/json' \\`;
-const keep = (id: string) => `  | tee /dev/stderr | grep -o '${id}_[0-9a-f]*' | head -n 1)`;
+const HEADERS = `  -H "X-API-Key: $ROOST_API_KEY" -H 'Content-Type: application/json' \\`;
+/** Shows the answer and gives the id in it. */
+const idIn = (prefix: string) => `  | tee /dev/stderr | grep -o '${prefix}_[0-9a-f]*' | head -n 1)`;
 
-/** The whole conversation from a shell, to paste step by step; nothing but curl and grep is needed. */
+/** The whole conversation from a shell, to paste step by step; `roost chat` reads the same two variables. */
 export function showNextSteps({ key, instanceId, agentId }: Filling): void {
   const fill = (id: string, ...lines: string[]) => {
     part(id, HTMLElement).textContent = lines.join("\n");
   };
-  fill("step-key", `URL=${location.origin}`, `KEY=${key ?? "rst_live_…"}`);
+  fill("step-key", `export ROOST_URL=${location.origin}`, `export ROOST_API_KEY=${key ?? "rst_live_…"}`);
   fill(
     "step-instance",
-    `INSTANCE=$(curl -s "$URL/v1/instances" \\`,
-    POST,
+    'INSTANCE=$(curl -s "$ROOST_URL/v1/instances" \\',
+    HEADERS,
     `  -d '{"name": "From the shell"}' \\`,
-    keep("inst"),
+    idIn("inst"),
   );
   fill(
     "step-agent",
-    `AGENT=$(curl -s "$URL/v1/instances/$INSTANCE/agents" \\`,
-    POST,
+    'AGENT=$(curl -s "$ROOST_URL/v1/instances/$INSTANCE/agents" \\',
+    HEADERS,
     `  -d '{"name": "Ada"}' \\`,
-    keep("agt"),
+    idIn("agt"),
   );
   fill(
     "step-message",
-    `curl -N "$URL/v1/instances/$INSTANCE/agents/$AGENT/messages" \\`,
-    POST,
+    'curl -N "$ROOST_URL/v1/instances/$INSTANCE/agents/$AGENT/messages" \\',
+    HEADERS,
     `  -d '{"message": "Hello! Who are you?", "stream": true}'`,
   );
-  fill(
-    "step-chat",
-    `roost chat ${instanceId ?? "$INSTANCE"} \\`,
-    `  ${agentId ?? "$AGENT"} \\`,
-    '  --url "$URL" --key "$KEY"',
-  );
+  fill("step-chat", `roost chat ${instanceId ?? "$INSTANCE"} \\`, `  ${agentId ?? "$AGENT"}`);
   part("key-hint", HTMLElement).hidden = key !== null;
 }

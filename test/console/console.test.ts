@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { browserPath, withBrowser } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+const CREDIT = 10_000_000n;
+
+let model: MockModelServer;
+let appliance: Appliance;
+let email: string;
+let people = 0;
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+});
+afterAll(async () => {
+  await appliance.stop();
+  await model.stop();
+});
+beforeEach(() => {
+  email = `console${++people}@example.com`;
+});
+
+/** Hands `use` a page, and holds it to what every page of the console promises: no complaint, nothing from elsewhere. */
+async function withPage(use: (page: Page, browser: BrowserContext) => Promise<void>): Promise<void> {
+  const complaints: string[] = [];
+  const foreign: string[] = [];
+  await withBrowser(async (browser) => {
+    browser.setDefaultTimeout(20_000);
+    browser.on("request", (request) => {
+      if (/^https?:/.test(request.url()) && !request.url().startsWith(appliance.url)) foreign.push(request.url());
+    });
+    browser.on("weberror", (error) => complaints.push(String(error.error())));
+    browser.on("console", (message) => {
+      // The browser itself notes each refusal of the API here.
+      if (message.type() === "error" && !/status of (4\d\d|503)/.test(message.text())) complaints.push(message.text());
+    });
+    const page = browser.pages()[0] ?? (await browser.newPage());
+    await use(page, browser);
+  });
+  expect(complaints).toEqual([]);
+  expect(foreign).toEqual([]);
+}
+
+const newLink = () => `${appliance.url}/#link=${appliance.foundation.links.create(email, CREDIT)}`;
+
+async function signIn(page: Page): Promise<void> {
+  await page.goto(newLink());
+  await page.locator("#signed-in").waitFor();
+}
+
+const textOf = async (page: Page, id: string) => (await page.locator(`#${id}`).textContent()) ?? "";
+
+browserTest("a sign-in link shows its account, and leaves the address at once", async () => {
+  await withPage(async (page) => {
+    const seen: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/v1/")) seen.push(page.url());
+    });
+    await signIn(page);
+    expect(page.url()).toBe(`${appliance.url}/`);
+    expect(seen.filter((url) => url.includes("link="))).toEqual([]);
+    expect(await textOf(page, "account-email")).toBe(email);
+    expect(await textOf(page, "balance")).toBe("10.00");
+    expect(await textOf(page, "limit")).toBe("none");
+    await page.reload();
+    await page.locator("#signed-in").waitFor();
+  });
+});
+
+browserTest("a used sign-in link says so, and what to do", async () => {
+  const link = newLink();
+  await withPage(async (page, browser) => {
+    await page.goto(link);
+    await page.locator("#signed-in").waitFor();
+    const other = await browser.newPage();
+    await other.goto(link);
+    const alert = other.locator("#sign-in-alert");
+    await alert.waitFor();
+    expect(await alert.textContent()).toContain("this link was used or has expired");
+    expect(await alert.textContent()).toContain("roost login-link");
+    expect(await other.locator("#ask-code").isVisible()).toBe(true);
+  });
+});
+
+browserTest("a link pasted into the address of the open page signs in too", async () => {
+  await withPage(async (page) => {
+    await page.goto(appliance.url);
+    await page.locator("#signed-out").waitFor();
+    await page.goto(newLink());
+    await page.locator("#signed-in").waitFor();
+    expect(await textOf(page, "account-email")).toBe(email);
+  });
+});
+
+browserTest("a stranger with an invite signs up by a mailed code", async () => {
+  const { code: invite } = appliance.foundation.invites.create({ uses: 1, credit: CREDIT, lifeMs: 60_000 });
+  await withPage(async (page) => {
+    await page.goto(appliance.url);
+    await page.fill("#email", email);
+    await page.click("#ask-code button");
+    const alert = page.locator("#sign-in-alert");
+    await alert.waitFor();
+    expect(await alert.textContent()).toContain("roost invite create");
+
+    await page.click("#ask-code summary");
+    await page.fill("#invite-code", invite);
+    await page.fill("#your-name", "Ada <b>Lovelace</b>");
+    await page.click("#ask-code button");
+    await page.locator("#enter-code").waitFor();
+    const { code = "" } = appliance.foundation.outbox.list().find(({ to }) => to === email) ?? {};
+    await page.fill("#code", code === "00000000" ? "00000001" : "00000000");
+    await page.keyboard.press("Enter");
+    await alert.waitFor();
+    expect(await alert.textContent()).toContain("the code is wrong");
+    await page.fill("#code", ` ${code?.slice(0, 4)} ${code?.slice(4)} `);
+    await page.keyboard.press("Enter");
+    await page.locator("#signed-in").waitFor();
+    expect(await textOf(page, "account-name")).toBe("Ada <b>Lovelace</b>");
+  });
+});
+
+browserTest("a key made here works until it is revoked, and is shown once", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.fill("#key-name", "laptop");
+    await page.click("#new-key button");
+    await page.locator("#made-key").waitFor();
+    const key = await textOf(page, "shown-key");
+    expect((await appliance.ask("GET", "/v1/auth/me", { key })).body.email).toBe(email);
+
+    await page.click("#key-stored");
+    expect(await page.content()).not.toContain(key);
+    await page.reload();
+    await page.getByRole("button", { name: "Revoke laptop" }).click();
+    expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+    await page.getByRole("button", { name: "Really revoke laptop?" }).click();
+    await page.locator("#key-list li").waitFor({ state: "detached" });
+    expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(401);
+  });
+});
+
+browserTest("one press wakes an agent, and its answer is there after a reload", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#start-hello");
+    await page.fill("#chat-input", "Hello <i>you</i>");
+    await page.keyboard.press("Enter");
+    await page.getByText("Hello, I am the mock model.", { exact: true }).waitFor();
+    expect(await page.locator(".turn.user").textContent()).toBe("Hello <i>you</i>");
+    await page.reload();
+    await page.getByText("Hello, I am the mock model.", { exact: true }).waitFor();
+
+    await page.click("#instance-power");
+    await page.getByText("Stopped · costs nothing").waitFor();
+    await page.fill("#chat-input", "Still there?");
+    await page.keyboard.press("Enter");
+    await page.getByText("Start the instance, then send it again.").waitFor();
+    expect(await page.inputValue("#chat-input")).toBe("Still there?");
+  });
+});
+
+browserTest("an answer that is stopped keeps what was said", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#start-hello");
+    model.script({ kind: "text", tokens: ["Once ", "upon ", "a time"], ending: "hang" });
+    await page.click("#chat-ideas button");
+    await page.getByText("Once upon a time", { exact: true }).waitFor();
+    await page.click("#chat-cancel");
+    await page.getByText("stopped", { exact: true }).waitFor();
+    expect(await page.locator(".turn.agent .said").textContent()).toBe("Once upon a time");
+  });
+});
+
+browserTest("the commands shown are the whole conversation, as they stand", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#new-key button");
+    await page.locator("#made-key").waitFor();
+    const steps = ["step-key", "step-instance", "step-agent", "step-message"];
+    const script = (await Promise.all(steps.map((id) => textOf(page, id)))).join("\n");
+    const shell = Bun.spawn(["bash", "-euc", script], { stderr: "ignore", timeout: 20_000 });
+    expect(await new Response(shell.stdout).text()).toContain("event: run.completed");
+  });
+});
+
+browserTest("signing out leaves nothing of the session behind", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#sign-out");
+    await page.locator("#signed-out").waitFor();
+    expect(await page.evaluate(() => [sessionStorage.length, localStorage.length, document.cookie])).toEqual([
+      0,
+      0,
+      "",
+    ]);
+    await page.reload();
+    await page.locator("#signed-out").waitFor();
+  });
+});
+
+browserTest("a session that the host ended leads back to the way in", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    const token = await page.evaluate(() => sessionStorage.getItem("roost.token"));
+    await appliance.ask("POST", "/v1/auth/revoke-tokens", { token: token ?? "" });
+    await page.click("#new-key button");
+    await page.getByText("Your session has ended. Sign in again.").waitFor();
+    expect(await page.locator("#signed-in").isVisible()).toBe(false);
+  });
+});
+
+browserTest("the page fits 320 pixels, signed out and in", async () => {
+  await withPage(async (page) => {
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.goto(appliance.url);
+    await page.locator("#signed-out").waitFor();
+    expect(await overflow()).toBe(0);
+    await signIn(page);
+    await page.click("#start-hello");
+    await page.click("#new-key button");
+    await page.locator("#made-key").waitFor();
+    expect(await overflow()).toBe(0);
+  });
+});

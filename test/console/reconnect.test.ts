@@ -1,0 +1,71 @@
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { connect, createServer, type Socket } from "node:net";
+import { startAppliance } from "../support/appliance.ts";
+import { browserPath, withBrowser } from "../support/browser.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
+
+setDefaultTimeout(60_000);
+
+/** A way to the port whose connections can be cut as a bad network cuts them. */
+async function startBreakableWay(port: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.pipe(to);
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    cut,
+    async stop() {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+test.skipIf(browserPath === "")("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
+  const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
+  const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
+  const appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  const way = await startBreakableWay(Number(new URL(appliance.url).port));
+  try {
+    await withBrowser(async (browser) => {
+      const page = browser.pages()[0] ?? (await browser.newPage());
+      const link = appliance.foundation.links.create("ada@example.com", 10_000_000n);
+      await page.goto(`${way.url}/#link=${link}`);
+      await page.click("#start-hello");
+      const resumed = page.waitForRequest((request) => request.url().includes("/events?after="));
+      await page.fill("#chat-input", "Count");
+      await page.keyboard.press("Enter");
+      await page.getByText("word3").waitFor();
+      way.cut();
+      await resumed;
+      await page.getByText("word29").waitFor();
+      const deltas = await page.locator(".turn.agent .said").textContent();
+      expect(deltas?.trim()).toBe(tokens.join("").trim());
+      await page.locator("#chat-log[aria-busy=false]").waitFor();
+      expect(await page.locator("[role=alert]:visible").count()).toBe(0);
+    });
+  } finally {
+    await way.stop();
+    await appliance.stop();
+    await model.stop();
+  }
+});
