@@ -6,7 +6,7 @@ import { openFoundation } from "../../foundation.ts";
 import { formatMoney } from "../../lib/money.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
-import { type Finding, ill, well } from "./doctor.ts";
+import { type Finding, ill, well } from "./finding.ts";
 
 type Folder = Pick<Config, "dataDir">;
 

@@ -4,7 +4,7 @@ import type { Config } from "../../config.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
 import { LOCAL_MODEL } from "../../models/local.ts";
-import { type Finding, ill, well } from "./doctor.ts";
+import { type Finding, ill, well } from "./finding.ts";
 
 /** What code of agents and skills runs in. */
 export const checkSandbox = (): Finding => well("none: this version runs no code of agents or skills");

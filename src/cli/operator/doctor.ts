@@ -2,16 +2,7 @@ import { colours, printable, printJson } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
-
-/** What one check found; `mend` says what to do where it is not well. */
-export interface Finding {
-  ok: boolean;
-  detail: string;
-  mend: string | null;
-}
-
-export const well = (detail: string): Finding => ({ ok: true, detail, mend: null });
-export const ill = (detail: string, mend: string): Finding => ({ ok: false, detail, mend });
+import { type Finding, ill } from "./finding.ts";
 
 /** `roost doctor`: looks at all that the appliance stands on, changes nothing, exits 1 if something is not well. */
 export async function runDoctor({ json, ...options }: DataOptions & { json?: true }): Promise<void> {

@@ -12,6 +12,8 @@ const SILENCE_MS = 45_000;
 const RETRY_MS = 1000;
 /** How long a server may be away, as for a restart, before a command gives up. */
 const AWAY_MS = 60_000;
+/** A connection that held this long was one, though no event came on it. */
+const HELD_MS = 10_000;
 
 type Open = (after: number | null) => Promise<ReadableStream<Uint8Array>>;
 
@@ -22,8 +24,10 @@ type Open = (after: number | null) => Promise<ReadableStream<Uint8Array>>;
 async function* resuming(open: Open, after: number | null, signal: AbortSignal): AsyncGenerator<StreamedEvent> {
   let heard = false;
   for (let awaySince: number | null = null; ; ) {
+    let openedAt = Number.POSITIVE_INFINITY;
     try {
       const body = await open(after);
+      openedAt = Date.now();
       heard = true;
       for await (const { data } of readServerEvents(body, SILENCE_MS)) {
         const event = JSON.parse(data) as StreamedEvent;
@@ -35,6 +39,7 @@ async function* resuming(open: Open, after: number | null, signal: AbortSignal):
       const away = !(error instanceof Failure) || error instanceof Unreachable;
       if (signal.aborted || !heard || !away) throw error;
     }
+    if (Date.now() - openedAt > HELD_MS) awaySince = null;
     awaySince ??= Date.now();
     if (Date.now() - awaySince > AWAY_MS) {
       throw new Unreachable("the connection broke, and the server stays away", "roost events shows what happened");
