@@ -45,7 +45,7 @@ export function openKeys(keyMade: (key: string | null) => void): void {
 
 function keyRow(key: ApiKey): HTMLLIElement {
   const used = key.lastUsedAt === null ? "never used" : `used ${day(key.lastUsedAt)}`;
-  const may = key.scopes.includes("write") ? "" : ` · ${key.scopes.includes("chat") ? "chat" : "read"} only`;
+  const may = key.scopes.includes("write") ? "" : ` · only ${key.scopes.includes("chat") ? "chats" : "reads"}`;
   const revoke = make("button", "quiet", "Revoke");
   const label = key.name ?? "Without a name";
   revoke.type = "button";
