@@ -1,98 +1,239 @@
 import { z } from "zod";
-import { STATUS_OF_CODE } from "../lib/app-error.ts";
+import type { Access } from "../accounts/caller.ts";
+import {
+  FAILURES,
+  type FailureName,
+  failureResponses,
+  HEADERS,
+  headers,
+  type Json,
+  PARAMETERS,
+  parameter,
+  refTo,
+  SCHEMAS,
+} from "./openapi-components.ts";
+import { nameOf, recordNames } from "./openapi-names.ts";
 import type { Route } from "./route.ts";
 
-/** The OpenAPI 3.1 document of a route table. What it says is what the routes parse with: there is no second list. */
-export function openApiDocument(routes: readonly Route[], version: string): Record<string, unknown> {
-  const paths: Record<string, Record<string, unknown>> = {};
+/**
+ * The OpenAPI 3.1 document of a route table. What it says is what the routes parse with: there is no second list. What
+ * a record holds may grow, so none is closed here.
+ */
+export function openApiDocument(routes: readonly Route[], version: string): Json {
+  const shared = Object.entries(SCHEMAS).map(([name, schema]): [z.ZodType, string] => [schema, name]);
+  const names: Names = new Map([...shared, ...recordNames(routes)]);
+  const paths: Record<string, Json> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
-    const operations = paths[path] ?? {};
-    paths[path] = operations;
-    operations[route.method.toLowerCase()] = operationOf(route, path);
+    paths[path] ??= { parameters: pathParameters(path) };
+    paths[path][route.method.toLowerCase()] = operationOf(route, names);
   }
+  const used = new Set(routes.map((route) => nameOf(route).tag));
   return {
     openapi: "3.1.0",
-    info: { title: "Roost", version, description: "Agent Hosting Service API", license: { name: "Apache-2.0" } },
+    info: {
+      title: "Roost",
+      version,
+      summary: "Agent Hosting Service API",
+      description: DESCRIPTION,
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: "/" }],
+    tags: Object.entries(TAGS)
+      .filter(([name]) => used.has(name))
+      .map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
-        token: { type: "http", scheme: "bearer" },
+        token: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A token, or an API key" },
         apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
       },
-      schemas: { Error: schemaOf(ErrorBody) },
+      parameters: PARAMETERS,
+      headers: HEADERS,
+      responses: failureResponses(),
+      schemas: Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)])),
     },
   };
 }
 
-const ErrorBody = z.object({
-  error: z.object({
-    code: z.enum(Object.keys(STATUS_OF_CODE) as [string, ...string[]]),
-    message: z.string(),
-    status: z.int(),
-    requestId: z.string(),
-  }),
-});
+const DESCRIPTION =
+  "Every error has the envelope of `Error`, on every path; with `Accept: application/problem+json` it is that of " +
+  "RFC 9457. Lists come in pages: `after` takes the `nextCursor` of the page before.";
 
-function operationOf(route: Route, path: string): Record<string, unknown> {
-  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+/** In the order of the reference. */
+const TAGS: Record<string, string> = {
+  auth: "Signing in, the account, API keys",
+  instances: "Isolated environments, billed while they run",
+  agents: "Personas with a workspace of files",
+  files: "A workspace's files, one by one",
+  messages: "The conversation with an agent",
+  runs: "What an agent does about one message",
+  events: "What happens to an agent, as it happens",
+  skills: "What agents can be taught",
+  secrets: "Credentials that skills use and nobody can read",
+  billing: "The balance, what it was spent on, topping it up",
+  models: "The agents as models of an OpenAI-compatible client",
+  chat: "OpenAI-compatible chat",
+};
+
+/** The scopes that an API key needs, as a security requirement lists roles. */
+const SCOPES_FOR: Record<Access, string[]> = {
+  public: [],
+  read: ["read"],
+  chat: ["chat"],
+  write: ["write"],
+  account: ["write"],
+  "account-read": ["read"],
+  keys: ["read", "write", "chat"],
+};
+
+/** Whether a repetition under the same `Idempotency-Key` is answered once. */
+const isKeyed = ({ method, access, idempotent }: Route): boolean =>
+  method === "POST" && access !== "public" && idempotent !== false;
+const isConditional = ({ errors }: Route): boolean => errors?.includes("precondition_failed") ?? false;
+const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
+const isFile = ({ method, answer }: Route): boolean => method === "PUT" || answer === "text/plain";
+const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;
+
+function operationOf(route: Route, names: Names): Json {
+  const { operationId, tag } = nameOf(route);
+  return {
+    operationId,
+    summary: route.summary,
+    tags: [tag],
+    security: route.access === "public" ? [] : [{ token: [] }, { apiKey: SCOPES_FOR[route.access] }],
+    parameters: [...queryParameters(route), ...headerParameters(route)],
+    ...requestBody(route, names),
+    responses: { ...successes(route, names), ...failures(route) },
+  };
+}
+
+function pathParameters(path: string): Json[] {
+  const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
     required: true,
     schema: { type: "string" },
+    ...(name === "file" ? { description: "The file's name; the `/` of its folders stay as they are" } : {}),
   }));
-  return {
-    summary: route.summary,
-    tags: [
-      route.path.split("/")[2] === "instances"
-        ? (route.path.split("/").at(-1) ?? "")
-        : (route.path.split("/")[2] ?? ""),
-    ].map((tag) => (tag.startsWith(":") || tag === "*" ? "instances" : tag)),
-    security: route.access === "public" ? [] : [{ token: [] }, { apiKey: [] }],
-    parameters: [...parameters, ...queryParameters(route)],
-    ...(route.body ? { requestBody: { content: { "application/json": { schema: schemaOf(route.body) } } } } : {}),
-    ...(route.method === "PUT" ? { requestBody: { content: { "text/plain": { schema: { type: "string" } } } } } : {}),
-    responses: responsesOf(route),
-  };
+  return [...named, parameter("requestId")];
 }
 
-function queryParameters(route: Route): Record<string, unknown>[] {
+function queryParameters(route: Route): Json[] {
   if (!route.query) return [];
-  const { properties = {} } = schemaOf(route.query) as { properties?: Record<string, unknown> };
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: "query", required: false, schema }));
+  const { properties = {}, required = [] } = convert(route.query, "input") as {
+    properties?: Json;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema,
+  }));
 }
 
-function responsesOf(route: Route): Record<string, unknown> {
-  const success =
-    route.answer instanceof z.ZodType
-      ? { "application/json": { schema: schemaOf(route.answer) } }
-      : { [route.answer]: { schema: { type: "string" } } };
-  const responses: Record<string, unknown> = {
-    [String(route.status ?? 200)]: { description: "Success", content: success },
-  };
-  const codes = [...(route.errors ?? []), ...commonErrors(route)];
-  for (const code of codes) {
-    responses[String(STATUS_OF_CODE[code])] = {
-      description: code,
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
-    };
-  }
-  responses.default = responses["500"] ?? {
-    description: "internal_error",
-    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
-  };
-  return responses;
-}
-
-function commonErrors(route: Route): (keyof typeof STATUS_OF_CODE)[] {
+function headerParameters(route: Route): Json[] {
   return [
-    ...(route.access === "public" ? [] : (["unauthorized", "forbidden"] as const)),
-    ...(route.body || route.query || route.method === "PUT" ? (["invalid_request"] as const) : []),
-    ...(route.body || route.method === "PUT" ? (["payload_too_large"] as const) : []),
-    ...(route.path.includes(":") ? (["not_found"] as const) : []),
+    ...(isKeyed(route) ? [parameter("idempotencyKey")] : []),
+    ...(route.replay ? [parameter("prefer")] : []),
+    ...(isConditional(route) ? [parameter("ifMatch")] : []),
+    ...(isConditional(route) || isFile(route) ? [parameter("ifNoneMatch")] : []),
+    ...(route.answer === "text/event-stream" ? [parameter("lastEventId")] : []),
   ];
 }
 
-const schemaOf = (schema: z.ZodType) =>
-  z.toJSONSchema(schema, { io: "input", unrepresentable: "any", target: "draft-2020-12" });
+function requestBody(route: Route, names: Names): Json {
+  if (route.method === "PUT") return { requestBody: { content: { "text/plain": { schema: { type: "string" } } } } };
+  if (!route.body) return {};
+  return {
+    requestBody: {
+      required: !route.body.safeParse({}).success,
+      content: { "application/json": { schema: schemaOf(route.body, "input", names) } },
+    },
+  };
+}
+
+const EVENTS = {
+  schema: { type: "string", description: "Server-sent events; the data of each is one JSON object on one line" },
+  example: 'id: 42\nevent: message.delta\ndata: {"id":42,"type":"message.delta",…,"delta":"Hello"}\n\n',
+};
+
+function successes(route: Route, names: Names): Json {
+  const { answer, method, status = 200 } = route;
+  const content: Json = {};
+  if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
+  if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
+  if (answer === "text/event-stream" || mayStream(route)) content["text/event-stream"] = EVENTS;
+  const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
+  const shared = headers({ ...replayed, ...(isFile(route) ? { ETag: "etag" } : {}) });
+  const success = { ...shared, content };
+  return {
+    [status]: { description: mayStream(route) ? "Success; as events where `stream` is true" : "Success", ...success },
+    ...(method === "PUT" ? { 201: { description: "Success; the file is new", ...success } } : {}),
+    ...(answer === "text/plain" ? { 304: { description: "Unchanged", ...shared } } : {}),
+    ...(route.replay
+      ? {
+          202: {
+            description: "Accepted, for `Prefer: respond-async`",
+            ...headers({ ...replayed, "Preference-Applied": "preferenceApplied" }),
+            content: { "application/json": { schema: refTo("Accepted") } },
+          },
+        }
+      : {}),
+  };
+}
+
+function failures(route: Route): Json {
+  const everyRoute: Partial<Record<FailureName, boolean>> = {
+    invalid_request: takesBody(route) || route.query !== undefined || route.path.endsWith("*"),
+    unauthorized: route.access !== "public",
+    forbidden: route.access !== "public",
+    not_found: route.path.includes(":"),
+    conflict: isKeyed(route),
+    gone: route.answer === "text/event-stream",
+    payload_too_large: takesBody(route),
+    rate_limited: true,
+    internal_error: true,
+    disk_full: route.method !== "GET",
+  };
+  const own = new Set<string>(route.errors ?? []);
+  const responses: Record<number, { $ref: string; description: string }> = {};
+  for (const [name, { status, says }] of Object.entries(FAILURES)) {
+    if (!own.has(name) && everyRoute[name as FailureName] !== true) continue;
+    const before = responses[status];
+    responses[status] = {
+      $ref: `#/components/responses/${name}`,
+      description: before ? `${before.description}. Or: ${says}` : says,
+    };
+  }
+  return responses;
+}
+
+/** Schemas that have a name of their own in the document. */
+type Names = ReadonlyMap<z.ZodType, string>;
+
+const schemaOf = (schema: z.ZodType, io: "input" | "output", names: Names): Json => {
+  const name = names.get(schema);
+  return name === undefined ? convert(schema, io, names) : refTo(name);
+};
+
+/** A schema as JSON Schema 2020-12. Where it holds one that has a name, it refers to it. */
+function convert(schema: z.ZodType, io: "input" | "output", names: Names = new Map()): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    target: "draft-2020-12",
+    override({ zodSchema, jsonSchema }) {
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+      if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      const name = zodSchema === (schema as unknown) ? undefined : names.get(zodSchema as unknown as z.ZodType);
+      if (name === undefined) return;
+      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key as keyof typeof jsonSchema];
+      Object.assign(jsonSchema, refTo(name));
+    },
+  });
+  return json;
+}

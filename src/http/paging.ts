@@ -20,7 +20,8 @@ export const pageQuery = z.object({
     .regex(/^\d{1,3}$/, { error: LIMIT })
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= 100, { error: LIMIT })
-    .default(50),
+    .default(50)
+    .meta({ type: "integer", pattern: undefined, minimum: 1, maximum: 100 }),
   after: z.string({ error: "a nextCursor of this list" }).optional(),
 });
 
