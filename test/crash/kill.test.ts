@@ -1,0 +1,198 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openFoundation } from "../../src/foundation.ts";
+import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
+import { type RunningBinary, startBinary } from "../support/binary.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+
+const KILLS = 20;
+const AGENTS = 3;
+const LONGEST_LIFE_MS = 400;
+
+const home = mkdtempSync(join(tmpdir(), "roost-crash-"));
+const dataDir = join(home, "data");
+let mock: MockModelServer;
+let server: RunningBinary;
+
+const start = () =>
+  startBinary({
+    dataDir,
+    env: { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ROOST_LOG_LEVEL: "info" },
+  });
+
+beforeAll(async () => {
+  let asked = 0;
+  mock = startMockModelServer({
+    record: false,
+    // Every third message takes a tool first; every answer takes a while, so that kills find runs in progress.
+    answer: ({ body }) =>
+      ++asked % 3 === 0 && body.messages.at(-1).role === "user"
+        ? { kind: "tools", text: "Let me see. ", calls: [{ id: `call_${asked}`, name: "now", arguments: {} }] }
+        : { kind: "text", tokens: Array.from({ length: 12 }, (_, at) => `word${at} `), delayMs: 2 },
+  });
+  const foundation = openFoundation({ dataDir });
+  const { code } = foundation.invites.create({ uses: 1, credit: 10_000_000n, lifeMs: 3_600_000 });
+  foundation.store.close();
+  server = await start();
+  await ask("POST", "/v1/auth/send-code", { email: "crash@example.com", inviteCode: code });
+  const database = new Database(join(dataDir, "roost.db"), { readonly: true });
+  const mail = database.query<{ code: string }, []>("SELECT code FROM outbox ORDER BY id DESC").get();
+  database.close();
+  token = (await ask("POST", "/v1/auth/verify-code", { email: "crash@example.com", code: mail?.code })).body.token;
+}, 60_000);
+
+afterAll(async () => {
+  await server.kill();
+  await mock.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+let token = "";
+const request = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+  fetch(server.url + path, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
+async function ask(method: string, path: string, body?: unknown): Promise<{ status: number; body: any }> {
+  const response = await request(method, path, body);
+  return { status: response.status, body: await response.json() };
+}
+
+/** A client of one agent: sends messages under keys until each is acknowledged, and follows the agent's events. */
+function startClient(path: string) {
+  let sends = true;
+  let follows = true;
+  let leave = async () => {};
+  const keys: string[] = [];
+  const acknowledged = new Set<string>();
+  const frames: Frame[] = [];
+  const prefer: Record<string, string>[] = [{ Prefer: "respond-async" }, {}];
+
+  const sending = (async () => {
+    while (sends) {
+      const key = crypto.randomUUID();
+      keys.push(key);
+      for (;;) {
+        try {
+          const headers = { "Idempotency-Key": key, ...prefer[keys.length % 2] };
+          const response = await request("POST", `${path}/messages`, { message: key, stream: false }, headers);
+          const { runId } = (await response.json()) as { runId?: string };
+          if (response.ok && runId !== undefined) {
+            acknowledged.add(runId);
+            break;
+          }
+          if (response.status !== 409 && response.status !== 429) expect(response.status).toBe(200);
+        } catch (error) {
+          if (!isDead(error)) throw error;
+        }
+        await turn();
+      }
+    }
+  })();
+
+  const ended = (runId: string) => frames.some(({ event, data }) => ENDS.test(event) && data.runId === runId);
+  const following = (async () => {
+    while (follows) {
+      try {
+        await using stream = readEvents(
+          await request("GET", `${path}/events`, undefined, { "Last-Event-ID": String(frames.at(-1)?.id ?? 0) }),
+        );
+        expect(stream.response.status).toBe(200);
+        leave = stream.close;
+        for (let frame = await stream.next(); frame; frame = await stream.next()) frames.push(frame);
+      } catch (error) {
+        if (!isDead(error)) throw error;
+      }
+      await turn();
+    }
+  })();
+
+  return {
+    keys,
+    acknowledged,
+    frames,
+    async stop() {
+      sends = false;
+      await sending;
+      while (![...acknowledged].every(ended)) await turn();
+      follows = false;
+      await leave();
+      await following;
+    },
+  };
+}
+
+const ENDS = /^run\.(completed|failed|cancelled)$/;
+/** The server died under the request, or is not up again yet. */
+const isDead = (error: unknown): boolean =>
+  error instanceof TypeError || (error instanceof Error && "code" in error && /^(E|Conn)/.test(String(error.code)));
+const turn = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 5));
+
+test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream goes on where it was", async () => {
+  const instance = (await ask("POST", "/v1/instances", { name: "crash" })).body.instanceId;
+  const agents = await Promise.all(
+    Array.from({ length: AGENTS }, (_, at) => ask("POST", `/v1/instances/${instance}/agents`, { name: `Agent ${at}` })),
+  );
+  const paths = agents.map(({ body }) => `/v1/instances/${instance}/agents/${body.agentId}`);
+  const clients = paths.map(startClient);
+  for (let kill = 0; kill < KILLS; kill++) {
+    await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
+    await server.kill();
+    server = await start();
+  }
+  await Promise.all(clients.map((client) => client.stop()));
+
+  let restarts = 0;
+  for (const [at, { keys, acknowledged, frames }] of clients.entries()) {
+    expect(frames.map(({ id }) => id)).toEqual(frames.map((_, index) => index + 1));
+    const history = await wholeHistory(paths[at] ?? "");
+    const sent = history.filter(({ role }) => role === "user");
+    expect(sent.map(({ message }) => message)).toEqual(keys);
+    expect(acknowledged.size).toBe(keys.length);
+    for (const { runId } of sent) {
+      expect(acknowledged).toContain(runId);
+      const own = frames.filter(({ data }) => data.runId === runId);
+      expect(kindsOf(own).filter((kind) => ENDS.test(kind))).toEqual(["run.completed"]);
+      const { message } = own.find(({ event }) => event === "message.completed")?.data ?? {};
+      expect(message.message).toBe(shownText(own));
+      expect(history.filter((one) => one.runId === runId && one.role === "agent")).toEqual([message]);
+      const calls = own.filter(({ event }) => event === "tool.started").map(({ data }) => data.toolCallId);
+      expect(new Set(calls).size).toBe(calls.length);
+      restarts += restartsOf(own);
+    }
+  }
+  // Else the kills found nothing in progress, and this test proved nothing.
+  expect(restarts).toBeGreaterThan(0);
+  expect((await ask("GET", `/v1/instances/${instance}`)).body).toMatchObject({ status: "running", agentCount: AGENTS });
+}, 60_000);
+
+/** How often the run was restarted; each time it had shown something. */
+function restartsOf(own: Frame[]): number {
+  const kinds = kindsOf(own);
+  let restarts = 0;
+  let shown = false;
+  for (const kind of kinds) {
+    if (kind === "run.restarted") {
+      expect(shown).toBe(true);
+      restarts++;
+      shown = false;
+    } else if (kind === "message.delta" || kind.startsWith("tool.")) shown = true;
+  }
+  expect(kinds.filter((kind) => kind === "run.started")).toHaveLength(1);
+  return restarts;
+}
+
+async function wholeHistory(path: string): Promise<{ role: string; message: string; runId: string }[]> {
+  const all = [];
+  for (let after = ""; ; ) {
+    const { body } = await ask("GET", `${path}/messages?limit=100${after}`);
+    all.push(...body.data);
+    if (!body.hasMore) return all;
+    after = `&after=${body.nextCursor}`;
+  }
+}
