@@ -24,6 +24,8 @@ export interface FileContent {
 export interface Jail {
   /** Null where there is no such plain file, or none that this process may read. Throws `invalid_request` for one of more than `maxBytes`. */
   read(name: string, maxBytes: number): FileContent | null;
+  /** The plain files of the root that are there, of at most `maxBytes`, in the order of the names; opened in one go. */
+  readRoot(names: readonly string[], maxBytes: number): { name: string; bytes: Buffer }[];
   stat(name: string): FileStat | null;
   /** Whole or not at all, and on disk when it returns. Makes the folders on the way. */
   write(name: string, bytes: Uint8Array): void;
@@ -98,6 +100,16 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     read(name, maxBytes) {
       const { folder, file } = splitName(name);
       return inFolder(folder, ({ path }) => readFile(`${path}/${file}`, name, maxBytes));
+    },
+    readRoot(names, maxBytes) {
+      const found = inFolder([], ({ path }) =>
+        names.flatMap((name) => {
+          const isSmall = (statFile(`${path}/${splitName(name).file}`)?.size ?? Number.POSITIVE_INFINITY) <= maxBytes;
+          const content = isSmall ? readFile(`${path}/${name}`, name, maxBytes) : null;
+          return content === null ? [] : [{ name, bytes: content.bytes }];
+        }),
+      );
+      return found ?? [];
     },
     stat(name) {
       const { folder, file } = splitName(name);

@@ -94,6 +94,16 @@ export function readWorkspace(folder: string): Map<string, string> {
   return texts;
 }
 
+/** Those of the named files at the top of the workspace that are there and are text, in the order of the names. */
+export function readTexts(folder: string, names: readonly string[]): { name: string; text: string }[] {
+  return openJail(folder)
+    .readRoot(names, MAX_FILE_BYTES)
+    .flatMap(({ name, bytes }) => {
+      const text = textOf(bytes);
+      return text === null ? [] : [{ name, text }];
+    });
+}
+
 /**
  * Writes one file by itself, whole or not at all, on disk when it returns: what a tool does, which has no transaction
  * to follow. Throws `invalid_request` as `checkChanges` does.

@@ -17,6 +17,7 @@ import {
   listFiles,
   MAX_WORKSPACE_FILES,
   readFile,
+  readTexts,
   removeFile,
   removeInstanceFolder,
   type WorkspaceFile,
@@ -65,7 +66,7 @@ export interface Workspaces {
   texts(place: Place): Record<string, string>;
   names(place: Place): string[];
   list(place: Place): FileRecord[];
-  /** Those of the named files that are there, in the order of the names. */
+  /** Those of the named files of the workspace's top that are there and are text, in the order of the names. */
   some(place: Place, names: readonly string[]): { name: string; text: string }[];
   /** Throws `not_found`. */
   read(place: Place, name: string): WorkspaceFile;
@@ -145,12 +146,7 @@ export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): W
         size,
         updatedAt: isoTime(Math.floor(mtimeMs)),
       })),
-    some(place, wanted) {
-      return wanted.flatMap((name) => {
-        const text = textOf(folderOf(place), name);
-        return text === null ? [] : [{ name, text }];
-      });
-    },
+    some: (place, wanted) => readTexts(folderOf(place), wanted),
     read: existing,
     write(place, name, bytes, condition) {
       const file = parseFileName(name, "file");

@@ -59,8 +59,9 @@ export function messageQueries(db: Db) {
     .set(placeholdersOf(ENDING) as never)
     .where(eq(runs.runId, p("runId")))
     .prepare();
+  const { messageId, role, text, inReplyTo } = messages;
   const recent = db
-    .select()
+    .select({ messageId, role, text, inReplyTo })
     .from(messages)
     .where(eq(messages.agentId, p("agentId")))
     .orderBy(desc(messages.messageSeq))
@@ -77,7 +78,8 @@ export function messageQueries(db: Db) {
     nextQueued: (agentId: string): Run | undefined => nextQueued.get({ agentId }),
     countUnfinished: (agentId: string): number => unfinishedRuns.get({ agentId })?.count ?? 0,
     /** Newest first. */
-    recent: (agentId: string, limit: number): Message[] => recent.all({ agentId, limit }),
+    recent: (agentId: string, limit: number): Pick<Message, "messageId" | "role" | "text" | "inReplyTo">[] =>
+      recent.all({ agentId, limit }),
     startRun: (runId: string, startedAt: number) => void startRun.run({ runId, startedAt }),
     setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),

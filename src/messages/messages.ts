@@ -13,7 +13,7 @@ import type { Message, Run } from "./table.ts";
 /** Messages that may wait for an agent, besides the run in progress (api.md section 5, rule 1). */
 const MOST_QUEUED = 32;
 /** How far back a conversation is read for a prompt; the prompt itself is then cut to the model's context. */
-const WINDOW_MESSAGES = 200;
+const WINDOW_MESSAGES = 100;
 
 export interface Sender {
   type: string;

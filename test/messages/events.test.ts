@@ -49,13 +49,17 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
     expect([status, body.error.code, body.error.status]).toEqual([410, "not_found", 410]);
   }
   // As housekeeping leaves it after seven days.
-  it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ? AND event_id <= 3", [it.agent]);
+  it.appliance.foundation.store.transaction(() =>
+    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ? AND event_id <= 3", [it.agent]),
+  );
   for (const old of [1, 2]) expect((await it.events(old)).response.status).toBe(410);
   for (const kept of [0, 3]) {
     await using stream = await it.events(kept);
     expect(idsOf(await stream.until(ends))).toEqual([4, 5]);
   }
-  it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ?", [it.agent]);
+  it.appliance.foundation.store.transaction(() =>
+    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ?", [it.agent]),
+  );
   expect((await it.events(4)).response.status).toBe(410);
   await using stream = await it.events(5);
   await it.send("hi");

@@ -138,7 +138,11 @@ test("a tool call whose outcome the crash took is told as unknown, and is not re
   const runId = await it.queue("time?");
   await it.until("tool.completed", runId);
   // As a crash between the two leaves it.
-  it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [runId]);
+  it.appliance.foundation.store.transaction(() =>
+    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [
+      runId,
+    ]),
+  );
   it.when("time?", { kind: "text", tokens: ["I cannot know."] });
   await it.appliance.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
