@@ -47,10 +47,13 @@ export function createLedger(store: Store, clock: Clock): Ledger {
           { transactionId, ledgerAccount: against, amount: -amount },
         ])
         .run();
-      db.update(balances)
+      const moved = db
+        .update(balances)
         .set({ balance: sql`${balances.balance} + ${Number(amount)}` })
         .where(eq(balances.accountId, accountId))
-        .run();
+        .returning({ accountId: balances.accountId })
+        .get();
+      if (!moved) throw new Error(`the account ${accountId} has no balance to post to`);
     });
     return { transactionId };
   }
