@@ -66,7 +66,9 @@ export function openStore(dataDir: string): Store {
 }
 
 const damaged = (path: string, finding: string): Error =>
-  new Error(`the database ${path} is damaged (${finding}); restore the latest backup: roost backup restore FILE`);
+  new Error(
+    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); restore the latest backup: roost backup restore FILE`,
+  );
 
 /** SQLite finds some damage only when it reads there, be it in the first statement. */
 const isDamage = (error: unknown): error is Error =>

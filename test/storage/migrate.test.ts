@@ -1,0 +1,101 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
+import { openStore } from "../../src/storage/store.ts";
+
+let dataDir: string;
+let sqlite: Database;
+
+const FIRST = "CREATE TABLE notes (note TEXT NOT NULL) STRICT; INSERT INTO notes VALUES ('old');";
+const SECOND = "ALTER TABLE notes ADD COLUMN author TEXT NOT NULL DEFAULT 'nobody';";
+const BROKEN = "UPDATE notes SET note = 'half done'; DROP TABLE nothing_of_that_name;";
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-migrate-"));
+  sqlite = new Database(join(dataDir, "roost.db"), { create: true, strict: true });
+});
+afterEach(() => {
+  sqlite.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const backups = () =>
+  statSync(join(dataDir, "backups"), { throwIfNoEntry: false }) ? readdirSync(join(dataDir, "backups")) : [];
+
+test("an empty file gets the whole schema, and no backup of nothing", () => {
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  expect(schemaVersion(sqlite)).toBe(2);
+  expect(sqlite.query("SELECT * FROM notes").all()).toEqual([{ note: "old", author: "nobody" }]);
+  expect(backups()).toEqual([]);
+});
+
+test("an older file is copied first, then brought up to date", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  expect(sqlite.query("SELECT * FROM notes").all()).toEqual([{ note: "old", author: "nobody" }]);
+  const [name = "", ...more] = backups();
+  expect(more).toEqual([]);
+  expect(name).toStartWith("before-migration-from-1-");
+  expect(statSync(join(dataDir, "backups")).mode & 0o777).toBe(0o700);
+  using backup = new Database(join(dataDir, "backups", name), { readonly: true });
+  expect(schemaVersion(backup)).toBe(1);
+  expect(backup.query("SELECT * FROM notes").all()).toEqual([{ note: "old" }]);
+});
+
+test("a migration that fails leaves the data as it was, version and all", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  expect(() => migrate(sqlite, dataDir, [FIRST, SECOND, BROKEN])).toThrow("nothing_of_that_name");
+  expect(schemaVersion(sqlite)).toBe(1);
+  expect(sqlite.query("SELECT * FROM notes").all()).toEqual([{ note: "old" }]);
+  expect(sqlite.inTransaction).toBe(false);
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  expect(schemaVersion(sqlite)).toBe(2);
+});
+
+test("a file of this version is left alone", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  const changes = sqlite.query("PRAGMA schema_version").get();
+  migrate(sqlite, dataDir, [FIRST]);
+  expect(sqlite.query("PRAGMA schema_version").get()).toEqual(changes);
+  expect(backups()).toEqual([]);
+});
+
+test("data of a newer Roost is refused and not touched", () => {
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  expect(() => migrate(sqlite, dataDir, [FIRST])).toThrow(/written by a newer Roost .*start the newer binary/);
+  expect(schemaVersion(sqlite)).toBe(2);
+});
+
+test("a store of a newer Roost is refused, and opens again once its version is known", () => {
+  openStore(join(dataDir, "own")).close();
+  using own = new Database(join(dataDir, "own/roost.db"), { strict: true });
+  own.run(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
+  expect(() => openStore(join(dataDir, "own"))).toThrow("written by a newer Roost");
+  own.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  openStore(join(dataDir, "own")).close();
+});
+
+test("two processes that open a new folder at once make one schema", async () => {
+  const folder = join(dataDir, "together");
+  const program = `
+    const { openStore } = await import(${JSON.stringify(join(import.meta.dir, "../../src/storage/store.ts"))});
+    process.send("ready");
+    process.on("message", () => {
+      openStore(${JSON.stringify(folder)}).close();
+      process.exit(0);
+    });`;
+  const { promise: allReady, resolve } = Promise.withResolvers<void>();
+  let ready = 0;
+  const openers = Array.from({ length: 3 }, () =>
+    Bun.spawn([process.execPath, "-e", program], { stderr: "pipe", ipc: () => ++ready === 3 && resolve() }),
+  );
+  await allReady;
+  for (const opener of openers) opener.send("go");
+  for (const opener of openers) {
+    expect(await new Response(opener.stderr).text()).toBe("");
+    expect(await opener.exited).toBe(0);
+  }
+});

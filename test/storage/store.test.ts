@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+let dataDir: string;
+let store: Store;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-store-"));
+  store = openStore(dataDir);
+  store.sqlite.run("CREATE TABLE notes (note TEXT UNIQUE NOT NULL) STRICT");
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const write = (note: string) => void store.sqlite.run("INSERT INTO notes VALUES (?)", [note]);
+const notes = () => store.sqlite.query<{ note: string }, []>("SELECT note FROM notes ORDER BY rowid").all();
+const written = () => notes().map(({ note }) => note);
+const refuse = (): never => {
+  throw new Error("refused");
+};
+
+describe("a transaction", () => {
+  test("keeps all of its work or nothing", () => {
+    store.transaction(() => write("kept"));
+    expect(() =>
+      store.transaction(() => {
+        write("lost");
+        refuse();
+      }),
+    ).toThrow("refused");
+    expect(written()).toEqual(["kept"]);
+  });
+
+  test("inside another is a savepoint: it falls alone, and with the one around it", () => {
+    store.transaction(() => {
+      write("outer");
+      expect(() =>
+        store.transaction(() => {
+          write("inner");
+          refuse();
+        }),
+      ).toThrow("refused");
+    });
+    expect(() =>
+      store.transaction(() => {
+        store.transaction(() => write("inner, kept until the outer falls"));
+        refuse();
+      }),
+    ).toThrow("refused");
+    expect(written()).toEqual(["outer"]);
+  });
+
+  test("gives the work's result, and the wait is for the disk", () => {
+    expect(store.transaction(() => 42)).toBe(42);
+    expect(store.sqlite.query("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
+    expect(store.sqlite.query("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
+    expect(store.sqlite.query("PRAGMA foreign_keys").get()).toEqual({ foreign_keys: 1 });
+  });
+});
+
+describe("what follows a commit", () => {
+  test("runs after it, in order, and sees what was committed", () => {
+    const told: string[] = [];
+    store.transaction(() => {
+      store.afterCommit(() => told.push(`first of ${written().join()}`));
+      store.transaction(() => store.afterCommit(() => told.push("second")));
+      write("note");
+      expect(told).toEqual([]);
+    });
+    expect(told).toEqual(["first of note", "second"]);
+  });
+
+  test("runs at once where no transaction is open", () => {
+    const told: string[] = [];
+    store.afterCommit(() => told.push("now"));
+    expect(told).toEqual(["now"]);
+  });
+
+  test("is taken back with its transaction, or with its savepoint alone", () => {
+    const told: string[] = [];
+    const follow = (name: string) =>
+      store.afterCommit(
+        () => told.push(`${name} then`),
+        () => told.push(`${name} otherwise`),
+      );
+    store.transaction(() => {
+      follow("outer");
+      expect(() =>
+        store.transaction(() => {
+          follow("inner");
+          refuse();
+        }),
+      ).toThrow("refused");
+    });
+    expect(told).toEqual(["inner otherwise", "outer then"]);
+    expect(() =>
+      store.transaction(() => {
+        follow("lost");
+        refuse();
+      }),
+    ).toThrow("refused");
+    expect(told.at(-1)).toBe("lost otherwise");
+  });
+
+  test("may open a transaction of its own", () => {
+    store.transaction(() => store.afterCommit(() => store.transaction(() => write("after"))));
+    expect(written()).toEqual(["after"]);
+  });
+
+  test("is not stopped by one of them that fails; the failure is told, the commit stands", () => {
+    const told: string[] = [];
+    expect(() =>
+      store.transaction(() => {
+        write("kept");
+        store.afterCommit(refuse);
+        store.afterCommit(() => told.push("second"));
+      }),
+    ).toThrow("refused");
+    expect(told).toEqual(["second"]);
+    expect(written()).toEqual(["kept"]);
+  });
+});
+
+describe("a shared commit", () => {
+  test("does each work in the order they were added, and gives each its result once it is committed", async () => {
+    const results = await Promise.all(
+      ["a", "b", "c"].map((note) =>
+        store.commitSoon(() => {
+          expect(store.sqlite.inTransaction).toBe(true);
+          write(note);
+          return note.toUpperCase();
+        }, "full"),
+      ),
+    );
+    expect(results).toEqual(["A", "B", "C"]);
+    expect(written()).toEqual(["a", "b", "c"]);
+    expect(store.sqlite.inTransaction).toBe(false);
+  });
+
+  test("does nothing before the turn of the event loop ends", async () => {
+    const done = store.commitSoon(() => write("later"), "process");
+    expect(written()).toEqual([]);
+    await done;
+    expect(written()).toEqual(["later"]);
+  });
+
+  test("lets a work fall alone", async () => {
+    const [before, failed, after] = await Promise.allSettled([
+      store.commitSoon(() => write("before"), "full"),
+      store.commitSoon(() => {
+        write("lost");
+        refuse();
+      }, "full"),
+      store.commitSoon(() => write("after"), "full"),
+    ]);
+    expect([before.status, failed.status, after.status]).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(written()).toEqual(["before", "after"]);
+  });
+
+  test("tells a failing consequence to its own work alone, after the others' have run", async () => {
+    const told: string[] = [];
+    const [first, second] = await Promise.allSettled([
+      store.commitSoon(() => {
+        write("first");
+        store.afterCommit(refuse);
+      }, "full"),
+      store.commitSoon(() => {
+        write("second");
+        store.afterCommit(() => told.push("second"));
+      }, "full"),
+    ]);
+    expect([first.status, second.status]).toEqual(["rejected", "fulfilled"]);
+    expect(told).toEqual(["second"]);
+    expect(written()).toEqual(["first", "second"]);
+  });
+
+  test("that cannot be made refuses every work and takes back what was to follow", async () => {
+    const told: string[] = [];
+    store.sqlite.run("CREATE TABLE parents (id INTEGER PRIMARY KEY)");
+    store.sqlite.run("CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)");
+    // A deferred foreign key is judged by COMMIT itself.
+    const works = await Promise.allSettled([
+      store.commitSoon(() => {
+        write("lost");
+        store.afterCommit(
+          () => told.push("then"),
+          () => told.push("otherwise"),
+        );
+      }, "full"),
+      store.commitSoon(() => store.sqlite.run("INSERT INTO children VALUES (7)"), "full"),
+    ]);
+    expect(works.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(told).toEqual(["otherwise"]);
+    expect(written()).toEqual([]);
+    await store.commitSoon(() => write("next"), "process");
+    expect(written()).toEqual(["next"]);
+  });
+
+  test("waits for the disk when one of its works asks for that, and never weakens the commit after it", async () => {
+    const durability = () => store.sqlite.query<{ synchronous: number }, []>("PRAGMA synchronous").get()?.synchronous;
+    expect(await store.commitSoon(durability, "process")).toBe(1);
+    const mixed = [store.commitSoon(durability, "process"), store.commitSoon(durability, "full")];
+    expect(await Promise.all(mixed)).toEqual([2, 2]);
+    await Promise.allSettled([store.commitSoon(refuse, "process")]);
+    expect(durability()).toBe(2);
+  });
+
+  test("is made before the database closes, and refused after", async () => {
+    const done = store.commitSoon(() => write("last"), "process");
+    store.close();
+    await done;
+    expect(store.commitSoon(() => write("too late"), "full")).rejects.toThrow("closed");
+    store.close();
+    // The turn in which the commit was due ends with the database closed: nothing may throw there.
+    await new Promise((resolve) => setImmediate(resolve));
+    store = openStore(dataDir);
+    expect(written()).toEqual(["last"]);
+  });
+});
+
+describe("opening", () => {
+  test("makes the folder and the database for their owner alone", () => {
+    const fresh = join(dataDir, "a/b");
+    openStore(fresh).close();
+    expect(statSync(fresh).mode & 0o777).toBe(0o700);
+    expect(statSync(join(fresh, "roost.db")).mode & 0o777).toBe(0o600);
+  });
+
+  const damages: [string, (path: string) => void][] = [
+    ["is no database", (path) => writeFileSync(path, "this was a database once ".repeat(400))],
+    ["was cut off", (path) => truncateSync(path, Math.floor(statSync(path).size / 8192) * 4096)],
+    [
+      "has a page of noise",
+      (path) => {
+        const bytes = Buffer.from(readFileSync(path));
+        bytes.fill(0xa5, 4096, 8192);
+        writeFileSync(path, bytes);
+      },
+    ],
+  ];
+  test.each(damages)("a file that %s names the mend", (_, damage) => {
+    const folder = join(dataDir, "damaged");
+    const path = join(folder, "roost.db");
+    mkdirSync(folder);
+    store.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    copyFileSync(join(dataDir, "roost.db"), path);
+    damage(path);
+    const before = Bun.hash(readFileSync(path));
+    expect(() => openStore(folder)).toThrow(
+      /roost\.db is damaged \(.+\); restore the latest backup: roost backup restore/,
+    );
+    expect(Bun.hash(readFileSync(path))).toBe(before);
+  });
+});
