@@ -2,6 +2,9 @@ import { Database } from "bun:sqlite";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 
+/** A database that nothing refers to is collected, and its lock with it: so a lock is held here, whatever its owner does. */
+const held = new Set<Database>();
+
 /**
  * Makes this process the only server on a data folder until `release` or its death. The lock is SQLite's own file lock
  * on an empty database, so the operating system drops it however the process ends. Throws when another server holds it.
@@ -19,5 +22,11 @@ export function lockDataFolder(dataDir: string): { release(): void } {
       cause,
     });
   }
-  return { release: () => lock.close() };
+  held.add(lock);
+  return {
+    release() {
+      held.delete(lock);
+      lock.close();
+    },
+  };
 }
