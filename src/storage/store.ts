@@ -128,6 +128,14 @@ function createStore(sqlite: Database): Store {
     }
   }
 
+  function readTogether(): void {
+    if (closed || sqlite.inTransaction) return;
+    if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
+    beginReads.run();
+    reading = true;
+    setImmediate(endReads);
+  }
+
   function transaction<T>(work: () => T): T {
     endReads();
     if (sqlite.inTransaction) return nested(work);
@@ -187,6 +195,8 @@ function createStore(sqlite: Database): Store {
     } finally {
       if (durability === "process") sqlite.run("PRAGMA synchronous = FULL");
     }
+    // What follows a commit reads much and writes seldom: the next runs of all those that ended, for one.
+    readTogether();
     for (const { succeed } of attempts) succeed();
   }
 
@@ -206,13 +216,7 @@ function createStore(sqlite: Database): Store {
       pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
       return promise;
     },
-    readTogether() {
-      if (closed || sqlite.inTransaction) return;
-      if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
-      beginReads.run();
-      reading = true;
-      setImmediate(endReads);
-    },
+    readTogether,
     close() {
       if (closed) return;
       endReads();

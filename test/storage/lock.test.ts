@@ -13,6 +13,7 @@ afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 const HOLDER = `
   const { lockDataFolder } = await import(${JSON.stringify(join(import.meta.dir, "../../src/storage/lock.ts"))});
   lockDataFolder(process.argv.at(-1));
+  Bun.gc(true);
   process.send("locked");
   setInterval(() => {}, 1000);`;
 
@@ -34,9 +35,12 @@ test("servers on different folders do not meet", () => {
 test("another process's lock holds until that process is killed, and is gone then", async () => {
   const { promise: locked, resolve } = Promise.withResolvers<void>();
   const holder = Bun.spawn([process.execPath, "-e", HOLDER, dataDir], { ipc: () => resolve() });
-  await locked;
-  expect(() => lockDataFolder(dataDir)).toThrow("another roost is serving");
-  holder.kill("SIGKILL");
-  await holder.exited;
+  try {
+    await locked;
+    expect(() => lockDataFolder(dataDir)).toThrow("another roost is serving");
+  } finally {
+    holder.kill("SIGKILL");
+    await holder.exited;
+  }
   lockDataFolder(dataDir).release();
 });
