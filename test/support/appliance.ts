@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { type App, startApp } from "../../src/app.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
 import { type Foundation, openFoundation } from "../../src/foundation.ts";
+import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { createLog } from "../../src/lib/log.ts";
+import { createLog, type Log } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
+import { type OpenApi, type OpenApiCheck, openApiCheck } from "./openapi-check.ts";
 
 export interface Answer {
   status: number;
@@ -47,18 +49,21 @@ export interface Appliance {
 }
 
 let people = 0;
+/** Compiled once: every appliance has the same routes. */
+let checkAnswer: OpenApiCheck | undefined;
 
 export async function startAppliance(
   settings: Record<string, string> = {},
   {
     clock = systemClock,
     dataDir = mkdtempSync(join(tmpdir(), "roost-test-")),
-  }: { clock?: Clock; dataDir?: string } = {},
+    log,
+  }: { clock?: Clock; dataDir?: string; log?: Log } = {},
 ): Promise<Appliance> {
   const { config } = loadConfig({ ROOST_PORT: "0", ROOST_LOG_LEVEL: "silent", ROOST_DATA_DIR: dataDir, ...settings });
   const open = async () => {
     const foundation = openFoundation(config, clock);
-    return { foundation, app: await startApp(config, foundation, await createLog(config.logLevel, "json")) };
+    return { foundation, app: await startApp(config, foundation, log ?? (await createLog(config.logLevel, "json"))) };
   };
   let { foundation, app } = await open();
   const close = async () => {
@@ -72,11 +77,22 @@ export async function startAppliance(
     if (token !== undefined) all["Authorization"] = `Bearer ${token}`;
     const raw = typeof body === "string" || body instanceof Uint8Array;
     if (body !== undefined && !raw) all["Content-Type"] ??= "application/json";
-    return fetch(new URL(path, app.url), {
+    const url = new URL(path, app.url);
+    const response = await fetch(url, {
       method,
       headers: all,
       ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
     });
+    const streams = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    checkAnswer ??= openApiCheck(openApiDocument(app.routes, "test") as unknown as OpenApi);
+    checkAnswer({
+      method,
+      path: url.pathname + url.search,
+      status: response.status,
+      headers: response.headers,
+      body: streams ? null : await response.clone().text(),
+    });
+    return response;
   }
 
   async function ask(method: string, path: string, options: Ask = {}): Promise<Answer> {
@@ -89,7 +105,7 @@ export async function startAppliance(
   async function signUp(email = `person${++people}@example.com`, credit = "10.00"): Promise<Person> {
     const { code } = foundation.invites.create({ uses: 1, credit: parseMoney(credit) ?? 0n, lifeMs: 3_600_000 });
     // Signing up in tests is not what the limit of codes for each address is for.
-    foundation.store.sqlite.run("UPDATE sign_in_codes SET address = 'test'");
+    foundation.store.transaction(() => foundation.store.sqlite.run("UPDATE sign_in_codes SET address = 'test'"));
     await ask("POST", "/v1/auth/send-code", { body: { email, inviteCode: code } });
     const mailed = foundation.outbox.list().find(({ to }) => to === email)?.code;
     const { body } = await ask("POST", "/v1/auth/verify-code", { body: { email, code: mailed } });

@@ -1,0 +1,150 @@
+import { afterAll, expect, test } from "bun:test";
+import { z } from "zod";
+import { VERSION } from "../../src/app.ts";
+import { openApiDocument } from "../../src/http/openapi.ts";
+import { startAppliance } from "../support/appliance.ts";
+import type { OpenApi, Operation } from "../support/openapi-check.ts";
+
+type Parameter = { name: string; in: string; required?: boolean; schema: object };
+
+const appliance = await startAppliance();
+afterAll(() => appliance.stop());
+const { routes } = appliance.app;
+const document: OpenApi & Record<string, unknown> = (await appliance.ask("GET", "/openapi.json")).body;
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  METHODS.flatMap((method) => {
+    const operation = item[method];
+    const shared = item.parameters as unknown as object[];
+    return operation ? [{ path, method, operation, parameters: [...shared, ...operation.parameters].map(behind) }] : [];
+  }),
+);
+const operationAt = (path: string, method: string) =>
+  operations.find((operation) => operation.path === path && operation.method === method)?.operation as Operation;
+
+/** What a reference of the document points at; throws where there is nothing. */
+function resolve(reference: string): unknown {
+  const parts = reference.slice(2).split("/");
+  const found = parts.reduce<unknown>((node, part) => (node as Record<string, unknown>)[part], document);
+  if (!reference.startsWith("#/") || found === undefined) throw new Error(`nothing at ${reference}`);
+  return found;
+}
+
+function behind(parameter: object): Parameter {
+  return ("$ref" in parameter ? resolve(String(parameter.$ref)) : parameter) as Parameter;
+}
+
+/** A route's path as the document has it. */
+const documented = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
+
+/** Every object of the document, with the keys that lead to it. */
+function* nodesOf(node: unknown, at: string[] = []): Generator<{ node: Record<string, unknown>; at: string[] }> {
+  if (typeof node !== "object" || node === null) return;
+  if (!Array.isArray(node)) yield { node: node as Record<string, unknown>, at };
+  for (const [key, value] of Object.entries(node)) yield* nodesOf(value, [...at, key]);
+}
+
+test("it is the document of the routes, each of them in it once", () => {
+  expect(document).toEqual(JSON.parse(JSON.stringify(openApiDocument(routes, VERSION))));
+  expect(operations.map(({ path, method }) => `${method} ${path}`).sort()).toEqual(
+    routes.map(({ method, path }) => `${method.toLowerCase()} ${documented(path)}`).sort(),
+  );
+});
+
+test("every reference leads somewhere, and every component is referred to", () => {
+  const references = [...nodesOf(document)].flatMap(({ node }) => (typeof node.$ref === "string" ? [node.$ref] : []));
+  for (const reference of references) resolve(reference);
+  const used = new Set(references);
+  const schemas = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+  const shared = Object.keys(document.components.parameters).map((name) => `#/components/parameters/${name}`);
+  expect([...schemas, ...shared].filter((name) => !used.has(name))).toEqual([]);
+});
+
+test("every operation has an id of its own that a client's method can be named for, a section and a summary", () => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const id of ids) expect(id).toMatch(/^[a-z]+[A-Z][A-Za-z]+$/);
+  const sections = (document.tags as { name: string }[]).map(({ name }) => name);
+  for (const { operation } of operations) {
+    const { tags, summary } = operation as Operation & { tags: string[]; summary: string };
+    expect(sections).toContain(tags.join());
+    expect(summary.length).toBeGreaterThan(5);
+  }
+});
+
+test("an operation declares exactly the parameters of its path, each required, and no parameter twice", () => {
+  for (const { path, parameters } of operations) {
+    const inPath = parameters.filter(({ in: place }) => place === "path");
+    expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
+    expect(inPath.every(({ required }) => required === true)).toBe(true);
+    const names = parameters.map(({ name, in: place }) => `${place} ${name}`);
+    expect(new Set(names).size).toBe(names.length);
+  }
+});
+
+test("every schema compiles, and holds nothing but keywords of JSON Schema 2020-12", () => {
+  const $defs = JSON.parse(JSON.stringify(document.components.schemas).replaceAll("#/components/schemas/", "#/$defs/"));
+  const schemas = [...nodesOf(document)].filter(({ at }) => at.at(-1) === "schema");
+  expect(schemas.length).toBeGreaterThan(100);
+  for (const { node } of schemas) {
+    const own = JSON.parse(JSON.stringify(node).replaceAll("#/components/schemas/", "#/$defs/"));
+    z.fromJSONSchema({ ...own, $defs });
+  }
+  for (const name of Object.keys($defs)) z.fromJSONSchema({ $ref: `#/$defs/${name}`, $defs });
+  const text = JSON.stringify(document);
+  expect(text).not.toContain('"$defs"');
+  expect(text).not.toContain('"nullable"');
+});
+
+test("responses and parameters have what OpenAPI 3.1 requires of them", () => {
+  const described = { $ref: expect.any(String) };
+  for (const { operation, parameters } of operations) {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      expect(status).toMatch(/^[2345]\d\d$/);
+      expect(response).toHaveProperty("description");
+      for (const header of Object.values(response.headers ?? {})) expect(header).toEqual(described);
+    }
+    for (const { name, in: place, schema } of parameters) {
+      expect(["path", "query", "header"]).toContain(place);
+      expect(name).toBeTruthy();
+      expect(schema).toBeObject();
+    }
+  }
+});
+
+test("whatever needs a credential says so with 401 and 403, and the rest is open", () => {
+  for (const route of routes) {
+    const operation = operationAt(documented(route.path), route.method.toLowerCase());
+    const { security, responses } = operation as Operation & { security: unknown[] };
+    expect(security.length === 0).toBe(route.access === "public");
+    if (route.access !== "public") expect(Object.keys(responses)).toContainValues(["401", "403"]);
+  }
+});
+
+test("records are shared: an instance is described once", () => {
+  const schemas = Object.keys(document.components.schemas);
+  for (const name of ["Account", "Key", "Instance", "Agent", "File", "Message", "Run", "Skill", "Secret", "Error"]) {
+    expect(schemas).toContain(name);
+  }
+  const copies = [...nodesOf(document)].filter(({ node }) => {
+    const { properties } = node as { properties?: object };
+    return properties !== undefined && "agentCount" in properties;
+  });
+  expect(copies).toHaveLength(1);
+});
+
+test("a message's answer is the record, its events, or 202", () => {
+  const { responses, parameters } = operationAt("/v1/instances/{instanceId}/agents/{agentId}/messages", "post");
+  expect(Object.keys(responses["200"]?.content ?? {})).toEqual(["application/json", "text/event-stream"]);
+  expect(Object.keys(responses)).toContain("202");
+  expect(parameters.map(behind).map(({ name }) => name)).toEqual(["Idempotency-Key", "Prefer"]);
+});
+
+test("a file is text with an ETag, unchanged or not, and new or not", () => {
+  const file = "/v1/instances/{instanceId}/agents/{agentId}/files/{file}";
+  const read = operationAt(file, "get").responses;
+  expect(Object.keys(read)).toContainValues(["200", "304"]);
+  expect(Object.keys(operationAt(file, "put").responses)).toContainValues(["200", "201", "412"]);
+  expect(read["200"]).toMatchObject({ content: { "text/plain": {} }, headers: { ETag: {} } });
+});

@@ -1,0 +1,115 @@
+import { z } from "zod";
+
+/** A request and its answer. */
+export interface Exchange {
+  method: string;
+  /** As sent, with its query. */
+  path: string;
+  status: number;
+  headers: Headers;
+  /** Text; null for a stream, whose frames are not looked at. */
+  body: string | null;
+}
+
+/** Throws when the answer is not one that the document describes for this request. */
+export type OpenApiCheck = (exchange: Exchange) => void;
+
+type Json = Record<string, unknown>;
+export interface Described {
+  $ref?: string;
+  headers?: Json;
+  content?: Record<string, { schema: Json }>;
+}
+export interface Operation {
+  operationId: string;
+  parameters: Json[];
+  requestBody?: { required?: boolean; content: Record<string, { schema: Json }> };
+  responses: Record<string, Described>;
+}
+export interface OpenApi {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Json>; responses: Record<string, Described>; parameters: Record<string, Json> };
+}
+
+/** Headers that say something about one answer: where they come, the document describes them. */
+const TELLING = ["etag", "idempotent-replayed", "preference-applied", "retry-after", "www-authenticate"];
+
+/** The check of this document. Records are held closed: a field that it does not describe is refused. */
+export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
+  const patterns = Object.entries(paths).map(([path, operations]) => ({ pattern: patternOf(path), operations }));
+  const $defs = closed(components.schemas);
+  const compiled = new Map<Json, z.ZodType>();
+
+  function compile(schema: Json): z.ZodType {
+    const made = compiled.get(schema) ?? z.fromJSONSchema({ ...closed(schema), $defs });
+    compiled.set(schema, made);
+    return made;
+  }
+
+  /** What the document says of this answer; null for a path that is not the API's. */
+  function describedOf({ method, path, status }: Exchange): Described | null {
+    const [at = ""] = path.split("?", 1);
+    const known = patterns.find(({ pattern }) => pattern.test(at));
+    if (!known && !at.startsWith("/v1/")) return null;
+    const operation = known?.operations[method === "HEAD" ? "get" : method.toLowerCase()];
+    // Parameters of a path stand beside its operations.
+    if (!operation || Array.isArray(operation)) {
+      const expected = known ? 405 : 404;
+      if (status !== expected) throw new Error(`expected ${expected}: there is no such operation`);
+      return components.responses.not_found ?? null;
+    }
+    const described = operation.responses[status];
+    if (!described) throw new Error(`${operation.operationId} does not describe this status`);
+    const name = described.$ref?.split("/").at(-1);
+    return name === undefined ? described : (components.responses[name] ?? null);
+  }
+
+  function judge(exchange: Exchange): void {
+    const { method, status, headers, body } = exchange;
+    const described = describedOf(exchange);
+    if (!described) return;
+    const names = new Set(Object.keys(described.headers ?? {}).map((name) => name.toLowerCase()));
+    const stray = TELLING.find((name) => headers.has(name) && !names.has(name));
+    if (stray !== undefined) throw new Error(`the header ${stray} is not described`);
+    const requestId = headers.get("x-request-id");
+    if (requestId === null) throw new Error("X-Request-Id is missing");
+    if (!described.content && body) throw new Error("expected no body");
+    if (!described.content || method === "HEAD") return;
+
+    const type = headers.get("content-type")?.split(";", 1)[0] ?? "";
+    const schema = described.content[type]?.schema;
+    if (!schema) throw new Error(`the content type ${type} is not described`);
+    if (body === null || !type.endsWith("json")) return;
+    const value = JSON.parse(body);
+    const result = compile(schema).safeParse(value);
+    if (!result.success) throw new Error(z.prettifyError(result.error));
+    if (status < 400) return;
+    const error = type === "application/json" ? value.error : value;
+    if (error.status !== status) throw new Error("the envelope says another status");
+    if (error.requestId !== requestId) throw new Error("the envelope's requestId is not X-Request-Id");
+  }
+
+  return (exchange) => {
+    try {
+      judge(exchange);
+    } catch (error) {
+      const { method, path, status, body } = exchange;
+      const answer = `${method} ${path.slice(0, 300)} → ${status} ${body?.slice(0, 500) ?? "a stream"}`;
+      throw new Error(`not as /openapi.json says: ${error instanceof Error ? error.message : error}\n${answer}`);
+    }
+  };
+}
+
+/** The paths that a path of the document stands for. As in the router, a part may be empty. */
+function patternOf(path: string): RegExp {
+  const literal = path.replaceAll(/[.*+?^$()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${literal.replace("{file}", ".*").replaceAll(/\{\w+\}/g, "[^/]*")}$`);
+}
+
+/** The same for Zod, which finds definitions at `$defs`, and with every object closed whose fields are described. */
+const closed = <T extends object>(schema: T): T =>
+  JSON.parse(JSON.stringify(schema), (key, value) => {
+    if (key === "$ref") return value.replace("#/components/schemas/", "#/$defs/");
+    const isRecord = value?.type === "object" && value.properties !== undefined;
+    return isRecord && value.additionalProperties === undefined ? { ...value, additionalProperties: false } : value;
+  });
