@@ -219,8 +219,8 @@ function createStore(sqlite: Database): Store {
     readTogether,
     close() {
       if (closed) return;
-      endReads();
       commitPending();
+      endReads();
       closed = true;
       sqlite.run("PRAGMA optimize");
       sqlite.close();

@@ -148,7 +148,6 @@ describe("a shared commit", () => {
     );
     expect(results).toEqual(["A", "B", "C"]);
     expect(written()).toEqual(["a", "b", "c"]);
-    expect(store.sqlite.inTransaction).toBe(false);
   });
 
   test("does nothing before the turn of the event loop ends", async () => {
