@@ -76,11 +76,25 @@ const isDamage = (error: unknown): error is Error =>
 
 function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA busy_timeout = 5000");
-  sqlite.run("PRAGMA journal_mode = WAL");
+  switchToWal(sqlite);
   sqlite.run("PRAGMA foreign_keys = ON");
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run("PRAGMA cache_size = -8000");
   sqlite.run("PRAGMA journal_size_limit = 67108864");
+}
+
+/** SQLite's busy timeout does not hold for this switch, which another process may be making at the same moment. */
+function switchToWal(sqlite: Database): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      sqlite.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      const isBusy = error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+      if (!isBusy || tries === 100) throw error;
+      Bun.sleepSync(50);
+    }
+  }
 }
 
 function quickCheck(sqlite: Database, path: string): void {
