@@ -97,16 +97,22 @@ interface Failure {
   headers?: HeaderRefs;
 }
 const WAIT: HeaderRefs = { "Retry-After": "retryAfter" };
+/** On what is kept for a repetition under the same Idempotency-Key. */
+const KEPT: HeaderRefs = { "Idempotent-Replayed": "replayed" };
 
 /** What can go wrong: the error codes, and two cases in which a code answers with a status of its own. */
 export const FAILURES = {
-  invalid_request: { status: 400, says: "A field, a header or the whole body is not of the expected form" },
+  invalid_request: {
+    status: 400,
+    says: "A field, a header or the whole body is not of the expected form",
+    headers: KEPT,
+  },
   unauthorized: { status: 401, says: "No valid credential", headers: { "WWW-Authenticate": "authenticate" } },
   payment_required: { status: 402, says: "The balance is too low: what to pay, and how", headers: WAIT },
   invite_required: { status: 403, says: "A new account needs a valid invite" },
   forbidden: { status: 403, says: "The credential, or the state of the account, does not allow it" },
-  not_found: { status: 404, says: "Not there, or not the caller's" },
-  conflict: { status: 409, says: "Taken, or another request has this Idempotency-Key", headers: WAIT },
+  not_found: { status: 404, says: "Not there, or not the caller's", headers: KEPT },
+  conflict: { status: 409, says: "Taken, or another request has this Idempotency-Key", headers: { ...WAIT, ...KEPT } },
   gone: { status: 410, says: "The cursor is older than what is kept, or ahead of it; the code is not_found" },
   precondition_failed: { status: 412, says: "If-Match or If-None-Match does not hold" },
   payload_too_large: { status: 413, says: "The body is larger than 1 MiB" },
