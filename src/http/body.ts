@@ -5,8 +5,18 @@ export const BODY_LIMIT_BYTES = 1024 * 1024;
 
 const tooLarge = () => new AppError("payload_too_large", `body: expected at most ${BODY_LIMIT_BYTES} bytes`);
 
-/** The body's bytes, never more than the limit held in memory. Throws 413 beyond it. */
+/** The body's bytes, never more than the limit held in memory. Throws 413 beyond it, 400 for a client that left. */
 export async function readBody(request: Request): Promise<Uint8Array> {
+  try {
+    return await receive(request);
+  } catch (cause) {
+    // Nobody hears this; it keeps a broken connection from being logged as a fault of the host.
+    if (request.signal.aborted) throw new AppError("invalid_request", "body: expected all of it", { cause });
+    throw cause;
+  }
+}
+
+async function receive(request: Request): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null) {
     if (Number(declared) > BODY_LIMIT_BYTES) throw tooLarge();
