@@ -53,9 +53,13 @@ const decoded = (params: Record<string, string | null>): Record<string, string> 
 };
 
 async function pageAnswer(page: WebPage, request: Request): Promise<Response> {
-  const answer = await page.answer(request);
-  answer.headers.set("X-Request-Id", requestIdOf(request));
-  return answer;
+  try {
+    const answer = await page.answer(request);
+    answer.headers.set("X-Request-Id", requestIdOf(request));
+    return answer;
+  } catch (thrown) {
+    return plainError(request, toAppError(thrown));
+  }
 }
 
 const plainError = (request: Request, error: AppError): Response =>
