@@ -37,7 +37,7 @@ const pascal = (words: string): string => camel(`-${words}`).replace("-", "");
 
 /** The schema of a list's records; null for an answer that is no list. */
 function pageItem(answer: Route["answer"]): z.ZodType | null {
-  if (!(answer instanceof z.ZodObject) || !("nextCursor" in answer.shape)) return null;
+  if (!(answer instanceof z.ZodObject)) return null;
   const { data } = answer.shape as { data?: unknown };
   return data instanceof z.ZodArray ? (data.element as z.ZodType) : null;
 }

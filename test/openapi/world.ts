@@ -1,0 +1,111 @@
+import type { Log } from "../../src/lib/log.ts";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
+
+export type Header = [name: string, value: string];
+
+/** What there is to ask for, and who may ask. A fuzz run breaks it and gets a new one. */
+export interface World {
+  /** By kind. */
+  credentials: Record<string, Header[]>;
+  /** Values for the parameters of paths that lead to something, by the parameter's name. */
+  ids: Record<string, string[]>;
+  /** Admits anybody. */
+  inviteCode: string;
+}
+
+/** Credentials of these kinds are refused with 401, whatever the request. */
+export const REFUSED = new Set(["none", "garbage", "basic", "revoked", "unsigned", "strangers", "empty"]);
+
+export interface FuzzGround extends AsyncDisposable {
+  appliance: Appliance;
+  newWorld(): Promise<World>;
+  /** Faults that the log told of since the last call. */
+  faults(): string[];
+}
+
+/** The appliance with a model that answers at once and fails now and then, and with its log kept. */
+export async function openFuzzGround(): Promise<FuzzGround> {
+  let asked = 0;
+  const mock = startMockModelServer({
+    record: false,
+    answer: () => (++asked % 4 === 0 ? { kind: "status", status: 400 } : { kind: "text", tokens: ["Hello", " you"] }),
+  });
+  const logged: string[] = [];
+  const log = keepErrors((line) => void logged.push(line));
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  const appliance = await startAppliance(settings, { log });
+  return {
+    appliance,
+    newWorld: () => newWorld(appliance),
+    faults: () => logged.splice(0),
+    async [Symbol.asyncDispose]() {
+      await appliance.stop();
+      await mock.stop();
+    },
+  };
+}
+
+/** A log that keeps errors; a model that failed and an instance that is not running are none of the host's. */
+function keepErrors(keep: (line: string) => void): Log {
+  const error = (fields: { status?: number; err?: unknown }, message = "") => {
+    const { err } = fields;
+    if (fields.status === 502 || fields.status === 503) return;
+    keep(`${message} ${err instanceof Error ? (err.stack ?? err.message) : JSON.stringify(fields)}`);
+  };
+  const nothing = () => {};
+  const log = { error, fatal: error, warn: nothing, info: nothing, debug: nothing, trace: nothing, child: () => log };
+  return log as unknown as Log;
+}
+
+async function newWorld(appliance: Appliance): Promise<World> {
+  const [owner, stranger] = [await appliance.signUp(), await appliance.signUp()];
+  const create = async (path: string, body: object, who = owner) => (await who.ask("POST", path, body)).body;
+  const { instanceId } = await create("/v1/instances", { name: "one" });
+  const other = await create("/v1/instances", { name: "two" });
+  const foreign = await create("/v1/instances", { name: "foreign" }, stranger);
+  const at = `/v1/instances/${instanceId}`;
+  const { agentId } = await create(`${at}/agents`, { name: "Ada" });
+  const { runId } = await create(`${at}/agents/${agentId}/messages`, { message: "hello" });
+  const secondAgent = await create(`${at}/agents`, { name: "Bo", useDefaults: false });
+  await create(`${at}/secrets`, { key: "TOKEN", value: "secret" });
+  const [skill, spare] = (await owner.ask("GET", "/v1/skills")).body.data.map(({ name }: { name: string }) => name);
+  await create(`${at}/skills`, { name: skill });
+  const key = async (body: object) => create("/v1/auth/keys", body);
+  const whole = await key({ name: "whole" });
+  const revoked = await key({});
+  await owner.ask("DELETE", `/v1/auth/keys/${revoked.keyId}`);
+  const apiKey = (value: string): Header[] => [["X-API-Key", value]];
+  const bearer = (value: string): Header[] => [["Authorization", `Bearer ${value}`]];
+  const { code } = appliance.foundation.invites.create({ uses: 1_000_000, credit: 0n, lifeMs: 3_600_000 });
+
+  return {
+    inviteCode: code,
+    ids: {
+      instanceId: [...Array(8).fill(instanceId), other.instanceId, foreign.instanceId],
+      agentId: [agentId, agentId, secondAgent.agentId],
+      runId: [runId],
+      keyId: [whole.keyId, revoked.keyId],
+      name: [skill, spare ?? skill],
+      key: ["TOKEN", "token"],
+      file: ["SOUL.md", "notes/today.md", "a%20b.txt", "new.md"],
+    },
+    credentials: {
+      token: bearer(owner.token),
+      key: apiKey(whole.key),
+      "key as bearer": bearer(whole.key),
+      both: [...bearer(owner.token), ...apiKey(whole.key)],
+      read: apiKey((await key({ scopes: ["read"] })).key),
+      chat: apiKey((await key({ scopes: ["chat"] })).key),
+      limited: apiKey((await key({ instanceId })).key),
+      stranger: bearer(stranger.token),
+      strangers: [...bearer(stranger.token), ...apiKey(whole.key)],
+      revoked: apiKey(revoked.key),
+      none: [],
+      empty: apiKey(""),
+      garbage: bearer("a.b.c"),
+      basic: [["Authorization", "Basic YTpi"]],
+      unsigned: bearer(`${Buffer.from('{"alg":"none"}').toString("base64url")}.${owner.token.split(".")[1]}.`),
+    },
+  };
+}
