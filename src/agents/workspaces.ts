@@ -83,7 +83,7 @@ export interface Workspaces {
   recover(isInstance: (instanceId: string) => boolean): void;
 }
 
-export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): Workspaces {
+export function createWorkspaces({ db, afterCommit, transaction }: Store, dataDir: string): Workspaces {
   const instancesFolder = join(dataDir, "instances");
   const instanceFolder = (instanceId: string) => join(instancesFolder, instanceId);
   const folderOf = ({ instanceId, slug }: Place) => workspaceFolder(instanceFolder(instanceId), slug);
@@ -92,7 +92,7 @@ export function createWorkspaces({ db, afterCommit }: Store, dataDir: string): W
   const names = (place: Place) => listFiles(folderOf(place)).map(({ name }) => name);
 
   function forget(changeId: string): void {
-    db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run();
+    transaction(() => db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run());
   }
 
   /** Carries out what an earlier process left committed in this instance, and removes what it left uncommitted. */

@@ -21,7 +21,8 @@ const FLOORS: readonly (readonly string[])[] = [
   ["accounts"],
   ["runtime"],
   ["tools"],
-  ["sandbox", "models", "chain", "mail", "storage"],
+  ["sandbox", "models", "chain", "mail"],
+  ["storage"],
   ["lib"],
 ];
 
