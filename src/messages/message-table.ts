@@ -9,12 +9,10 @@ export function messageQueries(db: Db) {
   const insertMessage = db
     .insert(messages)
     .values(placeholdersOf(columnsOf(messages)) as never)
-    .returning()
     .prepare();
   const insertRun = db
     .insert(runs)
     .values(placeholdersOf(columnsOf(runs)) as never)
-    .returning()
     .prepare();
   const runById = db
     .select()
@@ -69,9 +67,8 @@ export function messageQueries(db: Db) {
     .prepare();
 
   return {
-    insertMessage: (row: Omit<Message, "messageSeq">): Message =>
-      insertMessage.get({ ...row, messageSeq: null } as never) as Message,
-    insertRun: (row: Run): Run => insertRun.get(row as never) as Run,
+    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, messageSeq: null }),
+    insertRun: (row: Run) => void insertRun.run(row),
     run: (runId: string): Run | undefined => runById.get({ runId }),
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (agentId: string, messageId: string): Message | undefined => replyTo.get({ agentId, messageId }),
@@ -118,6 +115,7 @@ export function messageQueries(db: Db) {
   };
 }
 
+export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
 const ENDING = [

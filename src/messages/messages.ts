@@ -26,7 +26,7 @@ export interface Messages {
    * Writes the message and its queued run. Throws `rate_limited` when the agent's queue is full, `instance_not_ready`
    * when its instance is not running. Call it in a transaction.
    */
-  send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): { message: Message; run: Run };
+  send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): Run;
   page(agent: Agent, order: "asc" | "desc", after: number | null, limit: number): Message[];
   /** Cancels what runs, and forgets the conversation with its runs and their events. Call it in a transaction. */
   clear(agent: Agent): void;
@@ -52,7 +52,7 @@ export function createMessages(
         requireRunning(instance);
         const messageId = newId("msg");
         const run = runs.queue(agent.agentId, instance.instanceId, messageId);
-        const message = queries.insertMessage({
+        queries.insertMessage({
           messageId,
           agentId: agent.agentId,
           runId: run.runId,
@@ -67,7 +67,7 @@ export function createMessages(
           completionTokens: null,
           createdAt: clock.now(),
         });
-        return { message, run };
+        return run;
       });
     },
     page: (agent, order, after, limit) => queries.page(agent.agentId, order, after, limit),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
-import { FINISH_REASONS, type Message, RUN_STATUSES, type Run } from "./table.ts";
+import type { NewMessage } from "./message-table.ts";
+import { FINISH_REASONS, RUN_STATUSES, type Run } from "./table.ts";
 
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 
@@ -36,7 +37,7 @@ const usageOf = (promptTokens: number, completionTokens: number) => ({
   totalTokens: promptTokens + completionTokens,
 });
 
-export const showMessage = (row: Message): MessageRecord => ({
+export const showMessage = (row: NewMessage): MessageRecord => ({
   messageId: row.messageId,
   agentId: row.agentId,
   runId: row.runId,

@@ -86,14 +86,14 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
       async handle({ caller, params, body, once, request }) {
         agents.get(caller, params.instanceId, params.agentId);
         const input = await body();
-        const { run } = await once(
+        const run = await once(
           () => {
             const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
             const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
             const sender = { type, id, name };
             return messages.send(instance, agent, { text: input.message, sender });
           },
-          ({ run }) => run.runId,
+          ({ runId }) => runId,
         );
         return answer(request, run, input.stream ?? false);
       },

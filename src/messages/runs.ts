@@ -8,10 +8,10 @@ import type { Store } from "../storage/store.ts";
 import type { AgentEvent } from "./event.ts";
 import type { EventLog } from "./event-log.ts";
 import { readJournal } from "./journal.ts";
-import type { MessageQueries } from "./message-table.ts";
+import type { MessageQueries, NewMessage } from "./message-table.ts";
 import { advance, newProgress, type Progress } from "./progress.ts";
 import { type MessageRecord, showMessage } from "./record.ts";
-import type { Message, Run } from "./table.ts";
+import type { Run } from "./table.ts";
 
 export interface RunParts {
   store: Store;
@@ -184,10 +184,10 @@ export function createRuns(parts: RunParts): Runs {
     return run.status === "running" ? readJournal(events, run).text : "";
   }
 
-  function writeReply(run: Run, text: string, outcome: RunOutcome, usage: Usage): Message {
+  function writeReply(run: Run, text: string, outcome: RunOutcome, usage: Usage): NewMessage {
     const sender = senderOf(run.agentId);
     const used = usage.promptTokens + usage.completionTokens > 0;
-    return queries.insertMessage({
+    const reply: NewMessage = {
       messageId: newId("msg"),
       agentId: run.agentId,
       runId: run.runId,
@@ -202,7 +202,9 @@ export function createRuns(parts: RunParts): Runs {
       promptTokens: used ? usage.promptTokens : null,
       completionTokens: used ? usage.completionTokens : null,
       createdAt: clock.now(),
-    });
+    };
+    queries.insertMessage(reply);
+    return reply;
   }
 
   function cancel(run: Run): Run {
@@ -235,7 +237,7 @@ export function createRuns(parts: RunParts): Runs {
     queue(agentId, instanceId, messageId) {
       const runId = newId("run");
       const firstEventId = events.append(agentId, [{ type: "run.queued", runId }]);
-      const run = queries.insertRun({
+      const run: Run = {
         runId,
         agentId,
         instanceId,
@@ -250,7 +252,8 @@ export function createRuns(parts: RunParts): Runs {
         createdAt: clock.now(),
         startedAt: null,
         finishedAt: null,
-      });
+      };
+      queries.insertRun(run);
       store.afterCommit(() => dispatch(agentId));
       return run;
     },

@@ -10,7 +10,8 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   ? "./runtime/worker.ts"
   : new URL("./worker.ts", import.meta.url).href;
 
-/** Starts an instance's worker as a thread, with an empty environment. `onDeath` is told of any end but `end()`. */
+/**
+ * Starts an instance's worker as a thread, with an empty environment. `onDeath` is told of any end but `end()`. */
 export function spawnWorker(
   listener: {
     onMessage(message: WorkerToHost): void;
@@ -26,12 +27,12 @@ export function spawnWorker(
     worker.terminate();
     listener.onDeath(reason);
   };
-  worker.onmessage = ({ data }: MessageEvent<WorkerToHost>) => listener.onMessage(data);
+  worker.onmessage = ({ data }: MessageEvent<string>) => listener.onMessage(JSON.parse(data) as WorkerToHost);
   worker.onerror = ({ message }) => died(message);
   worker.addEventListener("close", () => died("it exited"));
   return {
     // What was on its way when the worker ended reaches nobody.
-    send: (message) => ended || worker.postMessage(message),
+    send: (message) => ended || worker.postMessage(JSON.stringify(message)),
     end() {
       ended = true;
       worker.terminate();

@@ -3,7 +3,7 @@ import { runAgent } from "./agent-loop.ts";
 import type { HostToWorker, LoopEvent, ModelCall, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
 import { PROTOCOL_VERSION } from "./protocol.ts";
 
-declare const self: Worker & { onmessage: ((event: MessageEvent<HostToWorker>) => void) | null };
+declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
 
 /**
  * The agent gateway of one instance. It holds no handle to anything: what it needs it asks the host for, through its
@@ -14,9 +14,10 @@ const modelCalls = new Map<number, ModelStream>();
 const toolCalls = new Map<number, (result: { output: string; isError: boolean }) => void>();
 let calls = 0;
 
-const send = (message: WorkerToHost) => self.postMessage(message);
+const send = (message: WorkerToHost) => self.postMessage(JSON.stringify(message));
 
-self.onmessage = ({ data: message }) => {
+self.onmessage = ({ data }) => {
+  const message = JSON.parse(data) as HostToWorker;
   switch (message.type) {
     case "run":
       void work(message.run);

@@ -1,12 +1,12 @@
 import type { HostToWorker } from "../../src/runtime/protocol.ts";
 import "../../src/runtime/worker.ts";
 
-declare const self: Worker & { onmessage: (event: MessageEvent<HostToWorker>) => void };
+declare const self: Worker & { onmessage: (event: MessageEvent<string>) => void };
 
 /** The worker's own program, but for runs of agents that are named for what goes wrong. */
 const { onmessage } = self;
 self.onmessage = (event) => {
-  const { data } = event;
+  const data = JSON.parse(event.data) as HostToWorker;
   switch (data.type === "run" ? data.run.agentName : "") {
     case "exits":
       return process.exit(3);
@@ -15,7 +15,7 @@ self.onmessage = (event) => {
     case "rejects":
       return void Promise.reject(new Error("out of order"));
     case "lies":
-      return self.postMessage({ type: "ready", protocol: 99 });
+      return self.postMessage(JSON.stringify({ type: "ready", protocol: 99 }));
     case "loops":
       for (;;);
     default:
