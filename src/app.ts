@@ -168,7 +168,8 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     addressOf,
     onAnswer({ method, path }, status, startedMs, requestId, error) {
       metrics.countRequest(method, path, status, (performance.now() - startedMs) / 1000);
-      if (error && status >= 500)
+      // A model that fails and an instance that is not running are answers, not faults of the host.
+      if (error?.code === "internal_error")
         log.error({ err: error.cause ?? error, requestId, method, path, status }, "request failed");
       else log.debug({ requestId, method, path, status }, "request");
     },

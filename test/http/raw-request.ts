@@ -14,7 +14,7 @@ export function rawRequest(url: string, ...parts: (string | Uint8Array)[]): Prom
     const socket = connect(Number(port), hostname, () => {
       for (const part of parts) socket.write(part);
     });
-    socket.on("data", (bytes) => {
+    socket.on("data", (bytes: Buffer) => {
       received = Buffer.concat([received, bytes]);
       const answer = parseAnswer(received);
       if (!answer) return;
