@@ -35,7 +35,7 @@ test.skipIf(Bun.which("curl") === null)(
 
 async function shell(script: string, env: Record<string, string>): Promise<string> {
   const child = Bun.spawn(["bash", "-euo", "pipefail", "-c", script], {
-    env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", ...env },
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const output = await Bun.readableStreamToText(child.stdout);

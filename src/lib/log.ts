@@ -13,6 +13,6 @@ export async function createLog(level: string, format: "pretty" | "json"): Promi
   }
   // Loaded for people only: a start in the background is spared it.
   const { default: pretty } = await import("pino-pretty");
-  const colorize = !process.env["NO_COLOR"] && process.stdout.isTTY;
+  const colorize = !process.env.NO_COLOR && process.stdout.isTTY;
   return pino(options, pretty({ colorize, ignore: "pid,hostname", translateTime: "HH:MM:ss", sync: true }));
 }

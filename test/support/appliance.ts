@@ -74,7 +74,7 @@ export async function startAppliance(
   async function send(method: string, path: string, { key, token, body, headers = {} }: Ask): Promise<Response> {
     const all: Record<string, string> = { ...headers };
     if (key !== undefined) all["X-API-Key"] = key;
-    if (token !== undefined) all["Authorization"] = `Bearer ${token}`;
+    if (token !== undefined) all.Authorization = `Bearer ${token}`;
     const raw = typeof body === "string" || body instanceof Uint8Array;
     if (body !== undefined && !raw) all["Content-Type"] ??= "application/json";
     const url = new URL(path, app.url);
