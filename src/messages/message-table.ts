@@ -1,11 +1,15 @@
-import { and, asc, desc, eq, getTableColumns, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../storage/store.ts";
 import { type Message, messages, type Run, runs } from "./table.ts";
 
 /** The prepared queries of messages and runs. */
 export function messageQueries(db: Db) {
   const p = sql.placeholder;
-  const unfinished = inArray(runs.status, ["queued", "running"]);
+  // The partial index of unfinished runs is named, because without figures SQLite prefers the index of all runs and
+  // reads an agent's whole past. It may be used only where its own condition stands word for word.
+  const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
+    WHERE status IN ('queued', 'running') AND ${whose})`;
+  const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
   const insertMessage = db
     .insert(messages)
     .values(placeholdersOf(columnsOf(messages)) as never)
@@ -27,21 +31,27 @@ export function messageQueries(db: Db) {
   const replyTo = db
     .select()
     .from(messages)
-    .where(and(eq(messages.agentId, p("agentId")), eq(messages.inReplyTo, p("messageId"))))
+    .where(
+      and(
+        eq(messages.agentId, p("agentId")),
+        eq(messages.inReplyTo, p("messageId")),
+        // A reply stands behind its message, and close to it: without this the whole conversation is searched.
+        gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
+      ),
+    )
+    .orderBy(asc(messages.messageSeq))
+    .limit(1)
     .prepare();
   const nextQueued = db
     .select()
     .from(runs)
-    .where(and(eq(runs.agentId, p("agentId")), eq(runs.status, "queued")))
+    .where(and(unfinishedOfAgent, eq(runs.status, "queued")))
     // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back.
     .orderBy(asc(runs.firstEventId))
     .limit(1)
     .prepare();
-  const unfinishedRuns = db
-    .select({ count: sql<number>`count(*)` })
-    .from(runs)
-    .where(and(eq(runs.agentId, p("agentId")), unfinished))
-    .prepare();
+  const countUnfinished = db.select({ count: sql<number>`count(*)` }).from(runs).where(unfinishedOfAgent).prepare();
+  const unfinishedRuns = db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare();
   const startRun = db
     .update(runs)
     .set({ status: "running", startedAt: p("startedAt") as never })
@@ -73,7 +83,7 @@ export function messageQueries(db: Db) {
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (agentId: string, messageId: string): Message | undefined => replyTo.get({ agentId, messageId }),
     nextQueued: (agentId: string): Run | undefined => nextQueued.get({ agentId }),
-    countUnfinished: (agentId: string): number => unfinishedRuns.get({ agentId })?.count ?? 0,
+    countUnfinished: (agentId: string): number => countUnfinished.get({ agentId })?.count ?? 0,
     /** Newest first. */
     recent: (agentId: string, limit: number): Pick<Message, "messageId" | "role" | "text" | "inReplyTo">[] =>
       recent.all({ agentId, limit }),
@@ -81,23 +91,17 @@ export function messageQueries(db: Db) {
     setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
     /** In the order of arrival. */
-    unfinishedOf: (agentId: string): Run[] =>
-      db
-        .select()
-        .from(runs)
-        .where(and(eq(runs.agentId, agentId), unfinished))
-        .orderBy(asc(runs.firstEventId))
-        .all(),
+    unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
     unfinishedIn: (instanceId: string): Run[] =>
       db
         .select()
         .from(runs)
-        .where(and(eq(runs.instanceId, instanceId), unfinished))
+        .where(unfinished(sql`instance_id = ${instanceId}`))
         .orderBy(asc(runs.runId))
         .all(),
     /** Those in progress before those that wait. */
     allUnfinished: (): Run[] =>
-      db.select().from(runs).where(unfinished).orderBy(desc(runs.status), asc(runs.firstEventId)).all(),
+      db.select().from(runs).where(unfinished(sql`TRUE`)).orderBy(desc(runs.status), asc(runs.firstEventId)).all(),
     page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
       const beyond = order === "asc" ? gt : lt;
       return db

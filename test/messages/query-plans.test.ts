@@ -1,0 +1,59 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createEventLog } from "../../src/messages/event-log.ts";
+import { messageQueries } from "../../src/messages/message-table.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+let store: Store;
+const dataDir = mkdtempSync(join(tmpdir(), "roost-plans-"));
+beforeAll(() => {
+  store = openStore(dataDir);
+});
+afterAll(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+/** The plans of all statements that `work` runs. */
+function plansOf(work: () => void): string[] {
+  const plans: string[] = [];
+  const { prepare } = Database.prototype;
+  const real = store.sqlite;
+  const spied = (sql: string) => {
+    const explained = prepare.call(real, `EXPLAIN QUERY PLAN ${sql}`, []);
+    const holes = (sql.match(/\?/g) ?? []).map(() => null);
+    plans.push(...explained.all(...holes).map((row) => (row as { detail: string }).detail));
+    return prepare.call(real, sql);
+  };
+  real.prepare = spied as typeof real.prepare;
+  try {
+    work();
+  } finally {
+    Reflect.deleteProperty(real, "prepare");
+  }
+  return plans;
+}
+
+test("no question of the hot path is answered by reading a whole history", () => {
+  const plans = plansOf(() => {
+    const queries = messageQueries(store.db);
+    const events = createEventLog(store, systemClock, () => {});
+    queries.nextQueued("a");
+    queries.countUnfinished("a");
+    queries.unfinishedOf("a");
+    queries.unfinishedIn("i");
+    queries.allUnfinished();
+    queries.recent("a", 10);
+    queries.reply("a", "m");
+    queries.page("a", "desc", 5, 10);
+    events.read("a", 1, 10);
+    events.lastEventId("a");
+  });
+  expect(plans.length).toBeGreaterThan(8);
+  // Runs are found by their id or among the unfinished ones; a full scan is never made.
+  expect(plans.filter((plan) => /^SCAN (?!.*unfinished_runs)|runs_by_agent/.test(plan))).toEqual([]);
+});
