@@ -15,7 +15,7 @@ export function rawRequest(url: string, ...parts: (string | Uint8Array)[]): Prom
       for (const part of parts) socket.write(part);
     });
     socket.on("data", (bytes: Buffer) => {
-      received = Buffer.concat([received, bytes]);
+      received = Buffer.concat([received, Buffer.from(bytes)]);
       const answer = parseAnswer(received);
       if (!answer) return;
       resolve(answer);

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+
+const clock = handClock();
+let appliance: Appliance;
+let owner: Person;
+
+beforeAll(async () => {
+  appliance = await startAppliance({}, { clock });
+});
+beforeEach(async () => {
+  owner = await appliance.signUp();
+});
+afterAll(() => appliance.stop());
+
+const create = async (input?: unknown) => owner.ask("POST", "/v1/auth/keys", input);
+const statusOf = async (key: string) => (await appliance.ask("GET", "/v1/auth/me", { key })).status;
+
+describe("POST /v1/auth/keys", () => {
+  test("makes a key with all scopes and shows it this once: 201", async () => {
+    const { status, body } = await create();
+    expect([status, body]).toEqual([
+      201,
+      {
+        keyId: expect.stringMatching(/^key_[0-9a-f]{32}$/),
+        name: null,
+        key: expect.stringMatching(/^rst_live_[0-9A-Za-z]{55}$/),
+        prefix: body.key.slice(0, "rst_live_ab12cd".length),
+        scopes: ["read", "write", "chat"],
+        instanceId: null,
+        createdAt: new Date(clock.now()).toISOString(),
+        expiresAt: null,
+        lastUsedAt: null,
+      },
+    ]);
+    const { key, ...record } = body;
+    expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toEqual([record]);
+  });
+
+  test("takes a name, scopes in any order, an instance and an end", async () => {
+    const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
+    const expiresAt = new Date(clock.now() + MINUTE).toISOString();
+    const { body } = await create({ name: " bot ", scopes: ["chat", "read", "chat"], instanceId, expiresAt });
+    expect(body).toMatchObject({ name: "bot", scopes: ["read", "chat"], instanceId, expiresAt });
+    const nulls = await create({ name: null, instanceId: null, expiresAt: null });
+    expect(nulls.status).toBe(201);
+  });
+
+  test.each([
+    [{ name: "" }, "name: expected 1 to 100 characters"],
+    [{ name: "x".repeat(101) }, "name: expected 1 to 100 characters"],
+    [{ scopes: [] }, "scopes: expected a list of at least one of read, write, chat"],
+    [{ scopes: ["admin"] }, "scopes.0: expected a list of at least one of read, write, chat"],
+    [{ scopes: "read" }, "scopes: expected a list of at least one of read, write, chat"],
+    [{ instanceId: 7 }, "instanceId: expected an instance's id"],
+    [{ expiresAt: "tomorrow" }, "expiresAt: expected a time in ISO 8601, such as 2026-11-21T10:00:00.000Z"],
+    [{ expiresAt: 1 }, "expiresAt: expected a time in ISO 8601, such as 2026-11-21T10:00:00.000Z"],
+    [{ expiresAt: "2001-01-01T00:00:00Z" }, "expiresAt: expected a time in the future"],
+  ])("refuses %j", async (input, message) => {
+    const { status, body } = await create(input);
+    expect([status, body.error.message]).toEqual([400, message]);
+    expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toEqual([]);
+  });
+
+  test("refuses an end at this very moment", async () => {
+    expect((await create({ expiresAt: new Date(clock.now()).toISOString() })).status).toBe(400);
+  });
+
+  test("knows no instance of somebody else's, and none that is not there: 404", async () => {
+    const stranger = await appliance.signUp();
+    const { instanceId } = (await stranger.ask("POST", "/v1/instances", { name: "theirs" })).body;
+    for (const id of [instanceId, `inst_${"0".repeat(32)}`, "x", ""]) {
+      const { status, body } = await create({ instanceId: id });
+      expect([status, body.error.message]).toEqual([404, "instance not found"]);
+    }
+  });
+
+  test("puts the key itself nowhere on the disk", async () => {
+    const { key } = (await create({ name: "secret" })).body;
+    await statusOf(key);
+    appliance.foundation.store.sqlite.run("PRAGMA wal_checkpoint");
+    const files = readdirSync(appliance.dataDir, { recursive: true }) as string[];
+    const holding = files.filter((name) => {
+      const path = join(appliance.dataDir, name);
+      return existsSync(path) && statSync(path).isFile() && readFileSync(path).includes(key);
+    });
+    expect(holding).toEqual([]);
+  });
+});
+
+describe("a key", () => {
+  test("works as X-API-Key and as a Bearer token", async () => {
+    const { key } = (await create()).body;
+    expect(await statusOf(key)).toBe(200);
+    expect((await appliance.ask("GET", "/v1/auth/me", { token: key })).body.accountId).toBe(owner.accountId);
+  });
+
+  test("with a typo costs no look-up", async () => {
+    const { key } = (await create()).body as { key: string };
+    const { sqlite } = appliance.foundation.store;
+    const swapped = key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
+    expect(await statusOf(swapped)).toBe(401);
+    // Without its table a look-up would be a 500.
+    sqlite.run("ALTER TABLE api_keys RENAME TO hidden_keys");
+    try {
+      for (const typo of [swapped, key.slice(0, -1), `${key}a`, key.toLowerCase(), "rst_live_", "x".repeat(64)]) {
+        expect(await statusOf(typo)).toBe(401);
+      }
+    } finally {
+      sqlite.run("ALTER TABLE hidden_keys RENAME TO api_keys");
+    }
+    expect(await statusOf(key)).toBe(200);
+  });
+
+  test("works until its end", async () => {
+    const expiresAt = new Date(clock.now() + MINUTE).toISOString();
+    const { key } = (await create({ expiresAt })).body;
+    clock.advance(MINUTE - 1);
+    expect(await statusOf(key)).toBe(200);
+    clock.advance(1);
+    expect(await statusOf(key)).toBe(401);
+  });
+
+  test("shows when it was last used, to the minute, and its use from a new address is audited", async () => {
+    const { key, keyId } = (await create()).body;
+    await statusOf(key);
+    const lastUsed = async () => (await owner.ask("GET", "/v1/auth/keys")).body.data[0].lastUsedAt;
+    const first = new Date(clock.now()).toISOString();
+    expect(await lastUsed()).toBe(first);
+    clock.advance(MINUTE - SECOND);
+    await statusOf(key);
+    expect(await lastUsed()).toBe(first);
+    clock.advance(SECOND);
+    await statusOf(key);
+    expect(await lastUsed()).toBe(new Date(clock.now()).toISOString());
+    const { audit } = appliance.foundation;
+    const told = audit.read(0, 10_000).filter(({ subject }) => subject === keyId);
+    expect(told.map(({ action }) => action)).toEqual(["key.create", "key.new_address"]);
+    expect(audit.findBreak()).toBeNull();
+  });
+
+  test("that is deleted works no longer; a second deletion is 404, and a stranger's too", async () => {
+    const stranger = await appliance.signUp();
+    const { key, keyId } = (await create()).body;
+    expect((await stranger.ask("DELETE", `/v1/auth/keys/${keyId}`)).status).toBe(404);
+    expect(await statusOf(key)).toBe(200);
+    const gone = await owner.ask("DELETE", `/v1/auth/keys/${keyId}`);
+    expect([gone.status, gone.body]).toEqual([200, { keyId, deleted: true }]);
+    expect(await statusOf(key)).toBe(401);
+    expect((await owner.ask("DELETE", `/v1/auth/keys/${keyId}`)).status).toBe(404);
+  });
+
+  test("limited to an instance that is deleted sees nothing and works on", async () => {
+    const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
+    const { key } = (await create({ instanceId })).body;
+    await owner.ask("DELETE", `/v1/instances/${instanceId}`);
+    expect((await appliance.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
+    expect((await appliance.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
+  });
+});
+
+describe("PATCH /v1/auth/me", () => {
+  test("changes the name and the monthly limit, each alone", async () => {
+    const named = await owner.ask("PATCH", "/v1/auth/me", { name: " Ada " });
+    expect([named.status, named.body.name, named.body.limits.monthlyLimit]).toEqual([200, "Ada", null]);
+    const limited = await owner.ask("PATCH", "/v1/auth/me", { monthlyLimit: "12.5" });
+    expect([limited.body.name, limited.body.limits.monthlyLimit]).toEqual(["Ada", "12.500000"]);
+    const freed = await owner.ask("PATCH", "/v1/auth/me", { monthlyLimit: null });
+    expect(freed.body.limits.monthlyLimit).toBeNull();
+    expect((await owner.ask("GET", "/v1/auth/me")).body).toEqual(freed.body);
+  });
+
+  test.each([
+    [{}],
+    [{ email: "other@example.com" }],
+    [{ name: "" }],
+    [{ name: null }],
+    [{ monthlyLimit: 5 }],
+    [{ monthlyLimit: "-1" }],
+    [{ monthlyLimit: "1.0000001" }],
+    [{ monthlyLimit: "1e3" }],
+    [{ monthlyLimit: "1234567890" }],
+    [{ monthlyLimit: "" }],
+  ])("refuses %j", async (input) => {
+    expect((await owner.ask("PATCH", "/v1/auth/me", input)).status).toBe(400);
+  });
+});
