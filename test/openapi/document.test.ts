@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
 import { VERSION } from "../../src/app.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
@@ -22,6 +23,10 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 );
 const operationAt = (path: string, method: string) =>
   operations.find((operation) => operation.path === path && operation.method === method)?.operation as Operation;
+
+test("the document is valid OpenAPI 3.1 to a validator of its own", async () => {
+  expect(await new Validator().validate(structuredClone(document))).toMatchObject({ valid: true });
+});
 
 /** What a reference of the document points at; throws where there is nothing. */
 function resolve(reference: string): unknown {
