@@ -7,6 +7,7 @@ const LONGEST = 63;
 export function freeSlug(name: string, isTaken: (slug: string) => boolean): string {
   const plain = name
     .normalize("NFKD")
+    .replaceAll(/\p{M}/gu, "")
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
     .replaceAll(/^-+|-+$/g, "")
