@@ -81,7 +81,6 @@ describe("POST /v1/auth/keys", () => {
   test("puts the key itself nowhere on the disk", async () => {
     const { key } = (await create({ name: "secret" })).body;
     await statusOf(key);
-    appliance.foundation.store.sqlite.run("PRAGMA wal_checkpoint");
     const files = readdirSync(appliance.dataDir, { recursive: true }) as string[];
     const holding = files.filter((name) => {
       const path = join(appliance.dataDir, name);

@@ -1,0 +1,103 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import { join } from "node:path";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+
+const STORE = join(import.meta.dir, "../../src/storage/store.ts");
+const WORKSPACES = join(import.meta.dir, "../../src/agents/workspaces.ts");
+const IDS = join(import.meta.dir, "../../src/lib/id.ts");
+
+/** Runs `change` in a process that dies by SIGKILL at `moment`: before the commit, or after it and before the files. */
+async function dieWhile(moment: "before" | "after", dataDir: string, change: string): Promise<void> {
+  const program = `
+    const { openStore } = await import(${JSON.stringify(STORE)});
+    const { createWorkspaces } = await import(${JSON.stringify(WORKSPACES)});
+    const { newId } = await import(${JSON.stringify(IDS)});
+    const store = openStore(${JSON.stringify(dataDir)});
+    const die = () => process.kill(process.pid, "SIGKILL");
+    store.transaction(() => {
+      const { sqlite } = store;
+      ${moment === "after" ? "store.afterCommit(die);" : ""}
+      const workspaces = createWorkspaces(store, ${JSON.stringify(dataDir)});
+      ${change}
+      ${moment === "before" ? "die();" : ""}
+    });`;
+  const child = Bun.spawn([process.execPath, "-e", program], { stderr: "pipe" });
+  const errors = await new Response(child.stderr).text();
+  await child.exited;
+  expect([child.signalCode, errors]).toEqual(["SIGKILL", ""]);
+}
+
+/** An appliance with one agent, stopped so that another process may have its folder. */
+async function cutOff(
+  moment: "before" | "after",
+  changeOf: (place: { instanceId: string; agentId: string }) => string,
+): Promise<{
+  appliance: Appliance;
+  ask: (path?: string) => Promise<{ status: number; body: Record<string, unknown> }>;
+  entries: () => string[];
+}> {
+  const appliance = await startAppliance();
+  const owner = await appliance.signUp();
+  const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
+  const agents = `/v1/instances/${instanceId}/agents`;
+  const input = { name: "Ada", slug: "ada", useDefaults: false, files: { "a.md": "a", "b.md": "b" } };
+  const { agentId } = (await owner.ask("POST", agents, input)).body;
+  await dieWhile(moment, appliance.dataDir, changeOf({ instanceId, agentId }));
+  await appliance.restart();
+  const folder = join(appliance.dataDir, "instances", instanceId);
+  return {
+    appliance,
+    ask: (path = `${agents}/${agentId}`) => owner.ask("GET", path),
+    entries: () => [...fs.readdirSync(join(folder, "agents")), ...fs.readdirSync(join(folder, ".staging"))].sort(),
+  };
+}
+
+const edit = ({ instanceId }: { instanceId: string }) =>
+  `workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "edit", slug: "ada" },
+    [{ name: "a.md", content: null }, { name: "c/d.md", content: "d" }]);`;
+const rename = ({ instanceId, agentId }: { instanceId: string; agentId: string }) =>
+  `sqlite.run("UPDATE agents SET slug = 'eve' WHERE agent_id = '${agentId}'");
+   workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "rename", slug: "eve", from: "ada" },
+    [{ name: "a.md", content: "A" }]);`;
+const remove = ({ instanceId, agentId }: { instanceId: string; agentId: string }) =>
+  `sqlite.run("DELETE FROM agents WHERE agent_id = '${agentId}'");
+   workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "remove", slug: "ada" }, []);`;
+
+test("a change that was committed when the host died is finished at its next start", async () => {
+  const { appliance, ask, entries } = await cutOff("after", edit);
+  expect((await ask()).body.files).toEqual({ "b.md": "b", "c/d.md": "d" });
+  expect(entries()).toEqual(["ada"]);
+  await appliance.stop();
+});
+
+test("a new slug that was committed has its folder, files and all", async () => {
+  const { appliance, ask, entries } = await cutOff("after", rename);
+  expect((await ask()).body).toMatchObject({ slug: "eve", files: { "a.md": "A", "b.md": "b" } });
+  expect(entries()).toEqual(["eve"]);
+  await appliance.stop();
+});
+
+test("a deletion that was committed leaves no folder", async () => {
+  const { appliance, ask, entries } = await cutOff("after", remove);
+  expect((await ask()).status).toBe(404);
+  expect(entries()).toEqual([]);
+  await appliance.stop();
+});
+
+test("a change that was not committed has happened nowhere, and what it staged is gone with the next one", async () => {
+  const { appliance, ask } = await cutOff("before", edit);
+  expect((await ask()).body.files).toEqual({ "a.md": "a", "b.md": "b" });
+  const staging = fs
+    .readdirSync(join(appliance.dataDir, "instances"), { recursive: true })
+    .filter((name) => String(name).includes("change_"));
+  expect(staging.length).toBeGreaterThan(0);
+  const [instanceId = ""] = fs.readdirSync(join(appliance.dataDir, "instances"));
+  const person = appliance.foundation.accounts.list(null, 1)[0];
+  const link = appliance.foundation.links.create(person?.email ?? "", 0n);
+  const { token } = (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
+  const created = await appliance.ask("POST", `/v1/instances/${instanceId}/agents`, { token, body: { name: "Bob" } });
+  expect(created.status).toBe(201);
+  expect(fs.readdirSync(join(appliance.dataDir, "instances", instanceId, ".staging"))).toEqual([]);
+  await appliance.stop();
+});
