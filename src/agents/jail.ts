@@ -99,14 +99,15 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
   return {
     read(name, maxBytes) {
       const { folder, file } = splitName(name);
-      return inFolder(folder, ({ path }) => readFile(`${path}/${file}`, name, maxBytes));
+      const content = inFolder(folder, ({ path }) => readFile(`${path}/${file}`, maxBytes));
+      if (content !== "too large") return content;
+      throw new AppError("invalid_request", `${name}: expected a file of at most ${maxBytes} bytes`);
     },
     readRoot(names, maxBytes) {
       const found = inFolder([], ({ path }) =>
         names.flatMap((name) => {
-          const isSmall = (statFile(`${path}/${splitName(name).file}`)?.size ?? Number.POSITIVE_INFINITY) <= maxBytes;
-          const content = isSmall ? readFile(`${path}/${name}`, name, maxBytes) : null;
-          return content === null ? [] : [{ name, bytes: content.bytes }];
+          const content = readFile(`${path}/${splitName(name).file}`, maxBytes);
+          return content === null || content === "too large" ? [] : [{ name, bytes: content.bytes }];
         }),
       );
       return found ?? [];
@@ -207,15 +208,13 @@ function statFile(path: string): FileStat | null {
   return stat?.isFile() ? { size: stat.size, mtimeMs: stat.mtimeMs } : null;
 }
 
-function readFile(path: string, name: string, maxBytes: number): FileContent | null {
+function readFile(path: string, maxBytes: number): FileContent | "too large" | null {
   const file = openPlain(path);
   if (file === null) return null;
   try {
     const stat = fs.fstatSync(file);
     if (!stat.isFile()) return null;
-    if (stat.size > maxBytes) {
-      throw new AppError("invalid_request", `${name}: expected a file of at most ${maxBytes} bytes`);
-    }
+    if (stat.size > maxBytes) return "too large";
     const bytes = Buffer.allocUnsafe(stat.size);
     let length = 0;
     while (length < stat.size) {
