@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { base62 } from "../../src/lib/base62.ts";
+import { isId, newId } from "../../src/lib/id.ts";
+import { formatMoney, parseMoney } from "../../src/lib/money.ts";
+
+describe("money", () => {
+  test.each([
+    [30_000n, "0.030000"],
+    [0n, "0.000000"],
+    [1n, "0.000001"],
+    [-1n, "-0.000001"],
+    [12_345_678n, "12.345678"],
+    [-10_000_000n, "-10.000000"],
+  ])("%p is shown as %s", (micros, text) => {
+    expect(formatMoney(micros)).toBe(text);
+  });
+
+  test("that is shown is read back the same", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 999_999_999_999_999n }), (micros) => {
+        expect(parseMoney(formatMoney(micros))).toBe(micros);
+      }),
+    );
+  });
+
+  test("is read with as many decimals as it has", () => {
+    expect([parseMoney("0.03"), parseMoney("5"), parseMoney("999999999.999999")]).toEqual([
+      30_000n,
+      5_000_000n,
+      999_999_999_999_999n,
+    ]);
+  });
+
+  test.each(["", ".5", "1.", "-1", "+1", "1,5", "1e3", " 1", "1.0000001", "1234567890", "0x1", "٣"])(
+    "is not %p",
+    (text) => {
+      expect(parseMoney(text)).toBeNull();
+    },
+  );
+});
+
+describe("an id", () => {
+  test("is its prefix and a UUIDv7 without dashes", () => {
+    const id = newId("inst");
+    expect(id).toMatch(/^inst_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/);
+    expect([isId("inst", id), isId("agt", id), isId("inst", `${id}0`), isId("inst", id.toUpperCase())]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  test("is greater than every one made before it, however many a millisecond", () => {
+    const ids = Array.from({ length: 20_000 }, () => newId("msg"));
+    expect(ids.every((id, at) => at === 0 || id > (ids[at - 1] ?? ""))).toBe(true);
+  });
+
+  test("is never any other text", () => {
+    fc.assert(fc.property(fc.string(), (text) => !isId("key", text)));
+  });
+});
+
+test("base 62 has a fixed length and keeps every bit", () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ minLength: 32, maxLength: 32 }),
+      fc.uint8Array({ minLength: 32, maxLength: 32 }),
+      (a, b) => {
+        expect(base62(a, 43)).toMatch(/^[0-9A-Za-z]{43}$/);
+        expect(base62(a, 43) === base62(b, 43)).toBe(Buffer.compare(a, b) === 0);
+      },
+    ),
+  );
+});
