@@ -148,9 +148,10 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
       summary: "Cancel a run; what it said so far is kept",
       access: "chat",
       answer: RunRecord,
-      handle({ caller, params, once }) {
+      async handle({ caller, params, body, once }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         runs.get(agent.agentId, params.runId);
+        await body();
         return once(() => showRun(runs.cancel(runs.get(agent.agentId, params.runId))));
       },
     }),

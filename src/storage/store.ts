@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { prepareBrackets } from "./brackets.ts";
 import { migrate } from "./migrate.ts";
 
 export type Db = BunSQLiteDatabase;
@@ -111,12 +112,11 @@ function createStore(sqlite: Database): Store {
   let reading = false;
 
   let changesBefore = 0;
+  let current: Durability = "full";
 
   const changes = sqlite.prepare<{ total: number }, []>("SELECT total_changes() AS total");
   const totalChanges = () => changes.get()?.total ?? 0;
-  const beginReads = sqlite.prepare("BEGIN");
-  const commitReads = sqlite.prepare("COMMIT");
-  const immediate = sqlite.transaction((work: () => unknown) => work()).immediate;
+  const brackets = prepareBrackets(sqlite);
 
   /** What was asked to follow since there were `kept` of them, taken off the list. */
   const takeConsequences = (kept = 0): Consequence[] => consequences.splice(kept);
@@ -125,7 +125,7 @@ function createStore(sqlite: Database): Store {
   function nested<T>(work: () => T): T {
     const kept = consequences.length;
     try {
-      return sqlite.transaction(work)();
+      return brackets.savepoint(work);
     } catch (error) {
       runAll(takeConsequences(kept).map(({ otherwise }) => otherwise));
       throw error;
@@ -135,7 +135,7 @@ function createStore(sqlite: Database): Store {
   function endReads(): void {
     if (!reading) return;
     reading = false;
-    commitReads.run();
+    brackets.endReads();
     // A write among the reads would be acknowledged before it is committed. Tests run with this check, the binary without.
     if (process.env.NODE_ENV !== "production" && totalChanges() !== changesBefore) {
       throw new Error("something was written outside of a transaction");
@@ -145,17 +145,28 @@ function createStore(sqlite: Database): Store {
   function readTogether(): void {
     if (closed || sqlite.inTransaction) return;
     if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
-    beginReads.run();
+    brackets.beginReads();
     reading = true;
     setImmediate(endReads);
+  }
+
+  function setDurability(durability: Durability): void {
+    if (durability === current) return;
+    sqlite.run(`PRAGMA synchronous = ${durability === "full" ? "FULL" : "NORMAL"}`);
+    current = durability;
   }
 
   function transaction<T>(work: () => T): T {
     endReads();
     if (sqlite.inTransaction) return nested(work);
+    setDurability("full");
+    return outermost(work);
+  }
+
+  function outermost<T>(work: () => T): T {
     let result: T;
     try {
-      result = immediate(work) as T;
+      result = brackets.immediate(work);
     } catch (error) {
       runAll(takeConsequences().map(({ otherwise }) => otherwise));
       throw error;
@@ -196,9 +207,9 @@ function createStore(sqlite: Database): Store {
     if (works.length === 0) return; // `close` was faster
     let attempts: ReturnType<typeof attempt>[] = [];
     endReads();
-    if (durability === "process") sqlite.run("PRAGMA synchronous = NORMAL");
+    setDurability(durability);
     try {
-      transaction(() => {
+      outermost(() => {
         attempts = works.map(attempt);
       });
     } catch (reason) {
@@ -206,8 +217,6 @@ function createStore(sqlite: Database): Store {
       // Where the transaction could not even begin, none was attempted.
       for (const { reject } of works) reject(reason);
       return;
-    } finally {
-      if (durability === "process") sqlite.run("PRAGMA synchronous = FULL");
     }
     // What follows a commit reads much and writes seldom: the next runs of all those that ended, for one.
     readTogether();

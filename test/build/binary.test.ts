@@ -4,12 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageFile from "../../package.json" with { type: "json" };
 import { buildBinary, runBinary, startBinary } from "../support/binary.ts";
+import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
 const MAX_BYTES = 320e6;
-
-/** Runs a command in a network of its own that has only a loopback. */
-const OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "offline"];
-const canCutNetwork = Bun.which("unshare") !== null && Bun.spawnSync([...OFFLINE, "true"]).exitCode === 0;
 
 describe("dist/roost, copied alone into an empty folder", () => {
   let folder = "";

@@ -19,7 +19,9 @@ const turns = (count: number, size: number): Turn[] =>
 
 test("the files come in their order, whatever order they were found in", () => {
   const files = PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })).reverse();
-  expect(system({ files })).toBe(["You are Ada.", ...PROMPT_FILES.map((name) => `text of ${name}`)].join("\n\n"));
+  expect(system({ files })).toBe(
+    ["You are Ada.", ...PROMPT_FILES.map((name) => `text of ${name}`), "Your name is Ada."].join("\n\n"),
+  );
   expect(PROMPT_FILES.map((name) => name.slice(0, -3)).join()).toBe("AGENTS,SOUL,IDENTITY,USER,TOOLS,BOOTSTRAP,MEMORY");
 });
 

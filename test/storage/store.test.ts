@@ -215,7 +215,7 @@ describe("a shared commit", () => {
     const mixed = [store.commitSoon(durability, "process"), store.commitSoon(durability, "full")];
     expect(await Promise.all(mixed)).toEqual([2, 2]);
     await Promise.allSettled([store.commitSoon(refuse, "process")]);
-    expect(durability()).toBe(2);
+    expect(store.transaction(durability)).toBe(2);
   });
 
   test("is made before the database closes, and refused after", async () => {
