@@ -190,10 +190,11 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
       idempotency: idempotency.prune,
       signInCodes: signIn.prune,
       outbox: outbox.prune,
-      events: () => {
+      async events() {
         for (let after: string | null = ""; after !== null; ) {
           const from: string = after;
-          after = store.transaction(() => conversations.events.prune(from, 100));
+          // A commit for each hundred agents, and requests in between.
+          after = await store.commitSoon(() => conversations.events.prune(from, 100), "process");
         }
       },
     },

@@ -17,12 +17,14 @@ export interface Listener {
   addressOf(request: Request): string;
   /** Lets a connection be silent for as long as it likes. */
   keepOpen(request: Request): void;
+  /** Takes no more requests; answers that are on their way have a moment to finish, then what is left is closed. */
   stop(): Promise<void>;
 }
 
 /** Bun's own refusal of a large body has no envelope and comes before authentication, so that it is never reached. */
 const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
+const GRACE_MS = 1_000;
 
 /** Listens, and hands every request to `fetch`. Throws when the address is taken. */
 export function listen(
@@ -47,7 +49,11 @@ export function listen(
     url: `http://${shownHost}:${server.port}`,
     addressOf: (request) => clientAddress(request, server.requestIP(request)?.address ?? "unknown", trustProxy),
     keepOpen: (request) => server.timeout(request, 0),
-    stop: () => server.stop(true),
+    async stop() {
+      const late = setTimeout(() => void server.stop(true), GRACE_MS);
+      await server.stop(false);
+      clearTimeout(late);
+    },
   };
 }
 

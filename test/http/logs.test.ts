@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { pino } from "pino";
+import { startAppliance } from "../support/appliance.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
+
+test("no code, token, key, secret or message text reaches the log, at its most talkative", async () => {
+  await using mock = Object.assign(startMockModelServer(), {
+    [Symbol.asyncDispose]: async () => mock.stop(),
+  });
+  const lines: string[] = [];
+  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ROOST_OPENAI_API_KEY: "sk-hidden" };
+  const appliance = await startAppliance(settings, { log });
+  const secrets = ["sk-hidden"];
+  try {
+    const person = await appliance.signUp("quiet@example.com");
+    const mailed = appliance.foundation.outbox.list()[0]?.code ?? "no code";
+    const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+    secrets.push(person.token, mailed, key);
+    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
+    const at = `/v1/instances/${instanceId}`;
+    await person.ask("POST", `${at}/secrets`, { key: "TOKEN", value: "s3cret-value" });
+    const { agentId } = (await person.ask("POST", `${at}/agents`, { name: "Ada" })).body;
+    await person.ask("POST", `${at}/agents/${agentId}/messages`, { message: "between-you-and-me" });
+    mock.script({ kind: "status", status: 400, body: { error: { message: "between-you-and-me sk-hidden" } } });
+    const failed = await person.ask("POST", `${at}/agents/${agentId}/messages`, { message: "between-you-and-me" });
+    expect(failed.status).toBe(502);
+    await appliance.ask("GET", "/v1/auth/me", { token: `${person.token}x` });
+    await appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "quiet@example.com", code: mailed } });
+    secrets.push("s3cret-value", "between-you-and-me", "I am the mock");
+  } finally {
+    await appliance.stop();
+  }
+  const all = lines.join("");
+  expect(lines.length).toBeGreaterThan(8);
+  expect(secrets.filter((secret) => all.includes(secret))).toEqual([]);
+});
