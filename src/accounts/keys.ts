@@ -4,6 +4,7 @@ import { AppError, notFound } from "../lib/app-error.ts";
 import { base62 } from "../lib/base62.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
@@ -52,11 +53,13 @@ const KEY_LENGTH = PREFIX.length + 6 + 43 + 6;
 
 export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
   const { db } = store;
-  const byHash = db
-    .select()
-    .from(apiKeys)
-    .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
-    .prepare();
+  const byHash = lazily(() =>
+    db
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
+      .prepare(),
+  );
   /** When each key was last used by a read, and by anything from each address. */
   const readAt = new Map<string, number>();
   const usedAt = new Map<string, number>();
@@ -96,7 +99,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     },
     verify(key) {
       if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
-      const record = byHash.get({ keyHash: hashOf(key) });
+      const record = byHash().get({ keyHash: hashOf(key) });
       if (!record || (record.expiresAt !== null && record.expiresAt <= clock.now())) return null;
       return record;
     },

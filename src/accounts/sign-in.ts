@@ -2,6 +2,7 @@ import { createHmac, randomInt, timingSafeEqual } from "node:crypto";
 import { and, count, desc, eq, gt, lt, min, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
@@ -48,13 +49,15 @@ const inviteRequired = () => new AppError("invite_required", "inviteCode: expect
 export function createSignIn({ store, clock, audit, accounts, invites, pepper, sendCode }: SignInParts): SignIn {
   const { db } = store;
   const hmac = (email: string, code: string) => createHmac("sha256", pepper).update(`${email}\n${code}`).digest();
-  const latest = db
-    .select()
-    .from(signInCodes)
-    .where(eq(signInCodes.email, sql.placeholder("email")))
-    .orderBy(desc(signInCodes.codeId))
-    .limit(1)
-    .prepare();
+  const latest = lazily(() =>
+    db
+      .select()
+      .from(signInCodes)
+      .where(eq(signInCodes.email, sql.placeholder("email")))
+      .orderBy(desc(signInCodes.codeId))
+      .limit(1)
+      .prepare(),
+  );
 
   function checkLimit(who: "email" | "address", value: string, limit: { windowMs: number; most: number }): void {
     const since = clock.now() - limit.windowMs;
@@ -77,7 +80,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
   /** The latest code's row when it may still be tried, one try taken; undefined else. Committed whatever follows. */
   function takeTry(email: string) {
     return store.transaction(() => {
-      const row = latest.get({ email });
+      const row = latest().get({ email });
       if (!row || row.usedAt !== null || row.expiresAt <= clock.now() || row.tries >= TRIES) return undefined;
       db.update(signInCodes)
         .set({ tries: row.tries + 1 })

@@ -5,6 +5,7 @@ import { type Instance, instances as instanceTable } from "../instances/table.ts
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { freeSlug } from "./slug.ts";
 import { type Agent, agents } from "./table.ts";
@@ -66,18 +67,22 @@ export interface Agents {
 export function createAgents({ store, clock, instances, workspaces, defaultFiles }: AgentParts): Agents {
   const { db } = store;
   const listeners: AgentListener[] = [];
-  const byId = db
-    .select()
-    .from(agents)
-    .where(eq(agents.agentId, sql.placeholder("agentId")))
-    .prepare();
-  const find = (agentId: string) => (isId("agt", agentId) ? byId.get({ agentId }) : undefined);
-  const bySlug = db
-    .select({ agentId: agents.agentId })
-    .from(agents)
-    .where(and(eq(agents.instanceId, sql.placeholder("instanceId")), eq(agents.slug, sql.placeholder("slug"))))
-    .prepare();
-  const isTaken = (instanceId: string, slug: string) => bySlug.get({ instanceId, slug }) !== undefined;
+  const byId = lazily(() =>
+    db
+      .select()
+      .from(agents)
+      .where(eq(agents.agentId, sql.placeholder("agentId")))
+      .prepare(),
+  );
+  const find = (agentId: string) => (isId("agt", agentId) ? byId().get({ agentId }) : undefined);
+  const bySlug = lazily(() =>
+    db
+      .select({ agentId: agents.agentId })
+      .from(agents)
+      .where(and(eq(agents.instanceId, sql.placeholder("instanceId")), eq(agents.slug, sql.placeholder("slug"))))
+      .prepare(),
+  );
+  const isTaken = (instanceId: string, slug: string) => bySlug().get({ instanceId, slug }) !== undefined;
   const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
 
   function count(instanceId: string, change: 1 | -1): void {

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import { balances, journalEntries, postings } from "./table.ts";
@@ -29,11 +30,13 @@ export interface Ledger {
 /** Double entry in micro-USDC: every entry's postings sum to zero, nothing is ever updated (billing.md). */
 export function createLedger(store: Store, clock: Clock): Ledger {
   const { db } = store;
-  const balance = db
-    .select({ balance: balances.balance })
-    .from(balances)
-    .where(eq(balances.accountId, sql.placeholder("accountId")))
-    .prepare();
+  const balance = lazily(() =>
+    db
+      .select({ balance: balances.balance })
+      .from(balances)
+      .where(eq(balances.accountId, sql.placeholder("accountId")))
+      .prepare(),
+  );
 
   function post({ type, accountId, amount, against, instanceId, note }: Entry): { transactionId: string } {
     const transactionId = newId("txn");
@@ -66,6 +69,6 @@ export function createLedger(store: Store, clock: Clock): Ledger {
       });
     },
     post,
-    balanceOf: (accountId) => balance.get({ accountId })?.balance ?? 0n,
+    balanceOf: (accountId) => balance().get({ accountId })?.balance ?? 0n,
   };
 }

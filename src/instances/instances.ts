@@ -3,6 +3,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { type Instance, type InstanceStatus, instances } from "./table.ts";
 
@@ -49,17 +50,17 @@ export interface Instances {
 export function createInstances({ store, clock, requireLaunch, createFolder, removeFolder }: InstanceParts): Instances {
   const { db } = store;
   const listeners: InstanceListener[] = [];
-  const byId = db
-    .select()
-    .from(instances)
-    .where(eq(instances.instanceId, sql.placeholder("instanceId")))
-    .prepare();
-  const running = db
-    .select({ count: sql<number>`count(*)` })
-    .from(instances)
-    .where(eq(instances.status, "running"))
-    .prepare();
-  const find = (instanceId: string) => (isId("inst", instanceId) ? byId.get({ instanceId }) : undefined);
+  const byId = lazily(() =>
+    db
+      .select()
+      .from(instances)
+      .where(eq(instances.instanceId, sql.placeholder("instanceId")))
+      .prepare(),
+  );
+  const running = lazily(() =>
+    db.select({ count: sql<number>`count(*)` }).from(instances).where(eq(instances.status, "running")).prepare(),
+  );
+  const find = (instanceId: string) => (isId("inst", instanceId) ? byId().get({ instanceId }) : undefined);
 
   function set(instance: Instance, change: Partial<Instance>): Instance {
     return store.transaction(() => {
@@ -138,7 +139,7 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
         .orderBy(asc(instances.instanceId))
         .limit(limit)
         .all(),
-    countRunning: () => running.get()?.count ?? 0,
+    countRunning: () => running().get()?.count ?? 0,
     listen: (listener) => void listeners.push(listener),
   };
 }

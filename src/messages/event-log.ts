@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
 import { agents } from "../agents/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { type AgentEvent, toRow } from "./event.ts";
 import { events, type StoredEvent } from "./table.ts";
@@ -37,58 +38,68 @@ export function createEventLog(
 ): EventLog {
   const { db } = store;
   const p = sql.placeholder;
-  const advance = db
-    .update(agents)
-    .set({ lastEventId: sql`${agents.lastEventId} + ${p("count")}` })
-    .where(eq(agents.agentId, p("agentId")))
-    .returning({ lastEventId: agents.lastEventId })
-    .prepare();
-  const insert = db
-    .insert(events)
-    .values({
-      agentId: p("agentId"),
-      eventId: p("eventId"),
-      runId: p("runId"),
-      type: p("type"),
-      data: p("data"),
-      createdAt: p("createdAt"),
-    })
-    .prepare();
-  const read = db
-    .select()
-    .from(events)
-    .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
-    .orderBy(asc(events.eventId))
-    .limit(p("limit"))
-    .prepare();
-  const last = db
-    .select({ id: agents.lastEventId })
-    .from(agents)
-    .where(eq(agents.agentId, p("agentId")))
-    .prepare();
-  const first = db
-    .select({ id: min(events.eventId) })
-    .from(events)
-    .where(eq(events.agentId, p("agentId")))
-    .prepare();
-  const lastEventId = (agentId: string) => last.get({ agentId })?.id ?? 0;
+  const advance = lazily(() =>
+    db
+      .update(agents)
+      .set({ lastEventId: sql`${agents.lastEventId} + ${p("count")}` })
+      .where(eq(agents.agentId, p("agentId")))
+      .returning({ lastEventId: agents.lastEventId })
+      .prepare(),
+  );
+  const insert = lazily(() =>
+    db
+      .insert(events)
+      .values({
+        agentId: p("agentId"),
+        eventId: p("eventId"),
+        runId: p("runId"),
+        type: p("type"),
+        data: p("data"),
+        createdAt: p("createdAt"),
+      })
+      .prepare(),
+  );
+  const read = lazily(() =>
+    db
+      .select()
+      .from(events)
+      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
+      .orderBy(asc(events.eventId))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const last = lazily(() =>
+    db
+      .select({ id: agents.lastEventId })
+      .from(agents)
+      .where(eq(agents.agentId, p("agentId")))
+      .prepare(),
+  );
+  const first = lazily(() =>
+    db
+      .select({ id: min(events.eventId) })
+      .from(events)
+      .where(eq(events.agentId, p("agentId")))
+      .prepare(),
+  );
+  const lastEventId = (agentId: string) => last().get({ agentId })?.id ?? 0;
 
   return {
     append(agentId, batch) {
-      const lastId = advance.get({ agentId, count: batch.length })?.lastEventId;
+      const lastId = advance().get({ agentId, count: batch.length })?.lastEventId;
       if (lastId === undefined) return 0;
       const now = clock.now();
       const firstId = lastId - batch.length + 1;
       const rows = batch.map((event, index) => toRow(agentId, firstId + index, event, now));
-      for (const row of rows) insert.run(row);
+      for (const row of rows) insert().run(row);
       store.afterCommit(() => publish(agentId, rows));
       return lastId;
     },
-    read: (agentId, after, limit) => read.all({ agentId, after, limit }),
+    read: (agentId, after, limit) => read().all({ agentId, after, limit }),
     lastEventId,
     checkCursor(agentId, after) {
       const lastId = lastEventId(agentId);
-      const firstKept = first.get({ agentId })?.id ?? lastId + 1;
+      const firstKept = first().get({ agentId })?.id ?? lastId + 1;
       if (after > lastId || (after > 0 && after + 1 < firstKept)) {
         throw new AppError(
           "not_found",

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, type SQL, sql } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
 import { type Message, messages, type Run, runs } from "./table.ts";
 
@@ -10,88 +11,112 @@ export function messageQueries(db: Db) {
   const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
     WHERE status IN ('queued', 'running') AND ${whose})`;
   const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
-  const insertMessage = db
-    .insert(messages)
-    .values(placeholdersOf(columnsOf(messages)) as never)
-    .prepare();
-  const insertRun = db
-    .insert(runs)
-    .values(placeholdersOf(columnsOf(runs)) as never)
-    .prepare();
-  const runById = db
-    .select()
-    .from(runs)
-    .where(eq(runs.runId, p("runId")))
-    .prepare();
-  const messageById = db
-    .select()
-    .from(messages)
-    .where(eq(messages.messageId, p("messageId")))
-    .prepare();
-  const replyTo = db
-    .select()
-    .from(messages)
-    .where(
-      and(
-        eq(messages.agentId, p("agentId")),
-        eq(messages.inReplyTo, p("messageId")),
-        // A reply stands behind its message, and close to it: without this the whole conversation is searched.
-        gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
-      ),
-    )
-    .orderBy(asc(messages.messageSeq))
-    .limit(1)
-    .prepare();
-  const nextQueued = db
-    .select()
-    .from(runs)
-    .where(and(unfinishedOfAgent, eq(runs.status, "queued")))
-    // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back.
-    .orderBy(asc(runs.firstEventId))
-    .limit(1)
-    .prepare();
-  const countUnfinished = db.select({ count: sql<number>`count(*)` }).from(runs).where(unfinishedOfAgent).prepare();
-  const unfinishedRuns = db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare();
-  const startRun = db
-    .update(runs)
-    .set({ status: "running", startedAt: p("startedAt") as never })
-    .where(eq(runs.runId, p("runId")))
-    .prepare();
-  const setSteps = db
-    .update(runs)
-    .set({ steps: p("steps") as never })
-    .where(eq(runs.runId, p("runId")))
-    .prepare();
-  const endRun = db
-    .update(runs)
-    .set(placeholdersOf(ENDING) as never)
-    .where(eq(runs.runId, p("runId")))
-    .prepare();
+  const insertMessage = lazily(() =>
+    db
+      .insert(messages)
+      .values(placeholdersOf(columnsOf(messages)) as never)
+      .prepare(),
+  );
+  const insertRun = lazily(() =>
+    db
+      .insert(runs)
+      .values(placeholdersOf(columnsOf(runs)) as never)
+      .prepare(),
+  );
+  const runById = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const messageById = lazily(() =>
+    db
+      .select()
+      .from(messages)
+      .where(eq(messages.messageId, p("messageId")))
+      .prepare(),
+  );
+  const replyTo = lazily(() =>
+    db
+      .select()
+      .from(messages)
+      .where(
+        and(
+          eq(messages.agentId, p("agentId")),
+          eq(messages.inReplyTo, p("messageId")),
+          // A reply stands behind its message, and close to it: without this the whole conversation is searched.
+          gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
+        ),
+      )
+      .orderBy(asc(messages.messageSeq))
+      .limit(1)
+      .prepare(),
+  );
+  const nextQueued = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(and(unfinishedOfAgent, eq(runs.status, "queued")))
+      // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back.
+      .orderBy(asc(runs.firstEventId))
+      .limit(1)
+      .prepare(),
+  );
+  const countUnfinished = lazily(() =>
+    db.select({ count: sql<number>`count(*)` }).from(runs).where(unfinishedOfAgent).prepare(),
+  );
+  const unfinishedRuns = lazily(() =>
+    db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
+  );
+  const startRun = lazily(() =>
+    db
+      .update(runs)
+      .set({ status: "running", startedAt: p("startedAt") as never })
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const setSteps = lazily(() =>
+    db
+      .update(runs)
+      .set({ steps: p("steps") as never })
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const endRun = lazily(() =>
+    db
+      .update(runs)
+      .set(placeholdersOf(ENDING) as never)
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
   const { messageId, role, text, inReplyTo } = messages;
-  const recent = db
-    .select({ messageId, role, text, inReplyTo })
-    .from(messages)
-    .where(eq(messages.agentId, p("agentId")))
-    .orderBy(desc(messages.messageSeq))
-    .limit(p("limit"))
-    .prepare();
+  const recent = lazily(() =>
+    db
+      .select({ messageId, role, text, inReplyTo })
+      .from(messages)
+      .where(eq(messages.agentId, p("agentId")))
+      .orderBy(desc(messages.messageSeq))
+      .limit(p("limit"))
+      .prepare(),
+  );
 
   return {
-    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, messageSeq: null }),
-    insertRun: (row: Run) => void insertRun.run(row),
-    run: (runId: string): Run | undefined => runById.get({ runId }),
-    message: (messageId: string): Message | undefined => messageById.get({ messageId }),
-    reply: (agentId: string, messageId: string): Message | undefined => replyTo.get({ agentId, messageId }),
-    nextQueued: (agentId: string): Run | undefined => nextQueued.get({ agentId }),
-    countUnfinished: (agentId: string): number => countUnfinished.get({ agentId })?.count ?? 0,
+    insertMessage: (row: NewMessage) => void insertMessage().run({ ...row, messageSeq: null }),
+    insertRun: (row: Run) => void insertRun().run(row),
+    run: (runId: string): Run | undefined => runById().get({ runId }),
+    message: (messageId: string): Message | undefined => messageById().get({ messageId }),
+    reply: (agentId: string, messageId: string): Message | undefined => replyTo().get({ agentId, messageId }),
+    nextQueued: (agentId: string): Run | undefined => nextQueued().get({ agentId }),
+    countUnfinished: (agentId: string): number => countUnfinished().get({ agentId })?.count ?? 0,
     /** Newest first. */
     recent: (agentId: string, limit: number): Pick<Message, "messageId" | "role" | "text" | "inReplyTo">[] =>
-      recent.all({ agentId, limit }),
-    startRun: (runId: string, startedAt: number) => void startRun.run({ runId, startedAt }),
-    setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
-    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
+      recent().all({ agentId, limit }),
+    startRun: (runId: string, startedAt: number) => void startRun().run({ runId, startedAt }),
+    setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
+    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
     /** In the order of arrival. */
-    unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
+    unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
     unfinishedIn: (instanceId: string): Run[] =>
       db
         .select()

@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, ne, sql } from "drizzle-orm";
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
 
 const secrets = sqliteTable(
@@ -30,51 +31,59 @@ export function secretTable(db: Db) {
   const p = sql.placeholder;
   const ofInstance = eq(secrets.instanceId, p("instanceId"));
   const name = { key: secrets.key, createdAt: secrets.createdAt, updatedAt: secrets.updatedAt };
-  const find = db
-    .select()
-    .from(secrets)
-    .where(and(ofInstance, eq(secrets.key, p("key"))))
-    .prepare();
-  const page = db
-    .select(name)
-    .from(secrets)
-    .where(and(ofInstance, gt(secrets.key, p("after"))))
-    .orderBy(asc(secrets.key))
-    .limit(p("limit"))
-    .prepare();
-  const put = db
-    .insert(secrets)
-    .values({
-      instanceId: p("instanceId"),
-      key: p("key"),
-      dataKeyId: p("dataKeyId"),
-      createdAt: p("now"),
-      updatedAt: p("now"),
-      sealed: p("sealed"),
-    })
-    .onConflictDoUpdate({
-      target: [secrets.instanceId, secrets.key],
-      set: {
-        dataKeyId: sql`excluded.data_key_id`,
-        updatedAt: sql`excluded.updated_at`,
-        sealed: sql`excluded.sealed`,
-      },
-    })
-    .prepare();
-  const remove = db
-    .delete(secrets)
-    .where(and(ofInstance, eq(secrets.key, p("key"))))
-    .returning({ key: secrets.key })
-    .prepare();
+  const find = lazily(() =>
+    db
+      .select()
+      .from(secrets)
+      .where(and(ofInstance, eq(secrets.key, p("key"))))
+      .prepare(),
+  );
+  const page = lazily(() =>
+    db
+      .select(name)
+      .from(secrets)
+      .where(and(ofInstance, gt(secrets.key, p("after"))))
+      .orderBy(asc(secrets.key))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const put = lazily(() =>
+    db
+      .insert(secrets)
+      .values({
+        instanceId: p("instanceId"),
+        key: p("key"),
+        dataKeyId: p("dataKeyId"),
+        createdAt: p("now"),
+        updatedAt: p("now"),
+        sealed: p("sealed"),
+      })
+      .onConflictDoUpdate({
+        target: [secrets.instanceId, secrets.key],
+        set: {
+          dataKeyId: sql`excluded.data_key_id`,
+          updatedAt: sql`excluded.updated_at`,
+          sealed: sql`excluded.sealed`,
+        },
+      })
+      .prepare(),
+  );
+  const remove = lazily(() =>
+    db
+      .delete(secrets)
+      .where(and(ofInstance, eq(secrets.key, p("key"))))
+      .returning({ key: secrets.key })
+      .prepare(),
+  );
 
   return {
-    find: (instanceId: string, key: string): Secret | undefined => find.get({ instanceId, key }),
+    find: (instanceId: string, key: string): Secret | undefined => find().get({ instanceId, key }),
     /** By name, ascending; names are never empty, so `""` is before all of them. */
-    page: (instanceId: string, after: string, limit: number): SecretName[] => page.all({ instanceId, after, limit }),
+    page: (instanceId: string, after: string, limit: number): SecretName[] => page().all({ instanceId, after, limit }),
     /** A new one, or a new value of one that is there. */
-    put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put.run(row),
+    put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put().run(row),
     /** False where there was none. */
-    remove: (instanceId: string, key: string): boolean => remove.get({ instanceId, key }) !== undefined,
+    remove: (instanceId: string, key: string): boolean => remove().get({ instanceId, key }) !== undefined,
     /** Some that are sealed under another data key than this. */
     sealedUnderOthers: (dataKeyId: number, limit: number): Secret[] =>
       db.select().from(secrets).where(ne(secrets.dataKeyId, dataKeyId)).limit(limit).all(),
@@ -90,15 +99,17 @@ export function secretTable(db: Db) {
 }
 
 export function dataKeyTable(db: Db) {
-  const newestFirst = db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)).prepare();
-  const find = db
-    .select()
-    .from(dataKeys)
-    .where(eq(dataKeys.dataKeyId, sql.placeholder("dataKeyId")))
-    .prepare();
+  const newestFirst = lazily(() => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)).prepare());
+  const find = lazily(() =>
+    db
+      .select()
+      .from(dataKeys)
+      .where(eq(dataKeys.dataKeyId, sql.placeholder("dataKeyId")))
+      .prepare(),
+  );
   return {
-    newestFirst: (): DataKeyRow[] => newestFirst.all(),
-    find: (dataKeyId: number): DataKeyRow | undefined => find.get({ dataKeyId }),
+    newestFirst: (): DataKeyRow[] => newestFirst().all(),
+    find: (dataKeyId: number): DataKeyRow | undefined => find().get({ dataKeyId }),
     add: (row: DataKeyRow) => void db.insert(dataKeys).values(row).run(),
     removeAllBut: (dataKeyId: number) => void db.delete(dataKeys).where(ne(dataKeys.dataKeyId, dataKeyId)).run(),
   };

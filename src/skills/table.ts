@@ -1,5 +1,6 @@
 import { and, asc, count, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
 import type { SkillNeeds } from "./skill-file.ts";
 
@@ -31,27 +32,31 @@ export function skillTable(db: Db) {
   const p = sql.placeholder;
   const { instructions, files: _, ...shown } = getTableColumns(installedSkills);
   const ofInstance = eq(installedSkills.instanceId, p("instanceId"));
-  const page = db
-    .select(shown)
-    .from(installedSkills)
-    .where(and(ofInstance, gt(installedSkills.name, p("after"))))
-    .orderBy(asc(installedSkills.name))
-    .limit(p("limit"))
-    .prepare();
-  const forPrompt = db
-    .select({ name: shown.name, description: shown.description, instructions })
-    .from(installedSkills)
-    .where(ofInstance)
-    .orderBy(asc(installedSkills.name))
-    .prepare();
-  const counted = db.select({ count: count() }).from(installedSkills).where(ofInstance).prepare();
+  const page = lazily(() =>
+    db
+      .select(shown)
+      .from(installedSkills)
+      .where(and(ofInstance, gt(installedSkills.name, p("after"))))
+      .orderBy(asc(installedSkills.name))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const forPrompt = lazily(() =>
+    db
+      .select({ name: shown.name, description: shown.description, instructions })
+      .from(installedSkills)
+      .where(ofInstance)
+      .orderBy(asc(installedSkills.name))
+      .prepare(),
+  );
+  const counted = lazily(() => db.select({ count: count() }).from(installedSkills).where(ofInstance).prepare());
 
   return {
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
-      page.all({ instanceId, after, limit }),
-    forPrompt: (instanceId: string): PromptSkill[] => forPrompt.all({ instanceId }),
-    count: (instanceId: string): number => counted.get({ instanceId })?.count ?? 0,
+      page().all({ instanceId, after, limit }),
+    forPrompt: (instanceId: string): PromptSkill[] => forPrompt().all({ instanceId }),
+    count: (instanceId: string): number => counted().get({ instanceId })?.count ?? 0,
     /** False where one of this name is there. */
     add: (row: Row): boolean =>
       db.insert(installedSkills).values(row).onConflictDoNothing().returning({ name: installedSkills.name }).get() !==

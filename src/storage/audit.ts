@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { asc, desc, gt } from "drizzle-orm";
 import { blob, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Clock } from "../lib/clock.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Store } from "./store.ts";
 
 const audit = sqliteTable("audit", {
@@ -45,14 +46,16 @@ const GENESIS = Buffer.alloc(32);
 
 /** The append-only, hash-chained log of what touches credentials, secrets and money (security.md). */
 export function createAudit(store: Store, clock: Clock): Audit {
-  const latest = store.db.select({ hash: audit.hash }).from(audit).orderBy(desc(audit.auditId)).limit(1).prepare();
+  const latest = lazily(() =>
+    store.db.select({ hash: audit.hash }).from(audit).orderBy(desc(audit.auditId)).limit(1).prepare(),
+  );
   const read = (after: number, limit: number) =>
     store.db.select().from(audit).where(gt(audit.auditId, after)).orderBy(asc(audit.auditId)).limit(limit).all();
   return {
     append({ actor, action, subject, detail = {} }) {
       store.transaction(() => {
         const row = { actor, action, subject, detail: JSON.stringify(detail), createdAt: clock.now() };
-        const hash = hashOf(latest.get()?.hash ?? GENESIS, row);
+        const hash = hashOf(latest().get()?.hash ?? GENESIS, row);
         store.db
           .insert(audit)
           .values({ ...row, hash })
