@@ -22,6 +22,15 @@ export interface ServingParts {
   onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
 }
 
+/** One request on its way through the server. */
+interface Exchange {
+  route: Route;
+  parts: ServingParts;
+  request: Request;
+  params: Record<string, string>;
+  requestId: string;
+}
+
 /** Answers one request for one route, in the order of judgement of api.md section 1. */
 export async function serveRoute(
   route: Route,
@@ -34,7 +43,7 @@ export async function serveRoute(
   let answer: Response;
   let failure: AppError | null = null;
   try {
-    answer = await answerOf(route, parts, request, params, requestId);
+    answer = await answerOf({ route, parts, request, params, requestId });
   } catch (thrown) {
     failure = toAppError(thrown);
     answer = errorAnswer(failure, requestId, request.headers.get("accept"));
@@ -43,65 +52,45 @@ export async function serveRoute(
   return answer;
 }
 
-async function answerOf(
-  route: Route,
-  parts: ServingParts,
-  request: Request,
-  params: Record<string, string>,
-  requestId: string,
-): Promise<Response> {
-  if (route.access === "public") {
-    return toResponse(route, await route.handle(createCall(route, parts, request, params, requestId, null)), requestId);
-  }
+async function answerOf(exchange: Exchange): Promise<Response> {
+  const { route, parts, request } = exchange;
+  if (route.access === "public") return toResponse(exchange, await route.handle(createCall(exchange, null)));
   const known = parts.authenticate(request);
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
   const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
-  if (key !== null) return answerOnce(route, parts, request, params, requestId, caller, key);
-  const handled = route.handle(createCall(route, parts, request, params, requestId, caller));
-  return toResponse(route, handled instanceof Promise ? await handled : handled, requestId);
+  if (key !== null) return answerOnce(exchange, caller, key);
+  const handled = route.handle(createCall(exchange, caller));
+  return toResponse(exchange, handled instanceof Promise ? await handled : handled);
 }
 
 /** Errors that the operation itself gave, and that a repetition under the same key gives again. */
 const KEPT_ERRORS = new Set([400, 404, 409]);
 
-async function answerOnce(
-  route: Route,
-  parts: ServingParts,
-  request: Request,
-  params: Record<string, string>,
-  requestId: string,
-  caller: Caller,
-  key: string,
-): Promise<Response> {
+async function answerOnce(exchange: Exchange, caller: Caller, key: string): Promise<Response> {
+  const { route, parts, request, requestId } = exchange;
   const body = keyRefusal(key) ?? (await readBody(request).catch(asRefusal));
   // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
   if (body instanceof AppError) {
-    const call = createCall(route, parts, request, params, requestId, caller, { refusal: body });
-    return toResponse(route, await route.handle(call), requestId);
+    return toResponse(exchange, await route.handle(createCall(exchange, caller, { refusal: body })));
   }
-  const url = new URL(request.url);
-  const judged = parts.idempotency.begin(caller.accountId, key, {
-    method: route.method,
-    path: url.pathname + url.search,
-    body,
-  });
+  const { pathname, search } = new URL(request.url);
+  const asked = { method: route.method, path: pathname + search, body };
+  const judged = parts.idempotency.begin(caller.accountId, key, asked);
   if (judged.kind === "replay") {
     const { stored } = judged;
-    const call = createCall(route, parts, request, params, requestId, caller, { body });
     const again =
       stored.runId !== null && route.replay
-        ? toResponse(route, await route.replay(call, stored.runId), requestId)
+        ? toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), stored.runId))
         : storedAnswer(stored, requestId, request.headers.get("accept"));
     again.headers.set("Idempotent-Replayed", "true");
     return again;
   }
   const { attempt } = judged;
   try {
-    const call = createCall(route, parts, request, params, requestId, caller, { body, attempt });
-    const result = await route.handle(call);
+    const result = await route.handle(createCall(exchange, caller, { body, attempt }));
     if (!attempt.saved()) keep(route, attempt, result);
-    return toResponse(route, result, requestId);
+    return toResponse(exchange, result);
   } catch (thrown) {
     const error = toAppError(thrown);
     if (!attempt.saved() && KEPT_ERRORS.has(error.status)) {
@@ -137,11 +126,7 @@ function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): 
 const NO_FIELDS = z.object({});
 
 function createCall(
-  route: Route,
-  parts: ServingParts,
-  request: Request,
-  params: Record<string, string>,
-  requestId: string,
+  { route, parts, request, params, requestId }: Exchange,
   caller: Caller | null,
   { body, attempt, refusal }: { body?: Uint8Array; attempt?: Attempt; refusal?: AppError } = {},
 ): AnyCall {
@@ -172,7 +157,7 @@ function createCall(
   };
 }
 
-function toResponse(route: Route, result: unknown, requestId: string): Response {
+function toResponse({ route, requestId }: Exchange, result: unknown): Response {
   if (result instanceof Response) {
     result.headers.set("X-Request-Id", requestId);
     return result;
