@@ -5,7 +5,7 @@ import { createAuthentication } from "./accounts/authenticate.ts";
 import { openHostKeys } from "./accounts/host-keys.ts";
 import { createKeys } from "./accounts/keys.ts";
 import { accountRoutes } from "./accounts/routes.ts";
-import { CODE_LIFE_SECONDS, createSignIn } from "./accounts/sign-in.ts";
+import { CODE_LIFE_SECONDS, createSignIn, pruneSignInCodes } from "./accounts/sign-in.ts";
 import { createTokens } from "./accounts/tokens.ts";
 import { createAgents } from "./agents/agents.ts";
 import { agentRoutes } from "./agents/routes.ts";
@@ -31,6 +31,7 @@ import { signInMail } from "./mail/sign-in-mail.ts";
 import { createConversations } from "./messages/conversations.ts";
 import { messageRoutes } from "./messages/routes.ts";
 import { createEngines } from "./models/engines.ts";
+import type { OpenAiOptions } from "./models/openai.ts";
 import { createHost } from "./runtime/host.ts";
 import { openMasterKey } from "./secrets/master-key.ts";
 import { secretRoutes } from "./secrets/routes.ts";
@@ -55,15 +56,83 @@ const TOOLS: readonly Tool[] = [now];
 
 /** Config → parts → running appliance. The data folder is open and locked already; whoever opened it closes it. */
 export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
-  const { clock, store, audit, ledger, accounts, invites, links, outbox } = foundation;
-  const hostKeys = openHostKeys(config.dataDir);
-  const recipient = await openWallet(config.dataDir, config.wallet as `0x${string}` | null);
+  const { store } = foundation;
+  const rooms = await createRooms(config, foundation, log);
+  const { workspaces, instances, conversations, host, engines } = rooms;
+  // The listener needs the routes and a few of them need it; requests come only once both are there.
+  const later: { listener?: Listener } = {};
+  let ready = true;
+  const routes = createRoutes(config, foundation, rooms, later);
+  const metrics = createMetrics();
+  metrics.gauge("roost_instances_running", "Instances that are running", instances.countRunning);
+  metrics.gauge("roost_workers_awake", "Instances whose worker is awake", host.awake);
+  metrics.gauge("roost_event_streams", "Event streams that are open", conversations.hub.openStreams);
+  const addressOf = (request: Request) => later.listener?.addressOf(request) ?? "unknown";
+  const status = {
+    version: VERSION,
+    isReady: () => ready,
+    metrics,
+    metricsToken: config.metricsToken,
+    addressOf,
+    openApi: () => openApiDocument(routes, VERSION),
+  };
+  const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
+    authenticate(request) {
+      store.readTogether();
+      return rooms.authenticate({
+        authorization: request.headers.get("authorization"),
+        apiKey: request.headers.get("x-api-key"),
+        address: () => addressOf(request),
+        isRead: request.method === "GET",
+      });
+    },
+    idempotency: rooms.idempotency,
+    commit: store.transaction,
+    commitSoon: (work) => store.commitSoon(work, "full"),
+    addressOf,
+    onAnswer({ method, path }, code, startedMs, requestId, error) {
+      metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
+      const fields = { requestId, method, path, status: code };
+      // A model that fails and an instance that is not running are answers, not faults of the host.
+      if (error?.code === "internal_error") log.error({ err: error.cause ?? error, ...fields }, "request failed");
+      else log.debug(fields, "request");
+    },
+  });
+
+  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
+  const { host: hostname, port, publicUrl, trustProxy } = config;
+  const listener = listen({ hostname, port, publicUrl, trustProxy }, fetch);
+  later.listener = listener;
+  conversations.runs.recover();
+  setTimeout(() => void metrics.load(), 1_000).unref();
+  const housekeeping = startHousekeeping(housekeepingTasks(foundation, rooms), log);
+
+  return {
+    url: listener.url,
+    routes,
+    async stop() {
+      ready = false;
+      housekeeping.stop();
+      conversations.hub.endAll();
+      await listener.stop();
+      host.close();
+      await engines.close();
+    },
+  };
+}
+
+type Rooms = Awaited<ReturnType<typeof createRooms>>;
+
+/** The rules, each room's built once from what it needs. */
+async function createRooms(config: Config, { clock, store, audit, ledger, accounts }: Foundation, log: Log) {
+  const { dataDir, minimumTopUp, networks, minimumLaunchBalance } = config;
+  const idleMs = config.idleSeconds * 1000;
+  const hostKeys = openHostKeys(dataDir);
+  const recipient = await openWallet(dataDir, config.wallet as `0x${string}` | null);
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
-  const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
-  const { minimumTopUp, networks, minimumLaunchBalance } = config;
   const invoices = createInvoices({ store, clock, ledger, recipient, networks, minimumTopUp });
-  const workspaces = createWorkspaces(store, config.dataDir);
+  const workspaces = createWorkspaces(store, dataDir);
   const instances = createInstances({
     store,
     clock,
@@ -72,24 +141,15 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     removeFolder: workspaces.removeInstanceFolder,
   });
   const agents = createAgents({ store, clock, instances, workspaces, defaultFiles: readDefaultFiles() });
-  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(config.dataDir) });
+  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
-  if (locked > 0)
+  if (locked > 0) {
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; store them anew");
+  }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
-
-  const engines = createEngines(
-    { cacheDir: cacheFolder(), idleMs: config.idleSeconds * 1000, log },
-    config.openAiBaseUrl === null
-      ? null
-      : {
-          baseUrl: config.openAiBaseUrl,
-          apiKey: config.openAiApiKey ?? undefined,
-          log: (retry) => log.warn(retry, "model server: trying again"),
-        },
-  );
-  const host = createHost({ clock, log, tools: TOOLS, engineOf: engines.of, idleMs: config.idleSeconds * 1000 });
+  const engines = createEngines({ cacheDir: cacheFolder(), idleMs, log }, openAiOptions(config, log));
+  const host = createHost({ clock, log, tools: TOOLS, engineOf: engines.of, idleMs });
   const conversations = createConversations({
     store,
     clock,
@@ -103,31 +163,33 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     defaultModel: config.model,
     engineOf: engines.of,
   });
-
-  const idempotency = createIdempotency(store, clock);
-  const metrics = createMetrics();
-  const signIn = createSignIn({
-    store,
-    clock,
-    audit,
-    accounts,
-    invites,
-    pepper: hostKeys.pepper,
-    sendCode: (to, code) =>
-      mail.send({ to, code, ...signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS }) }),
-  });
   const authenticate = createAuthentication(accounts, keys, tokens);
-  // The listener needs the routes and a few of them need it; requests come only once both are there.
-  let listener: Listener | undefined;
-  const publicUrl = () => config.publicUrl ?? listener?.url ?? "";
-  const addressOf = (request: Request) => listener?.addressOf(request) ?? "unknown";
-  let ready = true;
+  const idempotency = createIdempotency(store, clock);
+  const held = { keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
+  return { ...held, workspaces, instances, agents, secrets, catalog, skills, engines, host, conversations };
+}
 
-  const routes: Route[] = [
+function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
+  if (openAiBaseUrl === null) return null;
+  return {
+    baseUrl: openAiBaseUrl,
+    apiKey: openAiApiKey ?? undefined,
+    log: (retry) => log.warn(retry, "model server: trying again"),
+  };
+}
+
+function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: { listener?: Listener }): Route[] {
+  const { clock, store, audit, ledger, accounts, invites, links, outbox } = foundation;
+  const { keys, tokens, pepper, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
+  const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
+  const publicUrl = () => config.publicUrl ?? later.listener?.url ?? "";
+  const sendCode = (to: string, code: string) =>
+    mail.send({ to, code, ...signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS }) });
+  return [
     ...accountRoutes({
       clock,
       accounts,
-      signIn,
+      signIn: createSignIn({ store, clock, audit, accounts, invites, pepper, sendCode }),
       links,
       tokens,
       keys,
@@ -137,83 +199,24 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
     }),
     ...instanceRoutes(instances, config.pricePerHour),
     ...agentRoutes(instances, agents, workspaces),
-    ...messageRoutes({ agents, ...conversations, keepOpen: (request) => listener?.keepOpen(request) }),
+    ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
   ];
-  const pages = [
-    ...consolePages(),
-    ...statusPages({
-      version: VERSION,
-      isReady: () => ready,
-      metrics,
-      metricsToken: config.metricsToken,
-      addressOf,
-      openApi: () => openApiDocument(routes, VERSION),
-    }),
-  ];
-  const fetch = createFetch(routes, pages, {
-    authenticate(request) {
-      store.readTogether();
-      return authenticate({
-        authorization: request.headers.get("authorization"),
-        apiKey: request.headers.get("x-api-key"),
-        address: () => addressOf(request),
-        isRead: request.method === "GET",
-      });
-    },
-    idempotency,
-    commit: store.transaction,
-    commitSoon: (work) => store.commitSoon(work, "full"),
-    addressOf,
-    onAnswer({ method, path }, status, startedMs, requestId, error) {
-      metrics.countRequest(method, path, status, (performance.now() - startedMs) / 1000);
-      // A model that fails and an instance that is not running are answers, not faults of the host.
-      if (error?.code === "internal_error")
-        log.error({ err: error.cause ?? error, requestId, method, path, status }, "request failed");
-      else log.debug({ requestId, method, path, status }, "request");
-    },
-  });
-  metrics.gauge("roost_instances_running", "Instances that are running", instances.countRunning);
-  metrics.gauge("roost_workers_awake", "Instances whose worker is awake", host.awake);
-  metrics.gauge("roost_event_streams", "Event streams that are open", conversations.hub.openStreams);
-
-  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
-  listener = listen(
-    { hostname: config.host, port: config.port, publicUrl: config.publicUrl, trustProxy: config.trustProxy },
-    fetch,
-  );
-  conversations.runs.recover();
-  setTimeout(() => void metrics.load(), 1_000).unref();
-  const housekeeping = startHousekeeping(
-    {
-      idempotency: idempotency.prune,
-      signInCodes: signIn.prune,
-      outbox: outbox.prune,
-      async events() {
-        for (let after: string | null = ""; after !== null; ) {
-          const from: string = after;
-          // A commit for each hundred agents, and requests in between.
-          after = await store.commitSoon(() => conversations.events.prune(from, 100), "process");
-        }
-      },
-    },
-    log,
-  );
-
-  return {
-    url: listener.url,
-    routes,
-    async stop() {
-      ready = false;
-      housekeeping.stop();
-      conversations.hub.endAll();
-      await listener?.stop();
-      host.close();
-      await engines.close();
-    },
-  };
 }
+
+const housekeepingTasks = ({ store, outbox, clock }: Foundation, { idempotency, conversations }: Rooms) => ({
+  idempotency: idempotency.prune,
+  signInCodes: () => pruneSignInCodes(store, clock),
+  outbox: outbox.prune,
+  async events() {
+    for (let after: string | null = ""; after !== null; ) {
+      const from: string = after;
+      // A commit for each hundred agents, and requests in between.
+      after = await store.commitSoon(() => conversations.events.prune(from, 100), "process");
+    }
+  },
+});
 
 /** Where the binary unpacks what must lie on disk: native libraries and models. */
 const cacheFolder = (): string =>

@@ -37,7 +37,6 @@ export interface SignIn {
   sendCode(input: { email: string; inviteCode: string | null; address: string }): Promise<void>;
   /** The account that the code opens, made now for a new e-mail. Throws `unauthorized`, `invite_required`, `forbidden`. */
   verifyCode(input: { email: string; code: string; name: string | null }): Account;
-  prune(): void;
 }
 
 const wrongCode = () =>
@@ -151,9 +150,11 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
         return account;
       });
     },
-    prune() {
-      const old = lt(signInCodes.createdAt, clock.now() - 25 * 60 * MINUTE);
-      store.transaction(() => db.delete(signInCodes).where(old).run());
-    },
   };
+}
+
+/** Removes the codes that no limit counts any more. */
+export function pruneSignInCodes({ db, transaction }: Store, clock: Clock): void {
+  const old = lt(signInCodes.createdAt, clock.now() - 25 * 60 * MINUTE);
+  transaction(() => db.delete(signInCodes).where(old).run());
 }
