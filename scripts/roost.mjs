@@ -115,6 +115,8 @@ function environment() {
   if (env.npm_config_cafile) env.NODE_EXTRA_CA_CERTS ??= env.npm_config_cafile;
   // With this variable set, a program built with Bun behaves as Bun itself.
   delete env.BUN_BE_BUN;
+  // Answers of a model server that may arrive at once. Bun allows 256 by itself, and reads this only when it starts.
+  env.BUN_CONFIG_MAX_HTTP_REQUESTS ??= "4096";
   if (!homeIsWritable()) {
     env.BUN_INSTALL_CACHE_DIR ??= join(ROOT, ".cache/packages");
     env.npm_config_cache = join(ROOT, ".cache/npm");
