@@ -1,3 +1,4 @@
+import { waitFor } from "../lib/wait-for.ts";
 import type { ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
@@ -162,20 +163,4 @@ async function drain(reader: Reader, watch: RequestWatch): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** Resolves after `ms`; throws the signal's reason when it aborts first. */
-function waitFor(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const stop = () => {
-    clearTimeout(timer);
-    reject(signal.reason);
-  };
-  const timer = setTimeout(() => {
-    signal.removeEventListener("abort", stop);
-    resolve();
-  }, ms);
-  signal.addEventListener("abort", stop, { once: true });
-  return promise;
 }

@@ -1,3 +1,4 @@
+import { waitFor } from "../../lib/wait-for.ts";
 import { type AgentEvent, endsRun } from "../../messages/event.ts";
 import { Failure } from "../failure.ts";
 import { type Client, Refusal, Unreachable } from "./client.ts";
@@ -44,23 +45,8 @@ async function* resuming(open: Open, after: number | null, signal: AbortSignal):
     if (Date.now() - awaySince > AWAY_MS) {
       throw new Unreachable("the connection broke, and the server stays away", "roost events shows what happened");
     }
-    await pause(RETRY_MS, signal);
+    await waitFor(RETRY_MS, signal);
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });
 }
 
 /** Everything that happens to an agent, until `signal`: behind the event `after`, or from now on. */
