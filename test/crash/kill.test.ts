@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/foundation.ts";
 import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
-import { type RunningBinary, startBinary } from "../support/binary.ts";
+import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 
 const KILLS = 20;
@@ -127,6 +127,82 @@ function startClient(path: string) {
   };
 }
 
+/** Acknowledged things that are no messages: agents with a file, accounts with their credit, credits by the operator. */
+function startKeeper(instance: string) {
+  let keeps = true;
+  const agents = new Map<string, string>();
+  const accounts: string[] = [];
+  let credits = 0;
+
+  async function untilAnswered(path: string, body: unknown, headers: Record<string, string> = {}) {
+    for (;;) {
+      try {
+        const response = await request("POST", path, body, headers);
+        // While the first request under a key still runs, its repetition is told to wait.
+        if (response.status !== 409) return { status: response.status, body: await response.json() };
+      } catch (error) {
+        if (!isDead(error)) throw error;
+      }
+      await turn();
+    }
+  }
+
+  async function keep(number: number): Promise<void> {
+    const key = crypto.randomUUID();
+    const agent = { name: `Kept ${number}`, useDefaults: false, files: { "NOTE.md": key } };
+    const made = await untilAnswered(`/v1/instances/${instance}/agents`, agent, { "Idempotency-Key": key });
+    expect(made.status).toBe(201);
+    agents.set(made.body.agentId, key);
+
+    const foundation = openFoundation({ dataDir });
+    const email = `kept${number}@example.com`;
+    const link = foundation.links.create(email, 1_234_567n);
+    foundation.store.close();
+    // 401: it was redeemed, and the answer died with the server; the account is there all the same.
+    expect([200, 401]).toContain((await untilAnswered("/v1/auth/redeem-link", { link })).status);
+    accounts.push(email);
+
+    const credited = await runBinary([
+      "account",
+      "credit",
+      "crash@example.com",
+      "0.01",
+      "--note",
+      key,
+      "--data",
+      dataDir,
+    ]);
+    expect(credited).toMatchObject({ code: 0 });
+    credits++;
+  }
+
+  const keeping = (async () => {
+    for (let number = 0; keeps; number++) await keep(number);
+  })();
+  return {
+    agents,
+    accounts,
+    credits: () => credits,
+    async stop() {
+      keeps = false;
+      await keeping;
+    },
+  };
+}
+
+/** What the ledger holds of credits, by e-mail, in micro-USDC. */
+function creditsOf(): Record<string, number> {
+  const database = new Database(join(dataDir, "roost.db"), { readonly: true });
+  const rows = database
+    .query<{ email: string; total: number }, []>(
+      `SELECT email, sum(amount) AS total FROM journal_entries JOIN postings USING (transaction_id)
+       JOIN accounts USING (account_id) WHERE type = 'credit' AND ledger_account = 'customer:' || account_id GROUP BY email`,
+    )
+    .all();
+  database.close();
+  return Object.fromEntries(rows.map(({ email, total }) => [email, total]));
+}
+
 const ENDS = /^run\.(completed|failed|cancelled)$/;
 /** The server died under the request, or is not up again yet. */
 const isDead = (error: unknown): boolean =>
@@ -140,12 +216,13 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   );
   const paths = agents.map(({ body }) => `/v1/instances/${instance}/agents/${body.agentId}`);
   const clients = paths.map(startClient);
+  const keeper = startKeeper(instance);
   for (let kill = 0; kill < KILLS; kill++) {
     await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
     await server.kill();
     server = await start();
   }
-  await Promise.all(clients.map((client) => client.stop()));
+  await Promise.all([keeper.stop(), ...clients.map((client) => client.stop())]);
 
   let restarts = 0;
   for (const [at, { keys, acknowledged, frames }] of clients.entries()) {
@@ -168,7 +245,26 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   }
   // Else the kills found nothing in progress, and this test proved nothing.
   expect(restarts).toBeGreaterThan(0);
-  expect((await ask("GET", `/v1/instances/${instance}`)).body).toMatchObject({ status: "running", agentCount: AGENTS });
+
+  const listed = (await ask("GET", `/v1/instances/${instance}/agents?limit=100`)).body;
+  expect(listed.hasMore).toBe(false);
+  const known = [...agents.map(({ body }) => body.agentId), ...keeper.agents.keys()];
+  expect(listed.data.map(({ agentId }: { agentId: string }) => agentId).sort()).toEqual(known.sort());
+  for (const [agentId, key] of keeper.agents) {
+    const { files } = (await ask("GET", `/v1/instances/${instance}/agents/${agentId}`)).body;
+    expect(files).toEqual({ "NOTE.md": key });
+  }
+  expect(keeper.agents.size).toBeGreaterThan(3);
+  expect((await ask("GET", `/v1/instances/${instance}`)).body).toMatchObject({
+    status: "running",
+    agentCount: known.length,
+  });
+  expect(creditsOf()).toEqual({
+    "crash@example.com": 10_000_000 + 10_000 * keeper.credits(),
+    ...Object.fromEntries(keeper.accounts.map((email) => [email, 1_234_567])),
+  });
+  const doctor = JSON.parse((await runBinary(["doctor", "--json", "--data", dataDir])).output);
+  expect(doctor.find(({ check }: { check: string }) => check === "database")).toMatchObject({ ok: true });
 }, 60_000);
 
 /** How often the run was restarted; each time it had shown something. */
