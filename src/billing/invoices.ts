@@ -1,7 +1,6 @@
 import { randomInt } from "node:crypto";
 import { and, asc, eq, gt, lte } from "drizzle-orm";
-import { NETWORKS, type NetworkName } from "../chain/networks.ts";
-import type { Address } from "../chain/wallet.ts";
+import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";

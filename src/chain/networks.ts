@@ -1,8 +1,10 @@
+export type Address = `0x${string}`;
+
 /** A chain that USDC is accepted on. Addresses are Circle's native USDC (billing.md, 6). */
 export interface Network {
   name: NetworkName;
   chainId: number;
-  asset: `0x${string}`;
+  asset: Address;
   defaultRpcUrls: string[];
   /** Blocks on top of and including the transfer's own before it is credited. */
   defaultConfirmations: number;

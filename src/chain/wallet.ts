@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writePrivateFile } from "../lib/private-file.ts";
-
-export type Address = `0x${string}`;
+import type { Address } from "./networks.ts";
 
 /**
  * The address that receives USDC: the configured one, else a key pair made at first start and kept in

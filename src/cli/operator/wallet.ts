@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Address, openWallet } from "../../chain/wallet.ts";
+import type { Address } from "../../chain/networks.ts";
+import { openWallet } from "../../chain/wallet.ts";
 import { Failure } from "../failure.ts";
 import { printJson } from "../output.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
