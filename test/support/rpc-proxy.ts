@@ -1,0 +1,96 @@
+/** What stands in front of a node and can go wrong in the node's place. */
+export interface RpcProxy {
+  readonly url: string;
+  /** Calls so far of one method, or of all. */
+  calls(method?: string): number;
+  /** Hands everything on: how it begins. */
+  pass(): void;
+  /** Takes requests and never answers; those that hang stay so until their client leaves. */
+  hang(): void;
+  /** Answers 500. */
+  refuse(): void;
+  /** Answers this, whatever was asked. */
+  answer(make: (call: RpcCall) => Response | Promise<Response>): void;
+  /** Hands on what `rewrite` makes of the node's result. Throwing in it becomes a JSON-RPC error. */
+  lie(rewrite: (result: unknown, call: RpcCall) => unknown): void;
+  /** Resolves when this many clients have left before they had an answer. */
+  left(count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface RpcCall {
+  id: unknown;
+  method: string;
+  params: unknown[];
+}
+
+type Mode = (call: RpcCall, body: string) => Response | Promise<Response>;
+
+/** A JSON-RPC proxy on a free port of the loopback, in front of the node at `target`. Calls come one by one, no batches. */
+export function startRpcProxy(target: string): RpcProxy {
+  const counted = new Map<string, number>();
+  let left = 0;
+  const waiting: { count: number; resolve: () => void }[] = [];
+
+  const forward = (body: string) =>
+    fetch(target, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const pass: Mode = async (_call, body) => new Response(await (await forward(body)).text(), JSON_ANSWER);
+  let mode: Mode = pass;
+
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    development: false,
+    async fetch(request) {
+      const body = await request.text();
+      const call = JSON.parse(body) as RpcCall;
+      counted.set(call.method, (counted.get(call.method) ?? 0) + 1);
+      request.signal.addEventListener("abort", () => {
+        left += 1;
+        for (const { count, resolve } of waiting) if (left >= count) resolve();
+      });
+      return await mode(call, body);
+    },
+  });
+
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    calls: (method) =>
+      method === undefined ? counted.values().reduce((sum, one) => sum + one, 0) : (counted.get(method) ?? 0),
+    pass() {
+      mode = pass;
+    },
+    hang() {
+      mode = () => new Promise(() => {});
+    },
+    refuse() {
+      mode = () => new Response("out of order", { status: 500 });
+    },
+    answer(make) {
+      mode = (call) => make(call);
+    },
+    lie(rewrite) {
+      mode = async (call, body) => {
+        const { id, result, error } = (await (await forward(body)).json()) as {
+          id: unknown;
+          result?: unknown;
+          error?: unknown;
+        };
+        if (error !== undefined) return Response.json({ jsonrpc: "2.0", id, error });
+        try {
+          return Response.json({ jsonrpc: "2.0", id, result: rewrite(result, call) });
+        } catch (thrown) {
+          return Response.json({ jsonrpc: "2.0", id, error: { code: -32000, message: String(thrown) } });
+        }
+      };
+    },
+    left(count) {
+      if (left >= count) return Promise.resolve();
+      return new Promise((resolve) => waiting.push({ count, resolve }));
+    },
+    stop: () => server.stop(true),
+  };
+}
+
+const JSON_ANSWER = { headers: { "Content-Type": "application/json" } };
