@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
-import { getAddress } from "viem";
+import { createWalletClient, getAddress, type Hex, http, numberToHex, parseSignature, publicActions } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { BRIDGED_USDC, IMPOSTOR_TOKEN, startAnvil, TEST_WEALTH } from "../support/anvil.ts";
+import testUsdc from "../support/usdc/test-usdc.json";
 
 const SOMEBODY = getAddress("0x00000000000000000000000000000000000000a1");
 const SOMEBODY_ELSE = getAddress("0x00000000000000000000000000000000000000a2");
@@ -46,4 +48,70 @@ test("a reorganisation drops what it is not told to keep", async () => {
   await anvil.reorg(4);
   expect(await anvil.balanceOf(SOMEBODY)).toBe(0n);
   expect(await anvil.balanceOf(first)).toBe(TEST_WEALTH);
+});
+
+test("the test token takes a signed authorization once, in both of USDC's forms", async () => {
+  await using anvil = await startAnvil({ network: "base" });
+  const [payer, sender] = anvil.accounts;
+  if (payer === undefined || sender === undefined) throw new Error("too few accounts");
+  const account = privateKeyToAccount(payer.privateKey);
+  const authorization = {
+    from: payer.address,
+    to: SOMEBODY,
+    value: 7n,
+    validAfter: 0n,
+    validBefore: 2n ** 40n,
+  };
+  const client = createWalletClient({
+    account: sender.address,
+    transport: http(anvil.url, { retryCount: 0 }),
+    pollingInterval: 20,
+  }).extend(publicActions);
+
+  const sign = (nonce: Hex) =>
+    account.signTypedData({
+      domain: { name: "USD Coin", version: "2", chainId: anvil.chainId, verifyingContract: anvil.usdc },
+      types: {
+        TransferWithAuthorization: [
+          { name: "from", type: "address" },
+          { name: "to", type: "address" },
+          { name: "value", type: "uint256" },
+          { name: "validAfter", type: "uint256" },
+          { name: "validBefore", type: "uint256" },
+          { name: "nonce", type: "bytes32" },
+        ],
+      },
+      primaryType: "TransferWithAuthorization",
+      message: { ...authorization, nonce },
+    });
+  const fields = (nonce: Hex) =>
+    [
+      authorization.from,
+      authorization.to,
+      authorization.value,
+      authorization.validAfter,
+      authorization.validBefore,
+      nonce,
+    ] as const;
+  const call = { address: anvil.usdc, abi: testUsdc.abi, functionName: "transferWithAuthorization" };
+  const send = async (args: unknown[]) => {
+    const hash = await client.writeContract({ ...call, chain: null, args });
+    await client.waitForTransactionReceipt({ hash, timeout: 10_000 });
+  };
+
+  const whole = numberToHex(1n, { size: 32 });
+  const args = [...fields(whole), await sign(whole)];
+  await send(args);
+  expect(await anvil.balanceOf(SOMEBODY)).toBe(7n);
+  await expect(client.simulateContract({ ...call, args })).rejects.toThrow("authorization is used or canceled");
+
+  const split = numberToHex(2n, { size: 32 });
+  const { r, s, yParity } = parseSignature(await sign(split));
+  await send([...fields(split), 27 + yParity, r, s]);
+  expect(await anvil.balanceOf(SOMEBODY)).toBe(14n);
+
+  const forged = numberToHex(3n, { size: 32 });
+  await expect(client.simulateContract({ ...call, args: [...fields(forged), await sign(split)] })).rejects.toThrow(
+    "invalid signature",
+  );
 });
