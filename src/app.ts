@@ -11,6 +11,8 @@ import { createAgents } from "./agents/agents.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
 import { createInvoices } from "./billing/invoices.ts";
+import { createMeter } from "./billing/meter.ts";
+import { createMetering } from "./billing/metering.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -104,6 +106,10 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   const listener = listen({ hostname, port, publicUrl, trustProxy }, fetch);
   later.listener = listener;
   conversations.runs.recover();
+  // The meter begins once there is something to be had for the money.
+  rooms.meter.resume(instances.allRunning());
+  const metering = createMetering(rooms.meter, store, foundation.clock, log);
+  metering.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, rooms), log);
 
@@ -115,6 +121,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
       housekeeping.stop();
       conversations.hub.endAll();
       await listener.stop();
+      await metering.stop();
       host.close();
       await engines.close();
     },
@@ -131,12 +138,23 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
   const recipient = await openWallet(dataDir, config.wallet as `0x${string}` | null);
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
-  const invoices = createInvoices({ store, clock, ledger, recipient, networks, minimumTopUp });
+  const meter = createMeter({
+    store,
+    clock,
+    ledger,
+    pricePerHour: config.pricePerHour,
+    monthlyLimitOf: (accountId) => accounts.find(accountId)?.monthlyLimit ?? null,
+  });
+  const invoices = createInvoices({ store, clock, balanceOf: meter.balanceOf, recipient, networks, minimumTopUp });
   const workspaces = createWorkspaces(store, dataDir);
   const instances = createInstances({
     store,
     clock,
-    requireLaunch: (accountId) => invoices.requireBalance(accountId, minimumLaunchBalance),
+    meter,
+    async requireLaunch(accountId, payment) {
+      meter.requireUnderLimit(accountId);
+      await invoices.requireBalance(accountId, minimumLaunchBalance, payment);
+    },
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
   });
@@ -166,7 +184,7 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock);
   const held = { keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
-  return { ...held, workspaces, instances, agents, secrets, catalog, skills, engines, host, conversations };
+  return { ...held, meter, workspaces, instances, agents, secrets, catalog, skills, engines, host, conversations };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
@@ -179,8 +197,8 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenA
 }
 
 function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: { listener?: Listener }): Route[] {
-  const { clock, store, audit, ledger, accounts, invites, links, outbox } = foundation;
-  const { keys, tokens, pepper, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
+  const { clock, store, audit, accounts, invites, links, outbox } = foundation;
+  const { keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const publicUrl = () => config.publicUrl ?? later.listener?.url ?? "";
   const sendCode = (to: string, code: string) =>
@@ -193,11 +211,17 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
       links,
       tokens,
       keys,
-      balanceOf: ledger.balanceOf,
-      spentThisMonth: () => 0n,
+      balanceOf: meter.balanceOf,
+      spentThisMonth: meter.spentThisMonth,
+      limitChanged: meter.settle,
       requireInstance: (caller, instanceId) => void instances.get(caller, instanceId),
     }),
-    ...instanceRoutes(instances, config.pricePerHour),
+    ...instanceRoutes({
+      instances,
+      pricePerHour: config.pricePerHour,
+      costOf: meter.costOf,
+      takePayment: async () => null,
+    }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),

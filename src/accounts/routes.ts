@@ -22,6 +22,8 @@ export interface AccountRouteParts {
   keys: Keys;
   balanceOf(accountId: string): Micros;
   spentThisMonth(accountId: string): Micros;
+  /** Told in the transaction that changes an account's monthly limit. */
+  limitChanged(accountId: string): void;
   /** Throws `not_found` for an instance that is not the caller's. */
   requireInstance(caller: Caller, instanceId: string): void;
 }
@@ -58,7 +60,8 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, balanceOf, spentThisMonth, requireInstance } = parts;
+  const { clock, accounts, signIn, links, tokens, keys, balanceOf, spentThisMonth, limitChanged, requireInstance } =
+    parts;
 
   const show = (account: Account) => ({
     accountId: account.accountId,
@@ -154,19 +157,21 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       access: "account",
       body: z.object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() }),
       answer: AccountRecord,
-      async handle({ caller, body }) {
+      async handle({ caller, body, once }) {
         const { name, monthlyLimit } = await body();
         if (name === undefined && monthlyLimit === undefined) {
           throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit");
         }
-        return show(
-          accounts.update(caller.accountId, {
+        return once(() => {
+          const account = accounts.update(caller.accountId, {
             ...(name === undefined ? {} : { name }),
             ...(monthlyLimit === undefined
               ? {}
               : { monthlyLimit: monthlyLimit === null ? null : parseMoney(monthlyLimit) }),
-          }),
-        );
+          });
+          if (monthlyLimit !== undefined) limitChanged(caller.accountId);
+          return show(account);
+        });
       },
     }),
     route({

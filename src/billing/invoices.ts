@@ -6,7 +6,7 @@ import { type Clock, isoTime } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Payment } from "./payment.ts";
 import { type Invoice, invoices } from "./table.ts";
 
 const LIFE_MS = 24 * 60 * 60 * 1000;
@@ -17,7 +17,7 @@ const CENT = 10_000n;
 export interface InvoiceParts {
   store: Store;
   clock: Clock;
-  ledger: Ledger;
+  balanceOf(accountId: string): Micros;
   recipient: Address;
   networks: readonly NetworkName[];
   minimumTopUp: Micros;
@@ -25,14 +25,14 @@ export interface InvoiceParts {
 
 export interface Invoices {
   /** Throws `payment_required` with a quote when the account's balance is under `minimum` (specification, section 8). */
-  requireBalance(accountId: string, minimum: Micros): void;
+  requireBalance(accountId: string, minimum: Micros, payment: Payment | null): Promise<void>;
 }
 
 /**
  * The x402 quotes. An invoice's amount is what is missing, rounded up to a cent, plus 1 to 9,999 micro-USDC that no
  * other open or recent invoice has: the amount alone then names who paid (billing.md, x402 1).
  */
-export function createInvoices({ store, clock, ledger, recipient, networks, minimumTopUp }: InvoiceParts): Invoices {
+export function createInvoices({ store, clock, balanceOf, recipient, networks, minimumTopUp }: InvoiceParts): Invoices {
   const { db } = store;
 
   function isTaken(amount: Micros): boolean {
@@ -82,8 +82,8 @@ export function createInvoices({ store, clock, ledger, recipient, networks, mini
   }
 
   return {
-    requireBalance(accountId, minimum) {
-      const balance = ledger.balanceOf(accountId);
+    async requireBalance(accountId, minimum, _payment) {
+      const balance = balanceOf(accountId);
       if (balance >= minimum) return;
       const missing = minimum - balance;
       const invoice = openInvoice(accountId, missing > minimumTopUp ? missing : minimumTopUp);

@@ -1,5 +1,8 @@
 import { and, asc, desc, eq, gt, lt, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
+import type { Meter } from "../billing/meter.ts";
+import type { Payment } from "../billing/payment.ts";
+import type { RunwayWarning } from "../billing/runway.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
@@ -12,9 +15,10 @@ export interface InstanceParts {
   clock: Clock;
   /**
    * Throws `payment_required`, or `forbidden` at the account's monthly limit, when it may not have one more running.
-   * Never called in a transaction: the quote's invoice must outlive the refusal.
+   * `payment` is what the request brought. Never called in a transaction: the quote's invoice must outlive the refusal.
    */
-  requireLaunch(accountId: string): void;
+  requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
+  meter: Pick<Meter, "start" | "stop" | "remove" | "listen">;
   /** Makes and removes the folder that holds the instance's workspaces. */
   createFolder(instanceId: string): void;
   removeFolder(instanceId: string): void;
@@ -24,6 +28,8 @@ export interface InstanceParts {
 export interface InstanceListener {
   statusChanged(instance: Instance): void;
   removed(instance: Instance): void;
+  /** The account's balance or monthly limit will stop the running instance soon. */
+  runwayShort(instanceId: string, warning: RunwayWarning): void;
 }
 
 export interface Instances {
@@ -31,11 +37,11 @@ export interface Instances {
   get(caller: Caller, instanceId: string): Instance;
   find(instanceId: string): Instance | undefined;
   /** To be asked before `create` and `start`, outside of any transaction. Throws `payment_required`, `forbidden`. */
-  requireLaunch(accountId: string): void;
+  requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
   create(caller: Caller, name: string): Instance;
   rename(instance: Instance, name: string): Instance;
   /** Stopping a stopped one changes nothing. */
-  stop(instance: Instance, reason?: string): Instance;
+  stop(instance: Instance, reason?: string | null): Instance;
   /** Starting a running one changes nothing. */
   start(instance: Instance): Instance;
   remove(instance: Instance): void;
@@ -43,11 +49,13 @@ export interface Instances {
   list(caller: Caller, filter: { status: InstanceStatus | null; before: string | null; limit: number }): Instance[];
   /** Those with this status, oldest first, at most `limit` behind `after`. */
   withStatus(status: InstanceStatus, after: string | null, limit: number): Instance[];
+  allRunning(): { instanceId: string; accountId: string }[];
   countRunning(): number;
   listen(listener: InstanceListener): void;
 }
 
-export function createInstances({ store, clock, requireLaunch, createFolder, removeFolder }: InstanceParts): Instances {
+export function createInstances(parts: InstanceParts): Instances {
+  const { store, clock, requireLaunch, meter, createFolder, removeFolder } = parts;
   const { db } = store;
   const listeners: InstanceListener[] = [];
   const byId = lazily(() =>
@@ -66,10 +74,33 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
     return store.transaction(() => {
       db.update(instances).set(change).where(eq(instances.instanceId, instance.instanceId)).run();
       const changed = { ...instance, ...change };
+      if (change.status === "running") meter.start(instance.instanceId, instance.accountId);
+      else if (change.status !== undefined) meter.stop(instance.instanceId);
       if (change.status !== undefined) for (const listener of listeners) listener.statusChanged(changed);
       return changed;
     });
   }
+
+  function stop(instance: Instance, reason: string | null = null): Instance {
+    if (instance.status === "stopped") return instance;
+    return set(instance, { status: "stopped", statusReason: reason, stoppedAt: clock.now() });
+  }
+
+  function runningOf(accountId: string): Instance[] {
+    const isRunning = and(eq(instances.accountId, accountId), eq(instances.status, "running"));
+    return db.select().from(instances).where(isRunning).orderBy(asc(instances.instanceId)).all();
+  }
+
+  meter.listen({
+    exhausted(accountId, reason) {
+      for (const instance of runningOf(accountId)) stop(instance, reason);
+    },
+    runwayShort(accountId, warning) {
+      for (const { instanceId } of runningOf(accountId)) {
+        for (const listener of listeners) listener.runwayShort(instanceId, warning);
+      }
+    },
+  });
 
   return {
     find,
@@ -95,21 +126,20 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
           })
           .returning()
           .get();
+        meter.start(instance.instanceId, instance.accountId);
         createFolder(instance.instanceId);
         return instance;
       });
     },
     rename: (instance, name) => set(instance, { name }),
-    stop(instance, reason) {
-      if (instance.status === "stopped") return instance;
-      return set(instance, { status: "stopped", statusReason: reason ?? null, stoppedAt: clock.now() });
-    },
+    stop,
     start(instance) {
       if (instance.status === "running") return instance;
       return set(instance, { status: "running", statusReason: null, startedAt: clock.now() });
     },
     remove(instance) {
       store.transaction(() => {
+        meter.remove(instance.instanceId);
         for (const listener of listeners) listener.removed(instance);
         db.delete(instances).where(eq(instances.instanceId, instance.instanceId)).run();
         store.afterCommit(() => removeFolder(instance.instanceId));
@@ -138,6 +168,12 @@ export function createInstances({ store, clock, requireLaunch, createFolder, rem
         .where(and(eq(instances.status, status), after === null ? undefined : gt(instances.instanceId, after)))
         .orderBy(asc(instances.instanceId))
         .limit(limit)
+        .all(),
+    allRunning: () =>
+      db
+        .select({ instanceId: instances.instanceId, accountId: instances.accountId })
+        .from(instances)
+        .where(eq(instances.status, "running"))
         .all(),
     countRunning: () => running().get()?.count ?? 0,
     listen: (listener) => void listeners.push(listener),

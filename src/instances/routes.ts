@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Payment } from "../billing/payment.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
@@ -22,7 +23,16 @@ const InstanceRecord = z.object({
 const name = trimmedText(1, 100);
 const statusFilter = z.enum(INSTANCE_STATUSES, { error: `one of ${INSTANCE_STATUSES.join(", ")}` }).optional();
 
-export function instanceRoutes(instances: Instances, pricePerHour: Micros): Route[] {
+export interface InstanceRouteParts {
+  instances: Instances;
+  pricePerHour: Micros;
+  /** What an instance has cost over its life, up to this moment. */
+  costOf(instanceId: string): Micros;
+  /** Takes the payment that the request carries, if it does. Throws `invalid_request` for a header that is none. */
+  takePayment(accountId: string, request: Request): Promise<Payment | null>;
+}
+
+export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }: InstanceRouteParts): Route[] {
   const show = (instance: Instance) => ({
     instanceId: instance.instanceId,
     name: instance.name,
@@ -32,7 +42,11 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
     startedAt: isoTimeOrNull(instance.startedAt),
     stoppedAt: isoTimeOrNull(instance.stoppedAt),
     agentCount: instance.agentCount,
-    billing: { pricePerHour: formatMoney(pricePerHour), accrued: formatMoney(instance.accrued), currency: CURRENCY },
+    billing: {
+      pricePerHour: formatMoney(pricePerHour),
+      accrued: formatMoney(costOf(instance.instanceId)),
+      currency: CURRENCY,
+    },
   });
 
   return [
@@ -45,9 +59,10 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
       status: 201,
       answer: InstanceRecord,
       errors: ["payment_required"],
-      async handle({ caller, body, once }) {
+      async handle({ caller, request, body, once }) {
+        const payment = await takePayment(caller.accountId, request);
         const input = await body();
-        instances.requireLaunch(caller.accountId);
+        await instances.requireLaunch(caller.accountId, payment);
         return once(() => show(instances.create(caller, input.name)));
       },
     }),
@@ -105,11 +120,12 @@ export function instanceRoutes(instances: Instances, pricePerHour: Micros): Rout
       access: "write",
       answer: InstanceRecord,
       errors: ["payment_required"],
-      async handle({ caller, params, body, once }) {
+      async handle({ caller, params, request, body, once }) {
         instances.get(caller, params.instanceId);
+        const payment = await takePayment(caller.accountId, request);
         await body();
         const { status, accountId } = instances.get(caller, params.instanceId);
-        if (status !== "running") instances.requireLaunch(accountId);
+        if (status !== "running") await instances.requireLaunch(accountId, payment);
         return once(() => show(instances.start(instances.get(caller, params.instanceId))));
       },
     }),

@@ -1,5 +1,4 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { micros } from "../storage/columns.ts";
 
 export const INSTANCE_STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
@@ -11,8 +10,6 @@ export const instances = sqliteTable("instances", {
   status: text("status", { enum: INSTANCE_STATUSES }).notNull(),
   statusReason: text("status_reason"),
   agentCount: integer("agent_count").notNull().default(0),
-  accrued: micros("accrued").notNull().default(0n),
-  meterRemainder: integer("meter_remainder").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   stoppedAt: integer("stopped_at"),

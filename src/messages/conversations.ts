@@ -1,6 +1,6 @@
 import type { Agents } from "../agents/agents.ts";
 import type { Instances } from "../instances/instances.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Store } from "../storage/store.ts";
@@ -60,6 +60,10 @@ export function createConversations(parts: ConversationParts): Conversations {
         store.afterCommit(() => host.sleep(instanceId));
       }
       for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [{ type: "instance.status", status }]);
+    },
+    runwayShort(instanceId, { reason, secondsLeft, stopsAt }) {
+      const event = { type: "instance.runway", reason, secondsLeft, stopsAt: isoTime(stopsAt) } as const;
+      for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [event]);
     },
     removed({ instanceId }) {
       runs.cancelAll(queries.unfinishedIn(instanceId));

@@ -11,7 +11,8 @@ export type AgentEvent =
   | { type: "message.completed"; runId: string; message: MessageRecord }
   | { type: "run.failed"; runId: string; error: { code: string; message: string } }
   | { type: "agent.updated" | "agent.deleted" }
-  | { type: "instance.status"; status: string };
+  | { type: "instance.status"; status: string }
+  | { type: "instance.runway"; reason: string; secondsLeft: number; stopsAt: string };
 
 const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 

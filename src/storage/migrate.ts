@@ -2,9 +2,10 @@ import type { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
+import money from "./migrations/0002-money.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
-const MIGRATIONS: readonly string[] = [firstLight];
+const MIGRATIONS: readonly string[] = [firstLight, money];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -21,7 +21,7 @@ export interface Store {
   transaction<T>(work: () => T): T;
   /**
    * Runs `then` after the transaction that is open has committed, `otherwise` when it, or the savepoint that asked,
-   * rolls back. Where none is open, `then` runs at once. What one of them throws stops none of the others.
+   * rolls back: those then run last first. Where none is open, `then` runs at once. What one of them throws stops none of the others.
    */
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
@@ -129,7 +129,7 @@ function createStore(sqlite: Database): Store {
     try {
       return brackets.savepoint(work);
     } catch (error) {
-      runAll(takeConsequences(kept).map(({ otherwise }) => otherwise));
+      undoAll(takeConsequences(kept));
       throw error;
     }
   }
@@ -170,7 +170,7 @@ function createStore(sqlite: Database): Store {
     try {
       result = brackets.immediate(work);
     } catch (error) {
-      runAll(takeConsequences().map(({ otherwise }) => otherwise));
+      undoAll(takeConsequences());
       throw error;
     }
     runAll(takeConsequences().map(({ then }) => then));
@@ -193,7 +193,7 @@ function createStore(sqlite: Database): Store {
         },
         fail(reason) {
           reject(reason);
-          runAll(own.map(({ otherwise }) => otherwise));
+          undoAll(own);
         },
       };
     } catch (reason) {
@@ -215,7 +215,7 @@ function createStore(sqlite: Database): Store {
         attempts = works.map(attempt);
       });
     } catch (reason) {
-      for (const { fail } of attempts) fail(reason);
+      for (const { fail } of attempts.toReversed()) fail(reason);
       // Where the transaction could not even begin, none was attempted.
       for (const { reject } of works) reject(reason);
       return;
@@ -252,6 +252,9 @@ function createStore(sqlite: Database): Store {
     },
   };
 }
+
+/** Last first: each finds things as it left them. */
+const undoAll = (made: Consequence[]): void => runAll(made.reverse().map(({ otherwise }) => otherwise));
 
 /** Runs every one of them, then throws what the first that failed has thrown. */
 function runAll(steps: (() => void)[]): void {

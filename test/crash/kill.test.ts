@@ -195,7 +195,7 @@ function creditsOf(): Record<string, number> {
   const database = new Database(join(dataDir, "roost.db"), { readonly: true });
   const rows = database
     .query<{ email: string; total: number }, []>(
-      `SELECT email, sum(amount) AS total FROM journal_entries JOIN postings USING (transaction_id)
+      `SELECT email, sum(amount) AS total FROM journal_entries JOIN postings USING (entry_id)
        JOIN accounts USING (account_id) WHERE type = 'credit' AND ledger_account = 'customer:' || account_id GROUP BY email`,
     )
     .all();

@@ -133,7 +133,12 @@ describe("an account under the launch minimum", () => {
   test("may stop what runs, and not start it again: 402; a running one needs nothing", async () => {
     const person = await appliance.signUp(undefined, "0.50");
     const path = `/v1/instances/${await made(person)}`;
-    appliance.foundation.ledger.post({ type: "usage", accountId: person.accountId, amount: -1n, against: "revenue" });
+    appliance.foundation.ledger.post({
+      type: "reversal",
+      accountId: person.accountId,
+      amount: -1n,
+      against: "grants",
+    });
     expect((await person.ask("POST", `${path}/start`)).status).toBe(200);
     await person.ask("POST", `${path}/stop`);
     const refused = await person.ask("POST", `${path}/start`);

@@ -82,7 +82,9 @@ test.each([
 ])("the database itself refuses %s", (sql) => {
   append(1);
   store.sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('a', 'a@b', 'a', 0)");
-  store.sqlite.run("INSERT INTO journal_entries VALUES ('t', 'credit', 'a', NULL, NULL, 0)");
-  store.sqlite.run("INSERT INTO postings VALUES ('t', 'customer:a', 5)");
+  store.sqlite.run(
+    "INSERT INTO journal_entries (entry_id, transaction_id, type, account_id, balance_after, created_at) VALUES (1, 't', 'credit', 'a', 5, 0)",
+  );
+  store.sqlite.run("INSERT INTO postings VALUES (1, 'customer:a', 5)");
   expect(() => store.sqlite.run(sql)).toThrow("append-only");
 });

@@ -35,7 +35,8 @@ export function openGround(clock: Clock = systemClock): Ground {
     instances: createInstances({
       store,
       clock,
-      requireLaunch: nothing,
+      requireLaunch: async () => {},
+      meter: { start: nothing, stop: nothing, remove: nothing, listen: nothing },
       createFolder: nothing,
       removeFolder: nothing,
     }),

@@ -1,4 +1,5 @@
 import type { Account } from "../../accounts/table.ts";
+import type { Ledger } from "../../billing/ledger.ts";
 import type { Foundation } from "../../foundation.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
@@ -11,14 +12,20 @@ interface Options extends DataOptions {
   json?: true;
 }
 
-/** An account as its operator sees it. The balance is the ledger's: what a running meter has yet to post is not in it. */
+/** What was last committed: up to ten seconds of what a server is metering are not in it. */
+function balanceOf(accountId: string, ledger: Ledger): Micros {
+  const { balance, unposted } = ledger.booksOf(accountId);
+  return balance - unposted;
+}
+
+/** An account as its operator sees it. */
 const show = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
   accountId: account.accountId,
   email: account.email,
   name: account.name,
   createdAt: isoTime(account.createdAt),
   suspendedAt: isoTimeOrNull(account.suspendedAt),
-  balance: formatMoney(ledger.balanceOf(account.accountId)),
+  balance: formatMoney(balanceOf(account.accountId, ledger)),
   currency: CURRENCY,
   limits: { monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit) },
 });

@@ -55,7 +55,7 @@ function damageOf(path: string): string | null {
 function booksWrong(sqlite: Database): string | null {
   const entry = sqlite
     .query<{ id: string; sum: number }, []>(
-      "SELECT transaction_id AS id, sum(amount) AS sum FROM postings GROUP BY transaction_id HAVING sum(amount) <> 0",
+      "SELECT entry_id AS id, sum(amount) AS sum FROM postings GROUP BY entry_id HAVING sum(amount) <> 0",
     )
     .get();
   if (entry) return `the ledger entry ${entry.id} does not balance: it is off by ${formatMoney(BigInt(entry.sum))}`;
