@@ -66,7 +66,7 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
       const { result, error } = await request({ method, params } as Parameters<typeof request>[0], {
         signal: stop.signal,
       });
-      if (error !== undefined) throw new NodeTrouble(`${method} is answered with an error`);
+      if (error !== undefined) throw new NodeTrouble(`answers ${method} with an error`);
       return parse(result);
     };
     health.calls += 1;
