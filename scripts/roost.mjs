@@ -23,6 +23,7 @@ const TASKS = {
   check: (bun) => [[bun, "scripts/check.ts"]],
   bench: (bun) => [[bun, "bench/run.ts"]],
   fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
+  example: (bun) => [[bun, "examples/on-anvil.ts"]],
 };
 
 async function main([task, ...rest]) {
@@ -31,7 +32,7 @@ async function main([task, ...rest]) {
   const bun = findBun() ?? fetchBun();
   installPackages(bun, ".");
   // A chain and its clients: half a gigabyte that no start should wait for.
-  if (task === "test" || task === "check") installPackages(bun, "test/payers");
+  if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
   const commands = commandsOf(bun);
   for (const [index, command] of commands.entries()) {
     await run(index === commands.length - 1 ? [...command, ...rest] : command);

@@ -1,0 +1,54 @@
+/**
+ * `npm run example`: the whole of a payment on this machine, without a coin of worth. It starts a chain (anvil, with a
+ * USDC of its own at the real address), a Roost that takes payments on it, and an account without a balance; then it runs
+ * pay-for-an-instance.mjs as the program with the wallet.
+ */
+import { join } from "node:path";
+import { openFoundation } from "../src/foundation.ts";
+import { startAnvil } from "../test/support/anvil.ts";
+import { startBinary } from "../test/support/binary.ts";
+
+const CONFIRMATIONS = 3;
+
+await using chain = await startAnvil({ network: "base", blockTimeSeconds: 1 });
+await using host = await startBinary({
+  env: {
+    ROOST_NETWORKS: "base",
+    ROOST_BASE_RPC_URL: chain.url,
+    ROOST_BASE_CONFIRMATIONS: String(CONFIRMATIONS),
+    ROOST_LOG_LEVEL: "warn",
+  },
+});
+console.log(`a chain on ${chain.url}, a host on ${host.url}; ${CONFIRMATIONS} blocks make a payment\n`);
+
+const program = Bun.spawn(["node", join(import.meta.dir, "pay-for-an-instance.mjs")], {
+  env: {
+    PATH: process.env.PATH ?? "",
+    ROOST_URL: host.url,
+    ROOST_API_KEY: await makeKey(),
+    WALLET_KEY: chain.accounts[1]?.privateKey ?? "",
+    RPC_URL: chain.url,
+  },
+  stdio: ["ignore", "inherit", "inherit"],
+});
+process.exitCode = await program.exited;
+
+/** Signs a new account up, as somebody invited without credit, and makes it an API key. */
+async function makeKey(): Promise<string> {
+  const foundation = openFoundation({ dataDir: host.dataDir });
+  const link = foundation.links.create("program@example.com", 0n);
+  foundation.store.close();
+  const { token } = await post("/v1/auth/redeem-link", { link });
+  const { key } = await post("/v1/auth/keys", { name: "program" }, { Authorization: `Bearer ${token}` });
+  return key ?? "";
+}
+
+async function post(path: string, body: object, headers: Record<string, string> = {}): Promise<Record<string, string>> {
+  const response = await fetch(new URL(path, host.url), {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+  return (await response.json()) as Record<string, string>;
+}
