@@ -31,7 +31,7 @@ export async function checkNode(url: string, network: NetworkName, clock: Clock 
     if (!/^0x[0-9a-f]{2,}$/i.test(code)) return { ok: false, detail: `${at} does not know the USDC of ${network}` };
     return { ok: true, detail: `${at} is at block ${block.number}` };
   } catch (error) {
-    if (error instanceof NodeTrouble) return { ok: false, detail: `${at}: ${error.message}` };
+    if (error instanceof NodeTrouble) return { ok: false, detail: `${at} ${error.message}` };
     throw error;
   }
 }

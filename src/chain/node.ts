@@ -61,7 +61,7 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
   async function asking<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
     const { request } = await transport();
     const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(new NodeTrouble("no answer within 1.5 s")), LIMIT_MS);
+    const timer = setTimeout(() => stop.abort(new NodeTrouble("does not answer within 1.5 s")), LIMIT_MS);
     const ask: Ask = async (method, params, parse) => {
       const { result, error } = await request({ method, params } as Parameters<typeof request>[0], {
         signal: stop.signal,

@@ -57,6 +57,8 @@ export interface Anvil extends AsyncDisposable {
     transfers: Pick<TestTransfer, "to" | "amount">[],
     options?: Pick<TestTransfer, "from" | "token">,
   ): Promise<Hex>;
+  /** Several transactions in one block. Their senders differ, or a reorganisation cannot keep one without the other. */
+  transfersInOneBlock(transfers: TestTransfer[]): Promise<Hex[]>;
   /** A transfer of more than there is: mined, and reverted. */
   failingTransfer(transfer: Omit<TestTransfer, "amount">): Promise<Hex>;
   mint(transfer: Omit<TestTransfer, "from">): Promise<Hex>;
@@ -134,8 +136,10 @@ export async function startAnvil({
     });
   }
 
-  async function send(data: Hex, { from = accounts[0]?.address, token = asset }: Partial<TestTransfer>): Promise<Hex> {
-    const hash = (await rpc("eth_sendTransaction", [{ from, to: token, data, gas: numberToHex(GAS) }])) as Hex;
+  const submit = (data: Hex, { from = accounts[0]?.address, token = asset }: Partial<TestTransfer>): Promise<Hex> =>
+    rpc("eth_sendTransaction", [{ from, to: token, data, gas: numberToHex(GAS) }]) as Promise<Hex>;
+  async function send(data: Hex, options: Partial<TestTransfer>): Promise<Hex> {
+    const hash = await submit(data, options);
     await client.waitForTransactionReceipt({ hash, timeout: 30_000 });
     return hash;
   }
@@ -155,6 +159,14 @@ export async function startAnvil({
     transferMany(transfers, rest = {}) {
       const args = [transfers.map(({ to }) => to), transfers.map(({ amount }) => amount)] as const;
       return send(encodeFunctionData({ abi: TOKEN, functionName: "transferMany", args }), rest);
+    },
+    async transfersInOneBlock(transfers) {
+      await client.setAutomine(false);
+      const hashes: Hex[] = [];
+      for (const { to, amount, ...rest } of transfers) hashes.push(await submit(transferData(to, amount), rest));
+      await client.mine({ blocks: 1 });
+      await client.setAutomine(true);
+      return hashes;
     },
     failingTransfer: ({ to, ...rest }) => send(transferData(to, 2n ** 255n), rest),
     mint: ({ to, amount, ...rest }) =>
