@@ -34,6 +34,7 @@ export const quantity = z
   .regex(/^0x[0-9a-f]{1,16}$/i)
   .transform(BigInt);
 
+/** `url`: http or https. Nothing is asked until something is wanted. */
 export function openNode(network: NetworkName, url: string, clock: Clock = systemClock): RpcNode {
   const { chainId } = NETWORKS[network];
   const health: RpcHealth = {
@@ -66,7 +67,8 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
       const { result, error } = await request({ method, params } as Parameters<typeof request>[0], {
         signal: stop.signal,
       });
-      if (error !== undefined) throw new NodeTrouble(`answers ${method} with an error`);
+      // Some nodes write `"error": null` beside a result.
+      if (error !== undefined && error !== null) throw new NodeTrouble(`answers ${method} with an error`);
       return parse(result);
     };
     health.calls += 1;
@@ -103,7 +105,7 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
 async function troubleOf(error: unknown, signal: AbortSignal): Promise<NodeTrouble> {
   if (error instanceof NodeTrouble) return error;
   if (signal.aborted && signal.reason instanceof NodeTrouble) return signal.reason;
-  if (error instanceof z.ZodError) return new NodeTrouble("answers with what is not understood", { cause: error });
+  if (error instanceof z.ZodError) return new NodeTrouble("answers with what is not understood");
   const { HttpRequestError, ResponseBodyTooLargeError } = await import("viem");
   if (error instanceof ResponseBodyTooLargeError) return new NodeTrouble("answers with more than 2 MiB");
   if (error instanceof HttpRequestError && error.status !== undefined) {

@@ -184,6 +184,13 @@ test.each(nonsense)("a node that answers with %s is unavailable, and nothing is 
   expect(await chain.head()).toBeNull();
 });
 
+test("an error of null beside a result is none", async () => {
+  bad.answer(({ method }) =>
+    Response.json({ jsonrpc: "2.0", id: 1, error: null, result: method === "eth_chainId" ? "0x2105" : "0x7" }),
+  );
+  expect(await baseWith(bad.url).head()).toBe(7n);
+});
+
 test("what a node answers, and the secret part of its URL, is in no finding and no health", async () => {
   bad.answer(() => new Response("s3cret-answer", { status: 500 }));
   const url = `${bad.url.replace("http://", "http://user:s3cret-password@")}/v2/s3cret-path?key=s3cret-query`;
