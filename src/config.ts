@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { NETWORK_NAMES, NETWORKS, type NetworkName } from "./chain/networks.ts";
-import { type Micros, parseMoney } from "./lib/money.ts";
+import { formatMoney, type Micros, parseMoney } from "./lib/money.ts";
 
 /** A setting that cannot be used. The start stops with exit 78 and this message (operations.md, Settings). */
 export class ConfigError extends Error {}
@@ -102,6 +102,7 @@ const SETTINGS = {
   confirmations: perNetwork((name) =>
     whole(`ROOST_${name.toUpperCase()}_CONFIRMATIONS`, NETWORKS[name].defaultConfirmations, 1, 1_000_000),
   ),
+  facilitatorUrl: orNull(text("ROOST_FACILITATOR_URL", "", "an http or https URL", HTTP_URL)),
   pricePerHour: amount("ROOST_PRICE_PER_HOUR", "0.03"),
   minimumLaunchBalance: amount("ROOST_MINIMUM_LAUNCH_BALANCE", "0.50"),
   minimumTopUp: amount("ROOST_MINIMUM_TOP_UP", "1.00"),
@@ -187,7 +188,16 @@ function checkTogether(config: Config): void {
       "ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set",
     );
   }
+  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/billing/x402-protocol.ts).
+  if (config.facilitatorUrl !== null && config.minimumTopUp > FACILITATED_TOP_UP) {
+    throw new ConfigError(
+      `ROOST_MINIMUM_TOP_UP is "${formatMoney(config.minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +
+        "is set and what it settles is 1.00 each time",
+    );
+  }
 }
+
+const FACILITATED_TOP_UP: Micros = 1_000_000n;
 
 const isSetting = (group: unknown): group is Setting<unknown> =>
   typeof group === "object" && group !== null && "read" in group;
