@@ -1,0 +1,220 @@
+import { z } from "zod";
+import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
+import { Reply } from "../http/answer.ts";
+import { money } from "../http/fields.ts";
+import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { queryOf } from "../http/request.ts";
+import { type Route, route } from "../http/route.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
+import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { isId } from "../lib/id.ts";
+import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
+import { dayOf } from "./calendar.ts";
+import type { Invoices, Wanted } from "./invoices.ts";
+import type { Meter } from "./meter.ts";
+import type { DayUsage } from "./meter-table.ts";
+import type { Payment, Refusal } from "./payment.ts";
+import { placeText, readPlace, readStatement, type Transaction } from "./statement.ts";
+import { ENTRY_TYPES } from "./table.ts";
+import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
+
+const BillingRecord = z.object({
+  balance: z.string(),
+  currency: z.string(),
+  pricePerHour: z.string(),
+  minimumLaunchBalance: z.string(),
+  minimumTopUp: z.string(),
+  runningInstances: z.int(),
+  estimatedEmptyAt: z.iso.datetime().nullable(),
+  networks: z.array(z.string()),
+});
+
+const UsageRecord = z.object({
+  instanceId: z.string(),
+  day: z.iso.date(),
+  seconds: z.int(),
+  cost: z.string(),
+  currency: z.string(),
+});
+
+const TransactionRecord = z.object({
+  transactionId: z.string(),
+  type: z.enum(ENTRY_TYPES),
+  amount: z.string(),
+  balanceAfter: z.string(),
+  instanceId: z.string().nullable(),
+  txHash: z.string().nullable(),
+  network: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+});
+
+export interface BillingRouteParts {
+  db: Db;
+  clock: Clock;
+  meter: Pick<Meter, "balanceOf" | "runningInstances" | "emptyAt" | "unread">;
+  pricePerHour: Micros;
+  minimumLaunchBalance: Micros;
+  minimumTopUp: Micros;
+  /** The first is the default. */
+  networks: readonly NetworkName[];
+  /** Takes the payment that the request carries, if it does. Throws `invalid_request` for a header that is none. */
+  takePayment(accountId: string, request: Request): Promise<Payment | null>;
+  quote: Invoices["quote"];
+}
+
+const DAY_MS = 86_400_000;
+const DEFAULT_DAYS = 30;
+/** More than anybody has, and no endless span. */
+const MOST_DAYS = 36_600;
+const day = z.iso.date({ error: "a day such as 2026-11-21" }).optional();
+const LARGEST_TOP_UP = "1000000.00";
+
+export function billingRoutes(parts: BillingRouteParts): Route[] {
+  const { db, clock, meter, networks, takePayment, quote } = parts;
+  const amount = money
+    .refine((text) => (parseMoney(text) ?? 0n) > 0n, { error: "an amount above zero" })
+    .refine((text) => (parseMoney(text) ?? 0n) <= (parseMoney(LARGEST_TOP_UP) ?? 0n), {
+      error: `at most ${LARGEST_TOP_UP}`,
+    });
+  const topUp = z.object({
+    amount: amount.optional(),
+    network: z.enum(networks, { error: `one of ${networks.join(", ")}` }).optional(),
+  });
+
+  /** The row and what the meter has not yet added to it. */
+  function showUsage(row: DayUsage): z.infer<typeof UsageRecord> {
+    const unread = meter.unread(row.instanceId);
+    const more = unread?.day === row.day ? unread : { runningNs: 0n, cost: 0n };
+    return {
+      instanceId: row.instanceId,
+      day: row.day,
+      seconds: Number((row.runningNs + more.runningNs) / 1_000_000_000n),
+      cost: formatMoney(row.cost + more.cost),
+      currency: CURRENCY,
+    };
+  }
+
+  return [
+    route({
+      method: "GET",
+      path: "/v1/billing",
+      summary: "The balance, live, and what things cost",
+      access: "account-read",
+      answer: BillingRecord,
+      handle: ({ caller: { accountId } }) => ({
+        balance: formatMoney(meter.balanceOf(accountId)),
+        currency: CURRENCY,
+        pricePerHour: formatMoney(parts.pricePerHour),
+        minimumLaunchBalance: formatMoney(parts.minimumLaunchBalance),
+        minimumTopUp: formatMoney(parts.minimumTopUp),
+        runningInstances: meter.runningInstances(accountId),
+        estimatedEmptyAt: isoTimeOrNull(meter.emptyAt(accountId)),
+        networks,
+      }),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/billing/usage",
+      summary: "What each instance ran and cost on each day, newest day first",
+      access: "account-read",
+      query: pageQuery.extend({ from: day, to: day, instanceId: z.string().optional() }),
+      answer: pageOf(UsageRecord),
+      errors: ["not_found"],
+      handle({ caller: { accountId }, request, query }) {
+        const { instanceId } = queryOf(request);
+        const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
+        if (!isOwn) throw notFound("instance");
+        const { from, to, ...page } = query();
+        const days = daysOf(from, to, clock.now());
+        const start = pageStart(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
+        const behind = start.position === null ? null : usagePlace(start.position);
+        const limit = start.limit + 1;
+        const rows =
+          instanceId === undefined
+            ? readUsage(db, accountId, days, behind, limit)
+            : readUsageOf(db, accountId, instanceId, days, behind, limit);
+        return toPage(start, rows, (row) => `${row.day} ${row.instanceId}`, showUsage);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/billing/transactions",
+      summary: "The account's ledger entries, newest first; usage summed by instance and hour",
+      access: "account-read",
+      query: pageQuery,
+      answer: pageOf(TransactionRecord),
+      handle({ caller: { accountId }, query }) {
+        const start = pageStart(`transactions ${accountId}`, query());
+        const from = start.position === null ? null : readPlace(start.position);
+        if (start.position !== null && from === null) throw noCursor();
+        const lines = readStatement(db, accountId, from, start.limit + 1);
+        return toPage(start, lines, ({ place }) => placeText(place), showTransaction);
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/billing/top-up",
+      summary: "Ask what to pay, and show the payment",
+      access: "account",
+      body: topUp,
+      status: 201,
+      answer: z.object({ transactionId: z.string(), amount: z.string(), balance: z.string(), currency: z.string() }),
+      errors: ["payment_required"],
+      async handle({ caller: { accountId }, request, body, once }) {
+        const payment = await takePayment(accountId, request);
+        const input = await body();
+        if (payment?.kind !== "credited") {
+          const amount = parseMoney(input.amount ?? "") ?? undefined;
+          throw await quote(accountId, { amount, network: input.network, ...reasonFor(payment) });
+        }
+        const { transactionId, amount, headers } = payment;
+        return once(() => {
+          const balance = formatMoney(meter.balanceOf(accountId));
+          return new Reply(201, { transactionId, amount: formatMoney(amount), balance, currency: CURRENCY }, headers);
+        });
+      },
+    }),
+  ];
+}
+
+/** Why a top-up is answered with a quote. */
+function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason"> & Partial<Refusal> {
+  if (payment === null) return { reason: "pay the amount in x402, and present the transaction in X-PAYMENT" };
+  if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
+  return payment;
+}
+
+const noCursor = (): AppError => new AppError("invalid_request", "after: expected a nextCursor of this list");
+
+function usagePlace(position: string): { day: string; instanceId: string } {
+  const [day, instanceId] = position.split(" ");
+  if (day === undefined || instanceId === undefined) throw noCursor();
+  return { day, instanceId };
+}
+
+/** The days that are asked for. Throws `invalid_request` for an end before its beginning. */
+function daysOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
+  const today = dayOf(nowMs);
+  const last = to ?? (from !== undefined && from > today ? from : today);
+  const first = from ?? dayOf(Date.parse(last) - (DEFAULT_DAYS - 1) * DAY_MS);
+  if (first > last) throw new AppError("invalid_request", "to: expected a day that is not before from");
+  if (Date.parse(last) - Date.parse(first) >= MOST_DAYS * DAY_MS) {
+    throw new AppError("invalid_request", `from: expected at most ${MOST_DAYS} days up to ${last}`);
+  }
+  return { from: first, to: last };
+}
+
+function showTransaction(line: Transaction): z.infer<typeof TransactionRecord> {
+  const network = NETWORK_NAMES.find((name) => NETWORKS[name].chainId === line.chainId);
+  return {
+    transactionId: line.transactionId,
+    type: line.type,
+    amount: formatMoney(line.amount),
+    balanceAfter: formatMoney(line.balanceAfter),
+    instanceId: line.instanceId,
+    txHash: line.txHash,
+    network: network ?? null,
+    createdAt: isoTime(line.createdAt),
+  };
+}
