@@ -13,6 +13,7 @@ import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
 import { createInvoices } from "./billing/invoices.ts";
 import { createMeter } from "./billing/meter.ts";
 import { createMetering } from "./billing/metering.ts";
+import { billingRoutes } from "./billing/routes.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -143,7 +144,10 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
     clock,
     ledger,
     pricePerHour: config.pricePerHour,
-    monthlyLimitOf: (accountId) => accounts.find(accountId)?.monthlyLimit ?? null,
+    termsOf(accountId) {
+      const { monthlyLimit, suspendedAt } = accounts.get(accountId);
+      return { monthlyLimit, suspended: suspendedAt !== null };
+    },
   });
   const invoices = createInvoices({ store, clock, balanceOf: meter.balanceOf, recipient, networks, minimumTopUp });
   const workspaces = createWorkspaces(store, dataDir);
@@ -184,7 +188,20 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock);
   const held = { keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
-  return { ...held, meter, workspaces, instances, agents, secrets, catalog, skills, engines, host, conversations };
+  return {
+    ...held,
+    meter,
+    invoices,
+    workspaces,
+    instances,
+    agents,
+    secrets,
+    catalog,
+    skills,
+    engines,
+    host,
+    conversations,
+  };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
@@ -199,6 +216,7 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenA
 function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: { listener?: Listener }): Route[] {
   const { clock, store, audit, accounts, invites, links, outbox } = foundation;
   const { keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
+  const takePayment = async () => null;
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const publicUrl = () => config.publicUrl ?? later.listener?.url ?? "";
   const sendCode = (to: string, code: string) =>
@@ -213,15 +231,16 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
       keys,
       balanceOf: meter.balanceOf,
       spentThisMonth: meter.spentThisMonth,
-      limitChanged: meter.settle,
+      limitChanged: meter.limitChanged,
       requireInstance: (caller, instanceId) => void instances.get(caller, instanceId),
     }),
     ...instanceRoutes({
       instances,
       pricePerHour: config.pricePerHour,
       costOf: meter.costOf,
-      takePayment: async () => null,
+      takePayment,
     }),
+    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),

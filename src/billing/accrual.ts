@@ -16,12 +16,14 @@ export function accrue(remainder: bigint, elapsedNs: bigint, pricePerHour: Micro
 }
 
 /**
- * The least time in nanoseconds in which the instances with these remainders can cost `amount` together, should they all
- * go on running; null where they never do. Each is rounded down for itself, so the amount may be reached a little later.
+ * The time in nanoseconds by which the instances with these remainders have cost `amount` together, should they all go on
+ * running; null where they never do. Each is rounded down for itself, so it may be reached earlier, by less than one
+ * micro-USDC's time: who waits for this moment finds it reached, and need not look again and again.
  */
 export function nsUntil(amount: Micros, remainders: readonly bigint[], pricePerHour: Micros): bigint | null {
   const perNs = pricePerHour * BigInt(remainders.length);
   if (perNs === 0n) return null;
-  const missing = amount * MICRO - remainders.reduce((sum, remainder) => sum + remainder, 0n);
+  const roundedOff = BigInt(remainders.length - 1) * (MICRO - 1n);
+  const missing = amount * MICRO + roundedOff - remainders.reduce((sum, remainder) => sum + remainder, 0n);
   return missing <= 0n ? 0n : (missing + perNs - 1n) / perNs;
 }

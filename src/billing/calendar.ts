@@ -6,4 +6,14 @@ export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS);
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 /** `2026-11`, UTC. */
 export const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
+/** The first and the last day of a month such as `2026-11`, as far as text is compared. */
+export const daysOf = (month: string): { first: string; last: string } => ({
+  first: `${month}-01`,
+  last: `${month}-31`,
+});
+/** Milliseconds since 1970 at which the next month begins. */
+export function nextMonthAt(ms: number): number {
+  const date = new Date(ms);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+}
 export const msToNextHour = (ms: number): number => HOUR_MS - (ms % HOUR_MS);

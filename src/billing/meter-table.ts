@@ -1,7 +1,8 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, between, eq, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
+import { daysOf } from "./calendar.ts";
 import type { Reading } from "./readings.ts";
 import { balances, meters, prices, usageDays } from "./table.ts";
 
@@ -93,6 +94,17 @@ export function meterQueries(db: Db) {
       runwayWarned: number | null;
     }): void {
       setBooks().run({ ...books, unposted: Number(books.unposted), spent: Number(books.spent) });
+    },
+    /** What the account's days of a month cost, deleted instances too. */
+    costIn(accountId: string, month: string): Micros {
+      const { first, last } = daysOf(month);
+      const ofMonth = and(eq(usageDays.accountId, accountId), between(usageDays.day, first, last));
+      const sum = db
+        .select({ cost: sql<number>`total(${usageDays.cost})` })
+        .from(usageDays)
+        .where(ofMonth)
+        .get();
+      return BigInt(sum?.cost ?? 0);
     },
     /** Those that hold something which the journal does not have. */
     unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),

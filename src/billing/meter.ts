@@ -3,11 +3,11 @@ import type { Clock } from "../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import { type Accrual, accrue, nsUntil } from "./accrual.ts";
-import { dayOf, hourOf, monthOf } from "./calendar.ts";
+import { dayOf, hourOf, monthOf, nextMonthAt } from "./calendar.ts";
 import type { Ledger } from "./ledger.ts";
 import { type DayUsage, meterQueries } from "./meter-table.ts";
 import { createReadings, type Reading } from "./readings.ts";
-import { leftOf, levelOf, type RunwayWarning, type StopReason } from "./runway.ts";
+import { leftOf, levelOf, type Means, type RunwayWarning, type StopReason } from "./runway.ts";
 import type { Books } from "./table.ts";
 
 /**
@@ -18,13 +18,19 @@ const WORTH_AN_ENTRY: Micros = 10_000n;
 
 const SETTLE_AFTER_START_NS = 100_000_000n;
 
+/** What is asked of an account at each reading. */
+export interface Terms {
+  /** Null for an account without one. */
+  monthlyLimit: Micros | null;
+  suspended: boolean;
+}
+
 export interface MeterParts {
   store: Store;
   clock: Clock;
   ledger: Ledger;
   pricePerHour: Micros;
-  /** Null for an account without one. */
-  monthlyLimitOf(accountId: string): Micros | null;
+  termsOf(accountId: string): Terms;
 }
 
 /** Told in the transaction that settles, so that what follows is committed with it. */
@@ -35,7 +41,7 @@ export interface MeterListener {
 }
 
 export interface Meter {
-  /** Begins to count, in the transaction that makes the instance run. */
+  /** Begins to count, in the transaction that makes the instance run. One that is counted already goes on. */
   start(instanceId: string, accountId: string): void;
   /** Counts what is left, posts it and ends, in the transaction that stops the instance. */
   stop(instanceId: string): void;
@@ -43,8 +49,13 @@ export interface Meter {
   remove(instanceId: string): void;
   /** Goes on counting, from now, the instances that ran when the appliance ended: its downtime is nobody's cost. */
   resume(running: readonly { instanceId: string; accountId: string }[]): void;
-  /** Reads an account's meters, commits what they say and stops its instances where nothing is left. */
+  /** Reads an account's meters, commits what they say and stops its instances where nothing is left, or nothing allowed. */
   settle(accountId: string): void;
+  /**
+   * The same, in the transaction that has changed the account's monthly limit: what was used before is charged whole,
+   * or a limit that is lowered for a moment would be usage for nothing.
+   */
+  limitChanged(accountId: string): void;
   /** Those that have instances running. */
   accountIds(): string[];
   /** When the account is to be settled at the latest, by the monotonic clock; null where it is not known to run out. */
@@ -66,7 +77,7 @@ export interface Meter {
 }
 
 /** Counts what running instances cost, by the clock that never steps (billing.md, Meter). */
-export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf }: MeterParts): Meter {
+export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: MeterParts): Meter {
   const rows = meterQueries(store.db);
   const readings = createReadings(store);
   const listeners: MeterListener[] = [];
@@ -78,26 +89,24 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
   const unreadCostOf = (accountId: string): Micros =>
     readings.of(accountId).reduce((sum, reading) => sum + unreadOf(reading).cost, 0n);
 
-  /** The books with the month that is metered: it never goes back, or a step of the wall clock would forget a limit. */
-  function booksIn(month: string, accountId: string): Books {
-    const books = ledger.booksOf(accountId);
-    return month > books.month ? { ...books, month, spent: 0n } : books;
-  }
+  /** The books turned to a month. Its days are summed, so a wall clock that steps there and back forgets no usage. */
+  const booksIn = (month: string, books: Books): Books =>
+    month === books.month ? books : { ...books, month, spent: rows.costIn(books.accountId, month) };
 
-  /** Reads some meters of one account. What it has left bounds what they may cost together. */
-  function read(accountId: string, some: readonly Reading[], ends: boolean): Books {
+  /** Reads some meters of one account. Its balance, and the limit, bound what they may cost together. */
+  function read(accountId: string, some: readonly Reading[], limit: Micros | null, ends: boolean): Books {
     const nowNs = clock.monotonicNs();
     const nowMs = clock.now();
-    const month = monthOf(Math.min(nowMs, ...some.map(({ sinceMs }) => sinceMs)));
-    let books = booksIn(month, accountId);
-    let left = leftOf(books.balance - books.unposted, monthlyLimitOf(accountId), books.spent).amount;
+    let books = ledger.booksOf(accountId);
     const posted: Reading[] = [];
     for (const reading of some) {
       const { instanceId, sinceNs, sinceMs } = reading;
+      const day = dayOf(sinceMs);
+      books = booksIn(monthOf(sinceMs), books);
+      const left = leftOf(books.balance - books.unposted, limit, books.spent).amount;
       const counted = accrue(reading.remainder, nowNs - sinceNs, pricePerHour);
       // What runs on for the moment between the end of the balance and its stop is given away.
       const charged = counted.cost <= left ? counted : { cost: left, remainder: 0n };
-      left -= charged.cost;
       const unposted = reading.unposted + charged.cost;
       const posts = unposted > 0n && (ends || unposted >= WORTH_AN_ENTRY || hourOf(nowMs) !== reading.hour);
       const next: Reading = {
@@ -112,56 +121,73 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
       if (posts) posted.push({ ...next, unposted, hour: reading.hour });
       books = {
         ...books,
+        balance: posts ? books.balance - unposted : books.balance,
         unposted: books.unposted + next.unposted - reading.unposted,
         spent: books.spent + charged.cost,
       };
       rows.write(next);
-      rows.addDay({ accountId, day: dayOf(sinceMs), instanceId, runningNs: nowNs - sinceNs, cost: charged.cost });
+      rows.addDay({ accountId, day, instanceId, runningNs: nowNs - sinceNs, cost: charged.cost });
       readings.put(next);
     }
     rows.setBooks(books);
     for (const reading of posted) postUsage(reading);
-    return ledger.booksOf(accountId);
+    return books;
   }
 
-  function postUsage({
-    accountId,
-    instanceId,
-    unposted,
-    hour,
-  }: Pick<Reading, "accountId" | "instanceId" | "unposted" | "hour">): void {
+  function postUsage({ accountId, instanceId, unposted, hour }: Omit<Reading, "sinceNs" | "sinceMs">): void {
     ledger.post({ type: "usage", accountId, amount: -unposted, against: "revenue", usage: { instanceId, hour } });
   }
 
-  function settle(accountId: string): void {
+  function settle(accountId: string, limit: Micros | null): void {
     store.transaction(() => {
       dues.delete(accountId);
       const own = readings.of(accountId);
       if (own.length === 0) return;
-      const books = read(accountId, own, false);
-      if (pricePerHour === 0n) return;
-      const left = leftOf(books.balance - books.unposted, monthlyLimitOf(accountId), books.spent);
-      if (left.amount === 0n) {
-        for (const { exhausted } of listeners) exhausted(accountId, left.reason);
-      } else warn(accountId, books, left);
+      const books = booksIn(monthOf(clock.now()), read(accountId, own, limit, false));
+      const { monthlyLimit, suspended } = termsOf(accountId);
+      const left = leftOf(books.balance - books.unposted, monthlyLimit, books.spent);
+      if (suspended) stopAll(accountId, "suspended");
+      else if (pricePerHour === 0n) return;
+      else if (left.amount === 0n) stopAll(accountId, left.reason);
+      else warn(books, monthlyLimit);
     });
   }
 
-  function warn(accountId: string, books: Books, left: { amount: Micros; reason: StopReason }): void {
-    const ns = nsUntil(
-      left.amount,
-      readings.of(accountId).map(({ remainder }) => remainder),
-      pricePerHour,
-    );
-    if (ns === null) return;
+  function stopAll(accountId: string, reason: StopReason): void {
+    for (const { exhausted } of listeners) exhausted(accountId, reason);
+  }
+
+  /** Which of its means the account runs out of first, and in how many nanoseconds. */
+  function runwayOf(
+    { accountId, balance, unposted, spent }: Books,
+    limit: Micros | null,
+  ): { ns: bigint; reason: Means } {
+    const remainders = readings.of(accountId).map(({ remainder }) => remainder);
+    const ns = nsUntil(balance - unposted, remainders, pricePerHour) ?? 0n;
+    const limitNs = limit === null ? null : nsUntil(limit - spent, remainders, pricePerHour);
+    const monthNs = BigInt(nextMonthAt(clock.now()) - clock.now()) * 1_000_000n;
+    const isFirst = limitNs !== null && limitNs < ns && limitNs < monthNs;
+    return isFirst ? { ns: limitNs, reason: "monthly_limit" } : { ns, reason: "insufficient_balance" };
+  }
+
+  function warn(books: Books, limit: Micros | null): void {
+    const { accountId } = books;
+    const { ns, reason } = runwayOf(books, limit);
     dues.set(accountId, clock.monotonicNs() + ns);
     const secondsLeft = Math.floor(Number(ns) / 1e9);
     const level = levelOf(secondsLeft);
     if (level === books.runwayWarned) return;
     rows.setBooks({ ...books, runwayWarned: level });
     if (level === null || (books.runwayWarned !== null && level > books.runwayWarned)) return;
-    const warning = { reason: left.reason, secondsLeft, stopsAt: clock.now() + secondsLeft * 1000 };
+    const warning = { reason, secondsLeft, stopsAt: clock.now() + secondsLeft * 1000 };
     for (const { runwayShort } of listeners) runwayShort(accountId, warning);
+  }
+
+  /** Not at once: a thousand instances may be started in a row, and each settling reads them all. */
+  function settleSoon(accountId: string): void {
+    const soonNs = clock.monotonicNs() + SETTLE_AFTER_START_NS;
+    const dueNs = dues.get(accountId);
+    if (dueNs === undefined || dueNs > soonNs) dues.set(accountId, soonNs);
   }
 
   function begin(instanceId: string, accountId: string): void {
@@ -172,23 +198,24 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
     readings.put({ ...reading, hour: hourOf(sinceMs) });
     rows.write({ ...reading, hour: hourOf(sinceMs) });
     rows.addDay({ accountId, day: dayOf(sinceMs), instanceId, runningNs: 0n, cost: 0n });
+    settleSoon(accountId);
   }
 
   const meter: Meter = {
     start(instanceId, accountId) {
+      if (readings.get(instanceId)) return;
       store.transaction(() => {
         // A start after a stand-still is warned afresh.
-        if (readings.of(accountId).length === 0) rows.setBooks({ ...ledger.booksOf(accountId), runwayWarned: null });
+        if (readings.countOf(accountId) === 0) rows.setBooks({ ...ledger.booksOf(accountId), runwayWarned: null });
         begin(instanceId, accountId);
-        // Not at once: a thousand instances may be made in a row, and each settling reads them all.
-        dues.set(accountId, clock.monotonicNs() + SETTLE_AFTER_START_NS);
       });
     },
     stop(instanceId) {
       const reading = readings.get(instanceId);
       if (!reading) return;
       store.transaction(() => {
-        read(reading.accountId, [reading], true);
+        const { accountId } = reading;
+        read(accountId, [reading], termsOf(accountId).monthlyLimit, true);
         readings.remove(instanceId);
       });
     },
@@ -210,7 +237,8 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
         for (const { instanceId, accountId } of running) begin(instanceId, accountId);
       });
     },
-    settle,
+    settle: (accountId) => settle(accountId, termsOf(accountId).monthlyLimit),
+    limitChanged: (accountId) => settle(accountId, null),
     accountIds: readings.accountIds,
     dueNs: (accountId) => dues.get(accountId) ?? null,
     costOf(instanceId) {
@@ -223,8 +251,8 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
       return left > 0n ? left : 0n;
     },
     spentThisMonth(accountId) {
-      const { month, spent } = booksIn(monthOf(clock.now()), accountId);
-      return month < monthOf(clock.now()) ? 0n : spent + unreadCostOf(accountId);
+      const { spent } = booksIn(monthOf(clock.now()), ledger.booksOf(accountId));
+      return spent + unreadCostOf(accountId);
     },
     unread(instanceId) {
       const reading = readings.get(instanceId);
@@ -233,23 +261,14 @@ export function createMeter({ store, clock, ledger, pricePerHour, monthlyLimitOf
       const runningNs = clock.monotonicNs() - sinceNs;
       return { accountId, day: dayOf(sinceMs), instanceId, runningNs, cost: unreadOf(reading).cost };
     },
-    runningInstances: (accountId) => readings.of(accountId).length,
+    runningInstances: readings.countOf,
     emptyAt(accountId) {
-      const { balance, unposted } = ledger.booksOf(accountId);
-      const own = readings.of(accountId);
-      const left = balance - unposted;
-      const since = own[0];
-      const ns = nsUntil(
-        left,
-        own.map(({ remainder }) => remainder),
-        pricePerHour,
-      );
-      if (ns === null || !since) return null;
-      const aheadNs = ns - (clock.monotonicNs() - since.sinceNs);
-      return clock.now() + Math.max(0, Number(aheadNs) / 1e6);
+      const remainders = readings.of(accountId).map((reading) => unreadOf(reading).remainder);
+      const ns = nsUntil(meter.balanceOf(accountId), remainders, pricePerHour);
+      return ns === null ? null : clock.now() + Number(ns) / 1e6;
     },
     requireUnderLimit(accountId) {
-      const limit = monthlyLimitOf(accountId);
+      const limit = termsOf(accountId).monthlyLimit;
       if (limit === null || pricePerHour === 0n || meter.spentThisMonth(accountId) < limit) return;
       throw new AppError(
         "forbidden",

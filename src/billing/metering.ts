@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
-import { msToNextHour } from "./calendar.ts";
+import { hourOf, msToNextHour } from "./calendar.ts";
 import type { Meter } from "./meter.ts";
 
 const ALL_EVERY_NS = 10_000_000_000n;
@@ -20,7 +20,7 @@ export interface Metering {
 /** Reads the meters in time: every ten seconds, and at the moment an account has nothing left (billing.md, Meter). */
 export function createMetering(meter: Meter, store: Store, clock: Clock, log: Log): Metering {
   let lastAllNs = clock.monotonicNs();
-  let hourEndsAt = clock.now() + msToNextHour(clock.now());
+  let lastHour = hourOf(clock.now());
   let timer: Timer | undefined;
   let stopped = false;
   let ticking: Promise<void> = Promise.resolve();
@@ -38,16 +38,19 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
     try {
       meter.settle(accountId);
     } catch (err) {
+      // Where SQLite has given up the whole commit, as on a full disk, the others fall with it.
+      if (!store.sqlite.inTransaction) throw err;
       log.error({ err, accountId }, "the meter could not be settled; it is tried again");
     }
   }
 
   async function tick(): Promise<void> {
     const nowNs = clock.monotonicNs();
-    const all = nowNs - lastAllNs >= ALL_EVERY_NS || clock.now() >= hourEndsAt;
+    const hour = hourOf(clock.now());
+    const all = nowNs - lastAllNs >= ALL_EVERY_NS || hour !== lastHour;
     if (all) {
       lastAllNs = nowNs;
-      hourEndsAt = clock.now() + msToNextHour(clock.now());
+      lastHour = hour;
     }
     const isDue = (accountId: string): boolean => {
       const dueNs = meter.dueNs(accountId);
@@ -62,7 +65,7 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
     const dues = meter.accountIds().map((accountId) => meter.dueNs(accountId));
     const soonest = dues.reduce<number>(
       (least, dueNs) => (dueNs === null ? least : Math.min(least, Number(dueNs - nowNs) / 1e6)),
-      Math.min(LOOK_EVERY_MS, hourEndsAt - clock.now()),
+      msToNextHour(clock.now()),
     );
     return Math.min(LOOK_EVERY_MS, Math.max(1, Math.ceil(soonest)));
   }

@@ -18,6 +18,7 @@ export interface Reading {
 export interface Readings {
   of(accountId: string): Reading[];
   get(instanceId: string): Reading | undefined;
+  countOf(accountId: string): number;
   accountIds(): string[];
   put(reading: Reading): void;
   remove(instanceId: string): void;
@@ -56,6 +57,7 @@ export function createReadings(store: Pick<Store, "afterCommit">): Readings {
   return {
     of: (accountId) => [...(byAccount.get(accountId)?.values() ?? [])],
     get: (instanceId) => byInstance.get(instanceId),
+    countOf: (accountId) => byAccount.get(accountId)?.size ?? 0,
     accountIds: () => [...byAccount.keys()],
     put: (reading) => change(reading.instanceId, reading.accountId, reading),
     remove(instanceId) {

@@ -1,11 +1,14 @@
 import type { Micros } from "../lib/money.ts";
 
+/** What an account may run out of. */
+export type Means = "insufficient_balance" | "monthly_limit";
+
 /** Why the meter stops an account's instances; it becomes their `statusReason`. */
-export type StopReason = "insufficient_balance" | "monthly_limit";
+export type StopReason = Means | "suspended";
 
 /** Told 24 hours, 1 hour and 5 minutes before an account's instances will stop (billing.md, Meter). */
 export interface RunwayWarning {
-  reason: StopReason;
+  reason: Means;
   /** How long it lasts as things are, in seconds. */
   secondsLeft: number;
   /** Milliseconds since 1970. */
@@ -19,7 +22,7 @@ export const levelOf = (runwaySeconds: number): number | null =>
   LEVELS_SECONDS.find((level) => runwaySeconds <= level) ?? null;
 
 /** What an account may still cost, and what will have ended it. */
-export function leftOf(balance: Micros, limit: Micros | null, spent: Micros): { amount: Micros; reason: StopReason } {
+export function leftOf(balance: Micros, limit: Micros | null, spent: Micros): { amount: Micros; reason: Means } {
   const underLimit = limit === null ? null : limit > spent ? limit - spent : 0n;
   if (underLimit !== null && underLimit < balance) return { amount: underLimit, reason: "monthly_limit" };
   return { amount: balance, reason: "insufficient_balance" };
