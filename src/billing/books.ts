@@ -1,0 +1,166 @@
+import { formatMoney } from "../lib/money.ts";
+import type { Store } from "../storage/store.ts";
+
+/** A rule of the books: `wrong` finds what breaks it. */
+interface Rule {
+  wrong: string;
+  says(found: Wrong): string;
+}
+
+interface Wrong {
+  id: string | number;
+  /** Micro-USDC. */
+  has: number;
+  should: number;
+}
+
+const usdc = (micros: number): string => formatMoney(BigInt(Math.round(micros)));
+
+/** What billing.md says of the ledger, the meter and the payments, as far as data shows it (Invariants). */
+const RULES: readonly Rule[] = [
+  {
+    wrong: `
+      SELECT journal_entries.entry_id AS id, coalesce(sum(amount), 0) AS has, 0 AS should
+      FROM journal_entries LEFT JOIN postings ON postings.entry_id = journal_entries.entry_id
+      GROUP BY journal_entries.entry_id HAVING coalesce(sum(amount), 0) <> 0 OR count(amount) < 2`,
+    says: ({ id, has }) => `the ledger entry ${id} does not balance: it is off by ${usdc(has)}`,
+  },
+  {
+    wrong: `
+      SELECT account_id AS id, balance AS has, coalesce(sum(amount), 0) AS should
+      FROM balances LEFT JOIN postings ON ledger_account = 'customer:' || account_id
+      GROUP BY account_id HAVING balance <> coalesce(sum(amount), 0)`,
+    says: ({ id, has, should }) => `the balance of ${id} is ${usdc(has)}, but its postings sum to ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT account_id AS id, balance AS has, unposted AS should
+      FROM balances WHERE balance < 0 OR unposted < 0 OR unposted > balance`,
+    says: ({ id, has, should }) =>
+      `the balance of ${id} is ${usdc(has)}, of which ${usdc(should)} are metered: neither may be negative, nor the second the larger`,
+  },
+  {
+    wrong: `
+      SELECT id, has, should FROM (
+        SELECT entry_id AS id, balance_after AS has,
+          lag(balance_after, 1, 0) OVER (PARTITION BY account_id ORDER BY entry_id) + coalesce((
+            SELECT amount FROM postings
+            WHERE postings.entry_id = entry.entry_id AND ledger_account = 'customer:' || account_id
+          ), 0) AS should
+        FROM journal_entries AS entry
+      ) WHERE has <> should`,
+    says: ({ id, has, should }) =>
+      `the ledger entry ${id} says that the balance behind it was ${usdc(has)}, but it was ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT account_id AS id, owed AS has, -coalesce(sum(amount), 0) AS should
+      FROM balances LEFT JOIN postings ON ledger_account = 'receivable:' || account_id
+      GROUP BY account_id HAVING owed <> -coalesce(sum(amount), 0)`,
+    says: ({ id, has, should }) => `${id} is noted to owe ${usdc(has)}, but its postings say ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT balances.account_id AS id, balances.unposted AS has, coalesce(sum(meters.unposted), 0) AS should
+      FROM balances LEFT JOIN meters ON meters.account_id = balances.account_id
+      GROUP BY balances.account_id HAVING balances.unposted <> coalesce(sum(meters.unposted), 0)`,
+    says: ({ id, has, should }) => `of ${id} ${usdc(has)} are noted as metered, but its meters say ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT meters.instance_id AS id, accrued AS has, coalesce(cost, 0) AS should
+      FROM meters LEFT JOIN (SELECT instance_id, sum(cost) AS cost FROM usage_days GROUP BY instance_id) AS used
+        ON used.instance_id = meters.instance_id
+      WHERE accrued <> coalesce(cost, 0)`,
+    says: ({ id, has, should }) => `the meter of ${id} is at ${usdc(has)}, but its days cost ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT meters.instance_id AS id, unposted AS has, 0 AS should
+      FROM meters LEFT JOIN instances ON instances.instance_id = meters.instance_id
+      WHERE unposted > 0 AND coalesce(status, 'gone') <> 'running'`,
+    says: ({ id, has }) => `the meter of ${id} holds ${usdc(has)}, but it does not run`,
+  },
+  {
+    wrong: `
+      SELECT coalesce(used.instance_id, posted.instance_id) AS id,
+        coalesce(posted.cost, 0) + coalesce(unposted, 0) AS has, coalesce(used.cost, 0) AS should
+      FROM (SELECT instance_id, sum(cost) AS cost FROM usage_days GROUP BY instance_id) AS used
+      FULL JOIN (
+        SELECT instance_id, sum(amount) AS cost
+        FROM journal_entries JOIN postings ON postings.entry_id = journal_entries.entry_id
+        WHERE type = 'usage' AND ledger_account = 'revenue' GROUP BY instance_id
+      ) AS posted ON posted.instance_id = used.instance_id
+      LEFT JOIN meters ON meters.instance_id = coalesce(used.instance_id, posted.instance_id)
+      WHERE coalesce(posted.cost, 0) + coalesce(unposted, 0) <> coalesce(used.cost, 0)`,
+    says: ({ id, has, should }) =>
+      `the days of ${id} cost ${usdc(should)}, but ${usdc(has)} were billed or are metered`,
+  },
+  {
+    // A day may begin with what the day before was short of one micro-USDC.
+    wrong: `
+      WITH priced AS MATERIALIZED (
+        SELECT day, (
+          SELECT max(price_per_hour) FROM prices
+          WHERE since < (unixepoch(day) + 86400) * 1000
+            AND since >= coalesce((SELECT max(since) FROM prices WHERE since <= unixepoch(day) * 1000), 0)
+        ) AS price
+        FROM (SELECT DISTINCT day FROM usage_days)
+      )
+      SELECT instance_id || ' on ' || day AS id, cost AS has, running_ns / 3.6e12 * coalesce(price, 0) AS should
+      FROM usage_days JOIN priced USING (day) WHERE cost > running_ns / 3.6e12 * coalesce(price, 0) + 1.001`,
+    says: ({ id, has, should }) =>
+      `${id} cost ${usdc(has)}, more than the ${usdc(should)} of its time at that day's price`,
+  },
+  {
+    wrong: `
+      SELECT payments.payment_id AS id, payments.amount AS has,
+        -coalesce(sum(postings.amount) FILTER (WHERE ledger_account GLOB 'clearing:*'), 0) AS should
+      FROM payments
+      LEFT JOIN journal_entries AS entry ON entry.transaction_id = payments.transaction_id AND type = 'top_up'
+        AND entry.account_id = payments.account_id AND entry.chain_id = payments.chain_id
+        AND entry.tx_hash = payments.tx_hash
+      LEFT JOIN postings ON postings.entry_id = entry.entry_id
+      GROUP BY payment_id HAVING has <> should`,
+    says: ({ id, has, should }) => `the payment ${id} is of ${usdc(has)}, but its top-up credits ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT transaction_id AS id, sum(amount) AS has, max(amount) AS should
+      FROM payments GROUP BY transaction_id HAVING count(*) > 1`,
+    says: ({ id, has }) => `the top-up ${id} stands for several payments, of ${usdc(has)} together`,
+  },
+  {
+    wrong: `
+      SELECT tx_hash || ' of chain ' || chain_id AS id, -total(cleared) AS has, total(paid) AS should
+      FROM (
+        SELECT chain_id, tx_hash, amount AS cleared, NULL AS paid
+        FROM postings JOIN journal_entries USING (entry_id)
+        WHERE ledger_account >= 'clearing:' AND ledger_account < 'clearing;'
+        UNION ALL SELECT chain_id, tx_hash, NULL, amount FROM payments WHERE status <> 'reversed'
+      ) GROUP BY chain_id, tx_hash HAVING has <> should`,
+    says: ({ id, has, should }) => `the transaction ${id} is credited ${usdc(has)}, but paid ${usdc(should)}`,
+  },
+  {
+    wrong: `
+      SELECT transaction_id AS id, balance_after AS has, 0 AS should FROM journal_entries AS entry
+      WHERE type = 'top_up' AND NOT EXISTS (
+        SELECT 1 FROM payments WHERE payments.chain_id = entry.chain_id AND payments.tx_hash = entry.tx_hash
+          AND payments.account_id = entry.account_id
+      )`,
+    says: ({ id }) => `the top-up ${id} has no payment`,
+  },
+];
+
+/**
+ * The first thing in the books that cannot be, in words that name it and its amount; null where all is as billing.md
+ * says. Sees one moment, also beside a running server.
+ */
+export function findImbalance({ sqlite, readTogether }: Pick<Store, "sqlite" | "readTogether">): string | null {
+  readTogether();
+  for (const { wrong, says } of RULES) {
+    const found = sqlite.query<Wrong, []>(`${wrong} LIMIT 1`).get();
+    if (found) return says(found);
+  }
+  return null;
+}
