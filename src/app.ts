@@ -13,7 +13,9 @@ import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
 import { createInvoices } from "./billing/invoices.ts";
 import { createMeter } from "./billing/meter.ts";
 import { createMetering } from "./billing/metering.ts";
+import { createPayments } from "./billing/payments.ts";
 import { billingRoutes } from "./billing/routes.ts";
+import { createChain } from "./chain/create-chain.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -111,6 +113,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   rooms.meter.resume(instances.allRunning());
   const metering = createMetering(rooms.meter, store, foundation.clock, log);
   metering.run();
+  rooms.payments.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, rooms), log);
 
@@ -122,6 +125,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
       housekeeping.stop();
       conversations.hub.endAll();
       await listener.stop();
+      await rooms.payments.stop();
       await metering.stop();
       host.close();
       await engines.close();
@@ -149,7 +153,23 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
       return { monthlyLimit, suspended: suspendedAt !== null };
     },
   });
-  const invoices = createInvoices({ store, clock, balanceOf: meter.balanceOf, recipient, networks, minimumTopUp });
+  const chains = new Map(
+    networks.map((network) => [network, createChain({ network, urls: config.rpcUrls[network], clock })]),
+  );
+  const invoices = createInvoices({ store, clock, balanceOf: meter.balanceOf, recipient, chains, minimumTopUp });
+  const { confirmations } = config;
+  const payments = createPayments({
+    store,
+    clock,
+    log,
+    ledger,
+    meter,
+    audit,
+    invoices,
+    recipient,
+    chains,
+    confirmations,
+  });
   const workspaces = createWorkspaces(store, dataDir);
   const instances = createInstances({
     store,
@@ -192,6 +212,7 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
     ...held,
     meter,
     invoices,
+    payments,
     workspaces,
     instances,
     agents,
@@ -216,7 +237,8 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenA
 function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: { listener?: Listener }): Route[] {
   const { clock, store, audit, accounts, invites, links, outbox } = foundation;
   const { keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
-  const takePayment = async () => null;
+  const takePayment = (accountId: string, request: Request) =>
+    rooms.payments.present(accountId, request.headers.get("x-payment"));
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const publicUrl = () => config.publicUrl ?? later.listener?.url ?? "";
   const sendCode = (to: string, code: string) =>
@@ -248,8 +270,13 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
   ];
 }
 
-const housekeepingTasks = ({ store, outbox, clock }: Foundation, { idempotency, conversations }: Rooms) => ({
+const housekeepingTasks = (
+  { store, outbox, clock }: Foundation,
+  { idempotency, conversations, invoices, payments }: Rooms,
+) => ({
   idempotency: idempotency.prune,
+  invoices: invoices.prune,
+  claims: payments.prune,
   signInCodes: () => pruneSignInCodes(store, clock),
   outbox: outbox.prune,
   async events() {

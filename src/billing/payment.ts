@@ -6,5 +6,13 @@ export type Payment =
   | { kind: "credited"; transactionId: string; amount: Micros; headers: Record<string, string> }
   /** Credited to the presenter's account before. */
   | { kind: "known" }
-  /** Not accepted, or not yet. */
-  | { kind: "refused"; reason: string; retryAfterSeconds?: number };
+  | Refusal;
+
+/** Not accepted, or not yet. */
+export interface Refusal {
+  kind: "refused";
+  reason: string;
+  retryAfterSeconds?: number;
+  /** The presenter's own invoice that the transfer is meant for: the one to quote again, lest it be paid twice. */
+  invoiceId?: string;
+}

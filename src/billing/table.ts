@@ -97,6 +97,8 @@ export const claims = sqliteTable(
     chainId: integer("chain_id").notNull(),
     txHash: text("tx_hash").notNull(),
     accountId: text("account_id").notNull(),
+    payer: text("payer"),
+    amount: micros("amount"),
     status: text("status", { enum: ["pending", "credited", "refused", "expired"] }).notNull(),
     reason: text("reason"),
     tries: integer("tries").notNull().default(0),

@@ -121,12 +121,16 @@ CREATE TABLE claims (
   tx_hash TEXT NOT NULL CHECK (length(tx_hash) = 66 AND tx_hash = lower(tx_hash)),
   -- Who said so. Whom it credits is for the invoice to say.
   account_id TEXT NOT NULL REFERENCES accounts,
+  -- Of one that a facilitator settled: who paid, and how much. It credits the account that says so, by no invoice.
+  payer TEXT,
+  amount INTEGER CHECK (amount > 0),
   status TEXT NOT NULL CHECK (status IN ('pending', 'credited', 'refused', 'expired')),
   -- Why it is not credited, in the words that the presenter gets.
   reason TEXT,
   tries INTEGER NOT NULL DEFAULT 0,
   next_try_at INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
+  CHECK ((payer IS NULL) = (amount IS NULL)),
   PRIMARY KEY (chain_id, tx_hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pending_claims ON claims (next_try_at) WHERE status = 'pending';
