@@ -35,6 +35,24 @@ export type Finding =
   | { kind: "failed"; mined: Mined }
   | { kind: "mined"; mined: Mined };
 
+/** A transfer of the network's USDC that its payer signed, for anybody to send (EIP-3009). */
+export interface Authorization {
+  /** In lower case, as `nonce`: 32 bytes, of which the payer uses no two alike. */
+  payer: Address;
+  nonce: string;
+  /** A block's number: it was not sent before the next one. */
+  after: bigint;
+}
+
+/** What became of a signed transfer. */
+export type AuthorizationFinding =
+  /** Too few nodes answered in time. */
+  | { kind: "unavailable" }
+  /** In none of the first thousand blocks behind `after`, as far as the nodes see. */
+  | { kind: "unused" }
+  /** At least one node says so, of this transaction. */
+  | { kind: "used"; txHash: string };
+
 export interface RpcHealth {
   network: NetworkName;
   /** Scheme, host and port alone: a path or query may hold a key. */
@@ -58,5 +76,7 @@ export interface Chain {
   head(): Promise<bigint | null>;
   /** What became of a transaction; `txHash` in lower case. Never throws for what a node does. */
   find(txHash: string): Promise<Finding>;
+  /** Which transaction used a signed transfer. Never throws for what a node does. */
+  findAuthorization(authorization: Authorization): Promise<AuthorizationFinding>;
   health(): RpcHealth[];
 }

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { agree } from "./agree.ts";
 import type { Chain } from "./chain.ts";
+import { agreeOnUse, findAuthorization } from "./find-authorization.ts";
 import { findTransaction } from "./find-transaction.ts";
 import type { NetworkName } from "./networks.ts";
 import { NodeTrouble, openNode, quantity, type RpcNode } from "./node.ts";
@@ -32,6 +33,9 @@ export function createChain({
     },
     async find(txHash) {
       return agree(await Promise.all(nodes.map((node) => findTransaction(node, txHash))), quorum);
+    },
+    async findAuthorization(authorization) {
+      return agreeOnUse(await Promise.all(nodes.map((node) => findAuthorization(node, authorization))), quorum);
     },
     health: () => nodes.map((node) => node.health()),
   };

@@ -14,6 +14,7 @@ export type Ask = <T>(method: string, params: unknown[], parse: (result: unknown
 
 /** One JSON-RPC node. */
 export interface RpcNode {
+  readonly network: NetworkName;
   /**
    * What `work` makes of what it asks, all of it within 1.5 s, and only if the node is of the right chain. Throws
    * NodeTrouble. Nothing that was asked is left running.
@@ -99,7 +100,7 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
     chainIdSeenAtNs = now;
   }
 
-  return { asking, health: () => ({ ...health }) };
+  return { network, asking, health: () => ({ ...health }) };
 }
 
 async function troubleOf(error: unknown, signal: AbortSignal): Promise<NodeTrouble> {
