@@ -42,6 +42,28 @@ export interface SignedPayment {
 }
 
 /**
+ * The header in which a request brings a signed payment, of either version; null where it brings none. An `X-PAYMENT`
+ * that starts with `{` is a proof of a transfer that was made (proof.ts). Throws `invalid_request` for two payments.
+ */
+export function signedPaymentHeader(headers: Headers): { version: Version; header: string } | null {
+  const first = headers.get(REQUEST_HEADERS[1]);
+  const second = headers.get(REQUEST_HEADERS[2]);
+  if (second !== null) {
+    if (first !== null) throw malformed(2, `no ${REQUEST_HEADERS[1]} beside it`);
+    return { version: 2, header: second };
+  }
+  return first === null || first === "" || first.startsWith("{") ? null : { version: 1, header: first };
+}
+
+/** Throws `invalid_request` for a request that brings one where nobody settles it. */
+export function refuseSignedPayment(headers: Headers): void {
+  const signed = signedPaymentHeader(headers);
+  if (signed === null) return;
+  const instead = 'X-PAYMENT with {"txHash":"0x…","network":"…"} of a transfer that was made';
+  throw malformed(signed.version, `no signed payment, for this host has no facilitator: expected ${instead}`);
+}
+
+/**
  * Reads the header of `version`. Throws `invalid_request` for what is no signed payment, and for a network that is not
  * among `networks`.
  */
