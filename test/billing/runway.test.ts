@@ -20,7 +20,8 @@ function run(accountId: string, ms: number): void {
   }
 }
 
-const warnings = () => metered.told.flatMap((told) => ("stopped" in told ? [told.stopped] : [told.secondsLeft]));
+const warnings = (): (string | number)[] =>
+  metered.told.map((told) => ("stopped" in told ? told.stopped : told.secondsLeft));
 
 test("levels are 24 hours, 1 hour and 5 minutes, each from its own second on", () => {
   expect([86_401, 86_400, 3_601, 3_600, 301, 300, 0].map(levelOf)).toEqual([
