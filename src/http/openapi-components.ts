@@ -67,6 +67,13 @@ export const PARAMETERS = {
   ifMatch: header("If-Match", "Only when the file is still the one of this ETag; `*`: only when there is one"),
   ifNoneMatch: header("If-None-Match", "Only when the file is none of these ETags; `*`: only when there is none"),
   lastEventId: header("Last-Event-ID", "Goes on behind this event; wins over `after`", { pattern: "^[0-9]+$" }),
+  payment: {
+    ...header(
+      "X-PAYMENT",
+      "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance",
+    ),
+    example: `{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`,
+  },
   prefer: header("Prefer", "`respond-async`: 202 at once, the answer through the run or the events"),
 };
 export const parameter = (name: keyof typeof PARAMETERS): Json => ({ $ref: `#/components/parameters/${name}` });

@@ -91,6 +91,7 @@ const SCOPES_FOR: Record<Access, string[]> = {
 const isKeyed = ({ method, access, idempotent }: Route): boolean =>
   method === "POST" && access !== "public" && idempotent !== false;
 const isConditional = ({ errors }: Route): boolean => errors?.includes("precondition_failed") ?? false;
+const isPaid = ({ errors }: Route): boolean => errors?.includes("payment_required") ?? false;
 const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
 const isFile = ({ method, answer }: Route): boolean => method === "PUT" || answer === "text/plain";
 const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;
@@ -136,6 +137,7 @@ function queryParameters(route: Route): Json[] {
 function headerParameters(route: Route): Json[] {
   return [
     ...(isKeyed(route) ? [parameter("idempotencyKey")] : []),
+    ...(isPaid(route) ? [parameter("payment")] : []),
     ...(route.replay ? [parameter("prefer")] : []),
     ...(isConditional(route) ? [parameter("ifMatch")] : []),
     ...(isConditional(route) || isFile(route) ? [parameter("ifNoneMatch")] : []),

@@ -341,3 +341,18 @@ describe("who may", () => {
     expect(statuses).toEqual([200, 200, 200, 403]);
   });
 });
+
+test("the API's document offers X-PAYMENT where a payment may be asked for, and nowhere else", async () => {
+  const { paths } = (await appliance.ask("GET", "/openapi.json")).body;
+  const offers = Object.entries(paths as Record<string, Record<string, { parameters?: unknown[] }>>).flatMap(
+    ([path, operations]) =>
+      Object.entries(operations)
+        .filter(([, { parameters }]) => JSON.stringify(parameters ?? []).includes("#/components/parameters/payment"))
+        .map(([method]) => `${method} ${path}`),
+  );
+  expect(offers.sort()).toEqual([
+    "post /v1/billing/top-up",
+    "post /v1/instances",
+    "post /v1/instances/{instanceId}/start",
+  ]);
+});
