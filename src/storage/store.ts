@@ -21,7 +21,8 @@ export interface Store {
   transaction<T>(work: () => T): T;
   /**
    * Runs `then` after the transaction that is open has committed, `otherwise` when it, or the savepoint that asked,
-   * rolls back: those then run last first. Where none is open, `then` runs at once. What one of them throws stops none of the others.
+   * rolls back: those then run last first. Where none is open, `then` runs at once. What one of them throws stops none
+   * of the others.
    */
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
@@ -197,6 +198,8 @@ function createStore(sqlite: Database): Store {
         },
       };
     } catch (reason) {
+      // SQLite has given up the whole commit, as on a full disk: a next work would be one of its own.
+      if (!sqlite.inTransaction) throw reason;
       return { succeed: () => reject(reason), fail: () => reject(reason) };
     }
   }
@@ -207,16 +210,16 @@ function createStore(sqlite: Database): Store {
     pending = [];
     pendingDurability = "process";
     if (works.length === 0) return; // `close` was faster
-    let attempts: ReturnType<typeof attempt>[] = [];
+    const attempts: ReturnType<typeof attempt>[] = [];
     endReads();
     setDurability(durability);
     try {
       outermost(() => {
-        attempts = works.map(attempt);
+        for (const work of works) attempts.push(attempt(work));
       });
     } catch (reason) {
       for (const { fail } of attempts.toReversed()) fail(reason);
-      // Where the transaction could not even begin, none was attempted.
+      // Those that were not attempted, for one where the transaction could not even begin.
       for (const { reject } of works) reject(reason);
       return;
     }

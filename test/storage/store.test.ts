@@ -116,6 +116,40 @@ describe("what follows a commit", () => {
     expect(told.at(-1)).toBe("lost otherwise");
   });
 
+  test("is taken back last first, so that each finds things as it left them", async () => {
+    let value = "first";
+    const change = (to: string) => {
+      const before = value;
+      value = to;
+      store.afterCommit(
+        () => {},
+        () => {
+          value = before;
+        },
+      );
+    };
+    const twice = (fails: () => void) => () => {
+      change("second");
+      store.transaction(() => change("third"));
+      fails();
+    };
+    expect(() => store.transaction(twice(refuse))).toThrow("refused");
+    expect(value).toBe("first");
+    store.transaction(() => expect(() => store.transaction(twice(refuse))).toThrow("refused"));
+    expect(value).toBe("first");
+    store.sqlite.run("CREATE TABLE parents (id INTEGER PRIMARY KEY)");
+    store.sqlite.run("CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)");
+    await Promise.allSettled([
+      store.commitSoon(() => change("second"), "full"),
+      store.commitSoon(
+        twice(() => {}),
+        "full",
+      ),
+      store.commitSoon(() => store.sqlite.run("INSERT INTO children VALUES (7)"), "full"),
+    ]);
+    expect(value).toBe("first");
+  });
+
   test("may open a transaction of its own", () => {
     store.transaction(() => store.afterCommit(() => store.transaction(() => write("after"))));
     expect(written()).toEqual(["after"]);
@@ -206,6 +240,28 @@ describe("a shared commit", () => {
     expect(told).toEqual(["otherwise"]);
     expect(written()).toEqual([]);
     await store.commitSoon(() => write("next"), "process");
+    expect(written()).toEqual(["next"]);
+  });
+
+  test("that SQLite gives up on, as on a full disk, falls whole: works behind that one too", async () => {
+    const told: string[] = [];
+    const work = (note: string) => () => {
+      store.afterCommit(
+        () => told.push(`${note} then`),
+        () => told.push(`${note} otherwise`),
+      );
+      write(note);
+    };
+    const { page_count } = store.sqlite.query<{ page_count: number }, []>("PRAGMA page_count").get() ?? {};
+    store.sqlite.run(`PRAGMA max_page_count = ${page_count}`);
+    const works = await Promise.allSettled(
+      ["small", "x".repeat(100_000), "behind"].map((note) => store.commitSoon(work(note), "full")),
+    );
+    expect(works.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(told.map((line) => line.replace(/x+/, "large"))).toEqual(["large otherwise", "small otherwise"]);
+    expect(written()).toEqual([]);
+    store.sqlite.run("PRAGMA max_page_count = 1000000");
+    await store.commitSoon(() => write("next"), "full");
     expect(written()).toEqual(["next"]);
   });
 
