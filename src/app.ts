@@ -10,12 +10,11 @@ import { createTokens } from "./accounts/tokens.ts";
 import { createAgents } from "./agents/agents.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
-import { createInvoices } from "./billing/invoices.ts";
+import { createCollecting } from "./billing/collecting.ts";
 import { createMeter } from "./billing/meter.ts";
 import { createMetering } from "./billing/metering.ts";
-import { createPayments } from "./billing/payments.ts";
 import { billingRoutes } from "./billing/routes.ts";
-import { createChain } from "./chain/create-chain.ts";
+import { signedPaymentHeader } from "./billing/signed-payment.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -62,10 +61,10 @@ const TOOLS: readonly Tool[] = [now];
 /** Config → parts → running appliance. The data folder is open and locked already; whoever opened it closes it. */
 export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { store } = foundation;
-  const rooms = await createRooms(config, foundation, log);
-  const { workspaces, instances, conversations, host, engines } = rooms;
   // The listener needs the routes and a few of them need it; requests come only once both are there.
-  const later: { listener?: Listener } = {};
+  const later: Later = {};
+  const rooms = await createRooms(config, foundation, log, later);
+  const { workspaces, instances, conversations, host, engines } = rooms;
   let ready = true;
   const routes = createRoutes(config, foundation, rooms, later);
   const metrics = createMetrics();
@@ -113,7 +112,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   rooms.meter.resume(instances.allRunning());
   const metering = createMetering(rooms.meter, store, foundation.clock, log);
   metering.run();
-  rooms.payments.run();
+  rooms.collecting.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, rooms), log);
 
@@ -125,7 +124,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
       housekeeping.stop();
       conversations.hub.endAll();
       await listener.stop();
-      await rooms.payments.stop();
+      await rooms.collecting.stop();
       await metering.stop();
       host.close();
       await engines.close();
@@ -134,10 +133,16 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
 }
 
 type Rooms = Awaited<ReturnType<typeof createRooms>>;
+interface Later {
+  listener?: Listener;
+}
+
+const publicUrlOf = ({ publicUrl }: Config, later: Later): string => publicUrl ?? later.listener?.url ?? "";
 
 /** The rules, each room's built once from what it needs. */
-async function createRooms(config: Config, { clock, store, audit, ledger, accounts }: Foundation, log: Log) {
-  const { dataDir, minimumTopUp, networks, minimumLaunchBalance } = config;
+async function createRooms(config: Config, foundation: Foundation, log: Log, later: Later) {
+  const { clock, store, audit, ledger, accounts } = foundation;
+  const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
   const hostKeys = openHostKeys(dataDir);
   const recipient = await openWallet(dataDir, config.wallet as `0x${string}` | null);
@@ -153,22 +158,16 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
       return { monthlyLimit, suspended: suspendedAt !== null };
     },
   });
-  const chains = new Map(
-    networks.map((network) => [network, createChain({ network, urls: config.rpcUrls[network], clock })]),
-  );
-  const invoices = createInvoices({ store, clock, balanceOf: meter.balanceOf, recipient, chains, minimumTopUp });
-  const { confirmations } = config;
-  const payments = createPayments({
+  const collecting = createCollecting({
     store,
     clock,
     log,
+    audit,
     ledger,
     meter,
-    audit,
-    invoices,
     recipient,
-    chains,
-    confirmations,
+    settings: config,
+    publicUrl: () => publicUrlOf(config, later),
   });
   const workspaces = createWorkspaces(store, dataDir);
   const instances = createInstances({
@@ -177,7 +176,7 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
     meter,
     async requireLaunch(accountId, payment) {
       meter.requireUnderLimit(accountId);
-      await invoices.requireBalance(accountId, minimumLaunchBalance, payment);
+      await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
@@ -211,8 +210,7 @@ async function createRooms(config: Config, { clock, store, audit, ledger, accoun
   return {
     ...held,
     meter,
-    invoices,
-    payments,
+    collecting,
     workspaces,
     instances,
     agents,
@@ -234,15 +232,19 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenA
   };
 }
 
-function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: { listener?: Listener }): Route[] {
+function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: Later): Route[] {
   const { clock, store, audit, accounts, invites, links, outbox } = foundation;
   const { keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
-  const takePayment = (accountId: string, request: Request) =>
-    rooms.payments.present(accountId, request.headers.get("x-payment"));
+  function takePayment(accountId: string, request: Request) {
+    // A facilitator may take longer than a connection may be silent.
+    if (signedPaymentHeader(request.headers) !== null) later.listener?.keepOpen(request);
+    return rooms.collecting.takePayment(accountId, request.headers);
+  }
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
-  const publicUrl = () => config.publicUrl ?? later.listener?.url ?? "";
-  const sendCode = (to: string, code: string) =>
-    mail.send({ to, code, ...signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS }) });
+  const sendCode = (to: string, code: string) => {
+    const publicUrl = publicUrlOf(config, later);
+    return mail.send({ to, code, ...signInMail({ code, publicUrl, expiresInSeconds: CODE_LIFE_SECONDS }) });
+  };
   return [
     ...accountRoutes({
       clock,
@@ -262,7 +264,7 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
       costOf: meter.costOf,
       takePayment,
     }),
-    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.invoices.quote }),
+    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.collecting.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),
@@ -272,11 +274,11 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
 
 const housekeepingTasks = (
   { store, outbox, clock }: Foundation,
-  { idempotency, conversations, invoices, payments }: Rooms,
+  { idempotency, conversations, collecting }: Rooms,
 ) => ({
   idempotency: idempotency.prune,
-  invoices: invoices.prune,
-  claims: payments.prune,
+  invoices: collecting.invoices.prune,
+  claims: collecting.payments.prune,
   signInCodes: () => pruneSignInCodes(store, clock),
   outbox: outbox.prune,
   async events() {

@@ -6,6 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
+import type { Advertise } from "./advertising.ts";
 import { within } from "./bounds.ts";
 import { invoiceQueries } from "./invoice-table.ts";
 import type { Payment } from "./payment.ts";
@@ -30,6 +31,8 @@ export interface InvoiceParts {
   /** The configured networks, in the order in which they are offered. */
   chains: ReadonlyMap<NetworkName, Pick<Chain, "head">>;
   minimumTopUp: Micros;
+  /** What a 402 tells the x402 protocol's own clients. */
+  advertise: Advertise;
 }
 
 /** What a 402 says and asks for. */
@@ -71,7 +74,8 @@ export interface Invoices {
  * The x402 quotes. An invoice's amount is what is missing, rounded up to a cent, plus 1 to 9,999 micro-USDC that no
  * other open or recent invoice has: the amount alone then names who paid (billing.md, x402 1).
  */
-export function createInvoices({ store, clock, balanceOf, recipient, chains, minimumTopUp }: InvoiceParts): Invoices {
+export function createInvoices(parts: InvoiceParts): Invoices {
+  const { store, clock, balanceOf, recipient, chains, minimumTopUp, advertise } = parts;
   const rows = invoiceQueries(store.db);
   const withAmount = (amount: Micros) => rows.withAmount(amount, clock.now() - RECENT_MS);
 
@@ -129,9 +133,11 @@ export function createInvoices({ store, clock, balanceOf, recipient, chains, min
     const { reason, retryAfterSeconds, amount = 0n, missing = 0n, network, invoiceId } = wanted;
     const least = [amount, missing].reduce((most, one) => (one > most ? one : most), minimumTopUp);
     const invoice = await invoiceFor(accountId, { least, exactly: amount > 0n }, invoiceId);
+    const advertised = await advertise(accountId, least, reason);
     return new AppError("payment_required", reason, {
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      body: { x402: quoteOf(invoice, recipient, [...chains.keys()], network) },
+      headers: advertised.headers,
+      body: { x402: quoteOf(invoice, recipient, [...chains.keys()], network), ...advertised.body },
     });
   }
 

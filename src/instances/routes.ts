@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Payment } from "../billing/payment.ts";
+import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
@@ -49,6 +50,10 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
     },
   });
 
+  /** The answer of an operation that may have been paid for by its own request. */
+  const showPaid = (status: number, instance: Instance, payment: Payment | null) =>
+    new Reply(status, show(instance), payment?.kind === "credited" ? payment.headers : {});
+
   return [
     route({
       method: "POST",
@@ -63,7 +68,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
         const payment = await takePayment(caller.accountId, request);
         const input = await body();
         await instances.requireLaunch(caller.accountId, payment);
-        return once(() => show(instances.create(caller, input.name)));
+        return once(() => showPaid(201, instances.create(caller, input.name), payment));
       },
     }),
     route({
@@ -126,7 +131,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
         await body();
         const { status, accountId } = instances.get(caller, params.instanceId);
         if (status !== "running") await instances.requireLaunch(accountId, payment);
-        return once(() => show(instances.start(instances.get(caller, params.instanceId))));
+        return once(() => showPaid(200, instances.start(instances.get(caller, params.instanceId)), payment));
       },
     }),
     route({
