@@ -45,6 +45,10 @@ export function addUserCommands(program: Command): void {
   addSkillCommands(group("skill", "see and change what an instance's agents can do"));
   addSecretCommands(group("secret", "give an instance's skills what they need to know"));
 
+  asJson(group("billing", "show the balance, what it was spent on and how long it lasts")).action(async (options) =>
+    (await import("./user/billing.ts")).showBilling(options),
+  );
+
   function addInstanceCommands(instance: Command): void {
     asJson(instance.command("list").description("list instances, newest first")).action(async (options) =>
       (await import("./user/instance.ts")).listInstances(options),

@@ -1,0 +1,125 @@
+import { colours, printable, printFields, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import type { Client } from "./client.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+
+interface BillingRecord {
+  balance: string;
+  currency: string;
+  pricePerHour: string;
+  minimumTopUp: string;
+  runningInstances: number;
+  estimatedEmptyAt: string | null;
+  networks: string[];
+}
+
+interface UsageRecord {
+  day: string;
+  cost: string;
+}
+
+interface TransactionRecord {
+  type: string;
+  amount: string;
+  balanceAfter: string;
+  instanceId: string | null;
+  txHash: string | null;
+  network: string | null;
+  createdAt: string;
+}
+
+interface Page<T> {
+  data: T[];
+  nextCursor: string | null;
+}
+
+const DAYS = 14;
+const DAY_MS = 86_400_000;
+const LINES = 10;
+
+/** `roost billing`: what there is, how long it lasts, what it went on. */
+export async function showBilling(options: ServerOptions & { json?: true }): Promise<void> {
+  const client = openClient(options);
+  const billing = await client.call<BillingRecord>("GET", "/v1/billing");
+  if (options.json) {
+    printJson(billing);
+    return;
+  }
+  const { data: transactions } = await client.call<Page<TransactionRecord>>(
+    "GET",
+    `/v1/billing/transactions?limit=${LINES}`,
+  );
+  const days = await readDays(client, Date.now());
+  printFields(fieldsOf(billing));
+  console.log(`\n${colours.bold(`USDC by day, the last ${DAYS} days`)}`);
+  for (const { label, bar, value } of barsOf(days, process.stdout.isTTY === true)) {
+    console.log(`${colours.dim(label)}  ${colours.cyan(bar)}${bar === "" ? "" : " "}${value}`);
+  }
+  console.log("");
+  printTable(
+    ["TIME", "WHAT", "AMOUNT", "BALANCE", "OF"],
+    transactions.map(({ createdAt, type, amount, balanceAfter, instanceId, network, txHash }) => [
+      shortTime(createdAt),
+      type,
+      shortMoney(amount),
+      shortMoney(balanceAfter),
+      instanceId ?? (txHash === null ? "-" : `${network} ${txHash}`),
+    ]),
+    "Nothing was credited or used yet.",
+  );
+}
+
+function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
+  const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
+  const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
+  return [
+    ["Balance", `${shortMoney(balance)} ${currency}`],
+    ["Price", `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`],
+    ["Running", runningInstances === 0 ? "nothing" : running],
+    ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],
+    ["Top up", `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}`],
+  ];
+}
+
+const PAGE = 100;
+/** A thousand instances each day have this many pages. */
+const MOST_PAGES = (DAYS * 1_000) / PAGE;
+
+/** The cost of each of the last days, micro-USDC, oldest first; days without usage too. */
+async function readDays(client: Client, nowMs: number): Promise<Map<string, bigint>> {
+  const dayAt = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+  const costs = new Map<string, bigint>();
+  for (let ago = DAYS - 1; ago >= 0; ago--) costs.set(dayAt(nowMs - ago * DAY_MS), 0n);
+  const from = dayAt(nowMs - (DAYS - 1) * DAY_MS);
+  for (let after = "", pages = 0; pages < MOST_PAGES; pages++) {
+    const page = await client.call<Page<UsageRecord>>(
+      "GET",
+      `/v1/billing/usage?from=${from}&limit=${PAGE}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`,
+    );
+    for (const { day, cost } of page.data) {
+      costs.set(day, (costs.get(day) ?? 0n) + BigInt(cost.replace(".", "")));
+    }
+    if (page.nextCursor === null || page.nextCursor === after) break;
+    after = page.nextCursor;
+  }
+  return costs;
+}
+
+const WIDTH = 40;
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
+
+/** A bar for each day, the largest as wide as the chart; of letters where no terminal shows blocks. */
+export function barsOf(
+  costs: ReadonlyMap<string, bigint>,
+  blocks: boolean,
+): { label: string; bar: string; value: string }[] {
+  const most = [...costs.values()].reduce((largest, cost) => (cost > largest ? cost : largest), 1n);
+  return [...costs].map(([day, cost]) => {
+    const eighths = Number((cost * BigInt(WIDTH * 8)) / most);
+    // Whatever costs something is seen.
+    const shown = cost > 0n ? Math.max(1, eighths) : 0;
+    const bar = blocks
+      ? "█".repeat(Math.floor(shown / 8)) + (EIGHTHS[shown % 8] ?? "")
+      : "#".repeat(Math.ceil(shown / 8));
+    return { label: printable(day), bar, value: shortMoney(cost) };
+  });
+}

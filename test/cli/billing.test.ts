@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { barsOf } from "../../src/cli/user/billing.ts";
+import { type Home, makeHome, onTerminal, operate, run, type Server, signIn, startServer } from "./command-line.ts";
+
+let home: Home;
+let server: Server;
+beforeAll(async () => {
+  home = makeHome();
+  // 36 USDC an hour: a cent each second.
+  server = await startServer(home, { ROOST_PRICE_PER_HOUR: "36", ROOST_NETWORKS: "base,polygon" });
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "Nest"]);
+  expect((await run(home, ["instance", "stop", "Nest"])).code).toBe(0);
+  await run(home, ["instance", "create", "Perch"]);
+  await operate(home, ["account", "credit", "ada@example.org", "5", "--note", "welcome"]);
+});
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+test("--json prints the API's own record", async () => {
+  expect((await run(home, ["billing", "--json"])).json()).toEqual({
+    balance: expect.stringMatching(/^14\.\d{6}$/),
+    currency: "USDC",
+    pricePerHour: "36.000000",
+    minimumLaunchBalance: "0.500000",
+    minimumTopUp: "1.000000",
+    runningInstances: 1,
+    estimatedEmptyAt: expect.stringMatching(/Z$/),
+    networks: ["base", "polygon"],
+  });
+});
+
+test("for people it is the balance, a chart of the days and the last transactions, plain in a pipe", async () => {
+  const { output, code } = await run(home, ["billing"]);
+  expect(code).toBe(0);
+  const today = new Date().toISOString().slice(0, 10);
+  expect(output).toMatch(/^Balance {2}14\.\d+ USDC\n/);
+  expect(output).toContain("Price    36.00 USDC an hour for each running instance\nRunning  1 instance\n");
+  expect(output).toMatch(/\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon\n/);
+  expect(output).toMatch(new RegExp(`\n${today} {2}#{40} 0\\.\\d+\n`));
+  expect(output.match(/^\d{4}-\d\d-\d\d {2}/gm)).toHaveLength(14);
+  expect(output).toMatch(/ {2}credit {2}5\.00 +14\.\d+ +-\n/);
+  expect(output).toMatch(/ {2}usage {3}-0\.\d+ +9\.\d+ +inst_\w{32}\n/);
+  expect(output).toMatch(/ {2}credit {2}10\.00 +10\.00 +-\n$/);
+  expect(output).not.toContain("\u001b");
+});
+
+test("on a terminal the bars are blocks, coloured unless NO_COLOR asks for none", async () => {
+  await using terminal = onTerminal(home, ["billing"]);
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.screen()).toContain("\u001b[36m████");
+  await using plain = onTerminal(home, ["billing"], { NO_COLOR: "1" });
+  expect(await plain.exited).toBe(0);
+  expect(plain.screen()).toContain("████");
+  expect(plain.screen()).not.toContain("\u001b[36m");
+});
+
+test("whoever is not signed in is told how", async () => {
+  const other = makeHome();
+  const { code, errors } = await run(other, ["billing"]);
+  other.remove();
+  expect([code, errors]).toEqual([1, "roost: you are not signed in; roost login, or --key\n"]);
+});
+
+test("a bar is as long as its day cost, never longer than the chart, and the least of costs is seen", () => {
+  const costs = new Map([
+    ["a", 0n],
+    ["b", 1n],
+    ["c", 500_000n],
+    ["d", 1_000_000n],
+  ]);
+  expect(barsOf(costs, true).map(({ bar }) => bar)).toEqual(["", "▏", "█".repeat(20), "█".repeat(40)]);
+  expect(barsOf(costs, false).map(({ bar }) => bar.length)).toEqual([0, 1, 20, 40]);
+  expect(barsOf(costs, false).map(({ value }) => value)).toEqual(["0.00", "0.000001", "0.50", "1.00"]);
+  expect(barsOf(new Map([["a", 0n]]), true)).toEqual([{ label: "a", bar: "", value: "0.00" }]);
+});
