@@ -12,8 +12,9 @@ import { agentRoutes } from "./agents/routes.ts";
 import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
 import { createCollecting } from "./billing/collecting.ts";
 import { createMeter } from "./billing/meter.ts";
-import { createMetering } from "./billing/metering.ts";
+import { createMetering, type Metering } from "./billing/metering.ts";
 import { billingRoutes } from "./billing/routes.ts";
+import { mailRunways } from "./billing/runway-notice.ts";
 import { signedPaymentHeader } from "./billing/signed-payment.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
@@ -52,6 +53,7 @@ export const VERSION = packageFile.version;
 export interface App {
   url: string;
   routes: readonly Route[];
+  metering: Pick<Metering, "tick">;
   /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
   stop(): Promise<void>;
 }
@@ -119,6 +121,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   return {
     url: listener.url,
     routes,
+    metering,
     async stop() {
       ready = false;
       housekeeping.stop();
@@ -141,7 +144,7 @@ const publicUrlOf = ({ publicUrl }: Config, later: Later): string => publicUrl ?
 
 /** The rules, each room's built once from what it needs. */
 async function createRooms(config: Config, foundation: Foundation, log: Log, later: Later) {
-  const { clock, store, audit, ledger, accounts } = foundation;
+  const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
   const hostKeys = openHostKeys(dataDir);
@@ -158,6 +161,7 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
       return { monthlyLimit, suspended: suspendedAt !== null };
     },
   });
+  const publicUrl = () => publicUrlOf(config, later);
   const collecting = createCollecting({
     store,
     clock,
@@ -167,8 +171,11 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
     meter,
     recipient,
     settings: config,
-    publicUrl: () => publicUrlOf(config, later),
+    publicUrl,
   });
+  const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
+  const emailOf = (accountId: string) => accounts.get(accountId).email;
+  if (config.smtpUrl !== null) mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl });
   const workspaces = createWorkspaces(store, dataDir);
   const instances = createInstances({
     store,
@@ -206,21 +213,9 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock);
-  const held = { keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
-  return {
-    ...held,
-    meter,
-    collecting,
-    workspaces,
-    instances,
-    agents,
-    secrets,
-    catalog,
-    skills,
-    engines,
-    host,
-    conversations,
-  };
+  const held = { mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
+  const run = { catalog, skills, engines, host };
+  return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
@@ -233,14 +228,14 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenA
 }
 
 function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, later: Later): Route[] {
-  const { clock, store, audit, accounts, invites, links, outbox } = foundation;
-  const { keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } = rooms;
+  const { clock, store, audit, accounts, invites, links } = foundation;
+  const { mail, keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } =
+    rooms;
   function takePayment(accountId: string, request: Request) {
     // A facilitator may take longer than a connection may be silent.
     if (signedPaymentHeader(request.headers) !== null) later.listener?.keepOpen(request);
     return rooms.collecting.takePayment(accountId, request.headers);
   }
-  const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const sendCode = (to: string, code: string) => {
     const publicUrl = publicUrlOf(config, later);
     return mail.send({ to, code, ...signInMail({ code, publicUrl, expiresInSeconds: CODE_LIFE_SECONDS }) });
