@@ -3,17 +3,56 @@ import { join } from "node:path";
 import { writePrivateFile } from "../lib/private-file.ts";
 import type { Address } from "./networks.ts";
 
+/** A key pair that receives USDC. */
+export interface Wallet {
+  address: Address;
+  privateKey: `0x${string}`;
+}
+
+export const walletFile = (dataDir: string): string => join(dataDir, "wallet.json");
+
 /**
  * The address that receives USDC: the configured one, else a key pair made at first start and kept in
  * `<data>/wallet.json`, mode 0600 (operations.md). viem is loaded only when the pair is made.
  */
 export async function openWallet(dataDir: string, configured: Address | null): Promise<Address> {
   if (configured !== null) return configured;
-  const path = join(dataDir, "wallet.json");
+  const path = walletFile(dataDir);
   if (!existsSync(path)) {
     const { generatePrivateKey, privateKeyToAddress } = await import("viem/accounts");
     const privateKey = generatePrivateKey();
     writePrivateFile(path, JSON.stringify({ address: privateKeyToAddress(privateKey), privateKey }, null, 2));
   }
-  return (JSON.parse(readFileSync(path, "utf8")) as { address: Address }).address;
+  return readWallet(dataDir).address;
+}
+
+/** The key pair of `<data>/wallet.json`. Throws where there is none that can be read. */
+export function readWallet(dataDir: string): Wallet {
+  const path = walletFile(dataDir);
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Wallet;
+  } catch (cause) {
+    throw new Error(`${path} cannot be read`, { cause });
+  }
+}
+
+/** Whether the key is the address's: who has it has what was paid there. */
+export async function isKeyOf({ address, privateKey }: Wallet): Promise<boolean> {
+  const { privateKeyToAddress } = await import("viem/accounts");
+  try {
+    return privateKeyToAddress(privateKey) === address;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * An address in capitals and small letters carries a checksum in them (EIP-55): false where it is wrong, which is how a
+ * mistyped address shows. One that is all small or all capitals carries none.
+ */
+export async function isWellTyped(address: Address): Promise<boolean> {
+  const letters = address.slice(2);
+  if (letters === letters.toLowerCase() || letters === letters.toUpperCase()) return true;
+  const { getAddress } = await import("viem");
+  return getAddress(address.toLowerCase() as Address) === address;
 }

@@ -67,9 +67,12 @@ export function addOperatorCommands(program: Command): void {
     .option("--verify", "check instead that no row was changed or taken out")
     .action(async (options) => (await import("./operator/audit.ts")).showAudit(options));
   const wallet = group("wallet", "the address that receives USDC");
-  onDataJson(wallet.command("show").description("show the address")).action(async (options) =>
-    (await import("./operator/wallet.ts")).showWallet(options),
+  onDataJson(wallet.command("show").description("show the address, its networks and where its key is")).action(
+    async (options) => (await import("./operator/wallet.ts")).showWallet(options),
   );
+  onDataJson(
+    wallet.command("export").description("print the private key; asks first, and is kept in the audit log"),
+  ).action(async (options) => (await import("./operator/wallet.ts")).exportWallet(options));
   onDataJson(group("login-link", "make a link that signs somebody in, once, within the hour"))
     .argument("<email>", "whom; an account is made where the e-mail is new")
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));

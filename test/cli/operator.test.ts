@@ -160,15 +160,6 @@ test("the audit log is verified, and a row that was changed is found", async () 
   }
 });
 
-test("the configured wallet is shown; without one there is none before the first start", async () => {
-  const none = await operate(home, ["wallet", "show"]);
-  expect(none.code).toBe(1);
-  expect(existsSync(join(home.dataDir, "wallet.json"))).toBe(false);
-  const address = `0x${"ab".repeat(20)}`;
-  const shown = await operate(home, ["wallet", "show", "--json"], { env: { ROOST_WALLET: address } });
-  expect(shown.json()).toEqual({ address });
-});
-
 test("config tells every setting, where it came from, and no secret", async () => {
   const other = makeHome();
   try {

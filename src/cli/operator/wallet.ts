@@ -1,18 +1,70 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Address } from "../../chain/networks.ts";
-import { openWallet } from "../../chain/wallet.ts";
+import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
+import type { Config } from "../../config.ts";
 import { Failure } from "../failure.ts";
-import { printJson } from "../output.ts";
-import { type DataOptions, readConfig } from "./data-folder.ts";
+import { note, printFields, printJson } from "../output.ts";
+import { openPrompt } from "../user/prompt.ts";
+import { type DataOptions, readConfig, withData } from "./data-folder.ts";
 
-/** `roost wallet show`: the address that receives USDC, never its private key. */
-export async function showWallet(options: DataOptions & { json?: true }): Promise<void> {
-  const { config } = readConfig(options);
-  if (config.wallet === null && !existsSync(join(config.dataDir, "wallet.json"))) {
-    throw new Failure(`there is no wallet in ${config.dataDir}`, "the first `roost serve` makes one");
+interface Options extends DataOptions {
+  json?: true;
+}
+
+function requireWallet({ dataDir }: Pick<Config, "dataDir">): void {
+  if (!existsSync(walletFile(dataDir))) {
+    throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` makes one");
   }
+}
+
+/** `roost wallet show`: the address that receives USDC, on which networks, and where its private key is. */
+export async function showWallet(options: Options): Promise<void> {
+  const { config } = readConfig(options);
+  if (config.wallet === null) requireWallet(config);
   const address = await openWallet(config.dataDir, config.wallet as Address | null);
-  if (options.json) printJson({ address });
-  else console.log(address);
+  const { networks } = config;
+  const keyFile = config.wallet === null ? walletFile(config.dataDir) : null;
+  if (options.json) printJson({ address, networks, keyFile });
+  else
+    printFields([
+      ["Address", address],
+      ["Networks", networks.join(", ")],
+      ["Key", keyFile ?? "not on this host: the address is configured (ROOST_WALLET)"],
+    ]);
+}
+
+const TYPED = 6;
+
+/** `roost wallet export`: the private key, once the address's end was typed. Its audit row is there before it is shown. */
+export async function exportWallet(options: Options): Promise<void> {
+  const { config } = readConfig(options);
+  if (config.wallet !== null) {
+    throw new Failure(
+      "there is no private key here",
+      "ROOST_WALLET is an address of yours: its key is where you made it",
+    );
+  }
+  requireWallet(config);
+  const wallet = readWallet(config.dataDir);
+  if (!(await isKeyOf(wallet))) throw new Failure(`${walletFile(config.dataDir)} holds no key of its address`);
+  const { address, privateKey } = wallet;
+  await requireTyped(address);
+  await withData(options, "refuse", ({ audit }) =>
+    audit.append({ actor: "operator", action: "wallet.export", subject: address }),
+  );
+  if (options.json) printJson({ address, privateKey });
+  else console.log(privateKey);
+}
+
+/** Throws unless whoever asks types the end of the address. */
+async function requireTyped(address: Address): Promise<void> {
+  note(`This shows the private key of ${address}: whoever sees it can take all that was paid to this host.`);
+  const prompt = openPrompt();
+  try {
+    const typed = await prompt.ask(`Type the last ${TYPED} characters of the address: `);
+    if (typed.toLowerCase() === address.slice(-TYPED).toLowerCase()) return;
+  } finally {
+    prompt.close();
+  }
+  throw new Failure("that is not the end of the address: nothing is shown");
 }

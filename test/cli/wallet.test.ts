@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { privateKeyToAddress } from "viem/accounts";
+import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
+
+const CONFIGURED = `0x${"ab".repeat(20)}`;
+let home: Home;
+let wallet: { address: string; privateKey: `0x${string}` };
+beforeAll(async () => {
+  home = makeHome();
+  const server = await startServer(home, { ROOST_NETWORKS: "polygon,base" });
+  await server.stop();
+  wallet = JSON.parse(readFileSync(join(home.dataDir, "wallet.json"), "utf8"));
+});
+afterAll(() => home.remove());
+
+const exported = async () =>
+  (await operate(home, ["audit", "--json"]))
+    .json()
+    .filter(({ action }: { action: string }) => action === "wallet.export");
+const endOf = ({ address }: { address: string }) => address.slice(-6);
+
+describe("roost wallet show", () => {
+  test("tells the address, its networks and where its key is, and not the key", async () => {
+    const env = { ROOST_NETWORKS: "polygon,base" };
+    const keyFile = join(home.dataDir, "wallet.json");
+    const { address } = wallet;
+    const json = await operate(home, ["wallet", "show", "--json"], { env });
+    expect(json.json()).toEqual({ address, networks: ["polygon", "base"], keyFile });
+    const { output } = await operate(home, ["wallet", "show"], { env });
+    expect(output).toBe(`Address   ${address}\nNetworks  polygon, base\nKey       ${keyFile}\n`);
+    expect(json.output + output).not.toContain(wallet.privateKey.slice(2));
+  });
+
+  test("a configured address is shown, and has no key here", async () => {
+    const env = { ROOST_WALLET: CONFIGURED };
+    const { output } = await operate(home, ["wallet", "show", "--json"], { env });
+    expect(JSON.parse(output)).toMatchObject({ address: CONFIGURED, keyFile: null });
+    expect((await operate(home, ["wallet", "show"], { env })).output).toContain("not on this host");
+  });
+
+  test("before the first start there is none, and none is made", async () => {
+    const other = makeHome();
+    for (const words of ["show", "export"]) {
+      const { code, errors } = await operate(other, ["wallet", words]);
+      expect([code, errors]).toEqual([
+        1,
+        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` makes one\n`,
+      ]);
+    }
+    expect(existsSync(join(other.dataDir, "wallet.json"))).toBe(false);
+    other.remove();
+  });
+});
+
+describe("roost wallet export", () => {
+  test("prints the key alone once the end of the address is typed, and tells the audit log", async () => {
+    const before = (await exported()).length;
+    const { code, output, errors } = await operate(home, ["wallet", "export"], { input: `${endOf(wallet)}\n` });
+    expect([code, output]).toEqual([0, `${wallet.privateKey}\n`]);
+    expect(privateKeyToAddress(wallet.privateKey)).toBe(wallet.address as `0x${string}`);
+    expect(errors).toContain(wallet.address);
+    expect(errors).not.toContain(wallet.privateKey.slice(2));
+    const rows = await exported();
+    expect(rows).toHaveLength(before + 1);
+    expect(JSON.stringify(rows)).toContain(wallet.address);
+    expect(JSON.stringify(rows)).not.toContain(wallet.privateKey.slice(2));
+    const json = await operate(home, ["wallet", "export", "--json"], { input: endOf(wallet).toLowerCase() });
+    expect(json.json()).toEqual(wallet);
+  });
+
+  test("prints nothing for anything else, and tells no audit log", async () => {
+    const before = (await exported()).length;
+    for (const input of ["", "\n", "yes\n", `${endOf(wallet).slice(1)}\n`, `${wallet.address}\n`, "ffffffffff\n"]) {
+      const { code, output, errors } = await operate(home, ["wallet", "export"], { input });
+      expect([input, code, output]).toEqual([input, 1, ""]);
+      expect(errors).not.toContain(wallet.privateKey.slice(2));
+    }
+    expect(await exported()).toHaveLength(before);
+  });
+
+  test("asks on a terminal", async () => {
+    await using terminal = onTerminal(home, ["wallet", "export", "--data", home.dataDir]);
+    await terminal.until(/Type the last 6 characters of the address: /);
+    terminal.type(`${endOf(wallet)}\r`);
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.screen()).toContain(wallet.privateKey);
+  });
+
+  test("has nothing to print for a configured address", async () => {
+    const input = `${CONFIGURED.slice(-6)}\n`;
+    const { code, output, errors } = await operate(home, ["wallet", "export"], {
+      input,
+      env: { ROOST_WALLET: CONFIGURED },
+    });
+    expect([code, output]).toEqual([1, ""]);
+    expect(errors).toContain("there is no private key here");
+  });
+
+  test("prints no key that is not the address's", async () => {
+    const path = join(home.dataDir, "wallet.json");
+    const kept = readFileSync(path);
+    const input = `${CONFIGURED.slice(-6)}\n`;
+    for (const broken of [JSON.stringify({ ...wallet, address: CONFIGURED }), "{}", "nonsense"]) {
+      writeFileSync(path, broken);
+      const { code, output } = await operate(home, ["wallet", "export"], { input });
+      expect([code, output]).toEqual([1, ""]);
+    }
+    writeFileSync(path, kept);
+  });
+});
