@@ -30,9 +30,30 @@ const Quote = z.object({
   options: z.array(z.object(option)),
 });
 
+/** What version 1 of the x402 protocol reads in a 402; version 2 reads the header `PAYMENT-REQUIRED`. */
+const forProtocolClients = {
+  x402Version: z.literal(1).optional().describe("Where the host has a facilitator of the x402 protocol"),
+  accepts: z
+    .array(
+      z.object({
+        scheme: z.literal("exact"),
+        network: z.string(),
+        maxAmountRequired: z.string(),
+        resource: z.string(),
+        description: z.string(),
+        mimeType: z.string(),
+        payTo: z.string(),
+        maxTimeoutSeconds: z.int(),
+        asset: z.string(),
+        extra: z.object({ name: z.string(), version: z.string() }),
+      }),
+    )
+    .optional(),
+};
+
 export const SCHEMAS = {
   Error: ErrorBody,
-  PaymentRequired: ErrorBody.extend({ x402: Quote }),
+  PaymentRequired: ErrorBody.extend({ x402: Quote, ...forProtocolClients }),
   Quote,
   /** RFC 9457. */
   Problem: z.object({
@@ -43,6 +64,7 @@ export const SCHEMAS = {
     code: z.string(),
     requestId: z.string(),
     x402: Quote.optional(),
+    ...forProtocolClients,
   }),
   /** The answer to `Prefer: respond-async` (api.md section 5). */
   Accepted: z.object({ runId: z.string(), messageId: z.string(), status: z.string() }),
@@ -70,10 +92,15 @@ export const PARAMETERS = {
   payment: {
     ...header(
       "X-PAYMENT",
-      "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance",
+      "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
+        "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
     ),
     example: `{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`,
   },
+  signedPayment: header(
+    "PAYMENT-SIGNATURE",
+    "A signed payment of the x402 protocol, version 2, where the 402 has `PAYMENT-REQUIRED`; never beside `X-PAYMENT`",
+  ),
   prefer: header("Prefer", "`respond-async`: 202 at once, the answer through the run or the events"),
 };
 export const parameter = (name: keyof typeof PARAMETERS): Json => ({ $ref: `#/components/parameters/${name}` });
@@ -85,6 +112,8 @@ export const HEADERS = {
   authenticate: text("How to authenticate"),
   etag: text("The file's version"),
   preferenceApplied: text("`respond-async`"),
+  paymentRequired: text("What version 2 of the x402 protocol reads: base64 of JSON, where the host has a facilitator"),
+  paymentResponse: text("What became of a signed payment: base64 of JSON"),
 };
 type HeaderRefs = Record<string, keyof typeof HEADERS>;
 
@@ -115,7 +144,11 @@ export const FAILURES = {
     headers: KEPT,
   },
   unauthorized: { status: 401, says: "No valid credential", headers: { "WWW-Authenticate": "authenticate" } },
-  payment_required: { status: 402, says: "The balance is too low: what to pay, and how", headers: WAIT },
+  payment_required: {
+    status: 402,
+    says: "The balance is too low: what to pay, and how",
+    headers: { ...WAIT, "PAYMENT-REQUIRED": "paymentRequired" },
+  },
   invite_required: { status: 403, says: "A new account needs a valid invite" },
   forbidden: { status: 403, says: "The credential, or the state of the account, does not allow it" },
   not_found: { status: 404, says: "Not there, or not the caller's", headers: KEPT },

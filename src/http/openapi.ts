@@ -138,7 +138,7 @@ function queryParameters(route: Route): Json[] {
 function headerParameters(route: Route): Json[] {
   return [
     ...(isKeyed(route) ? [parameter("idempotencyKey")] : []),
-    ...(isPaid(route) ? [parameter("payment")] : []),
+    ...(isPaid(route) ? [parameter("payment"), parameter("signedPayment")] : []),
     ...(route.replay ? [parameter("prefer")] : []),
     ...(isConditional(route) ? [parameter("ifMatch")] : []),
     ...(isConditional(route) || isFile(route) ? [parameter("ifNoneMatch")] : []),
@@ -169,7 +169,10 @@ function successes(route: Route, names: Names): Json {
   if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
   if (answer === "text/event-stream" || mayStream(route)) content["text/event-stream"] = EVENTS;
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
-  const shared = headers({ ...replayed, ...(isFile(route) ? { ETag: "etag" } : {}) });
+  const paid = isPaid(route)
+    ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)
+    : {};
+  const shared = headers({ ...replayed, ...paid, ...(isFile(route) ? { ETag: "etag" } : {}) });
   const success = { ...shared, content };
   return {
     [status]: { description: mayStream(route) ? "Success; as events where `stream` is true" : "Success", ...success },
