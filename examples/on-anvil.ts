@@ -16,7 +16,6 @@ await using host = await startBinary({
     ROOST_NETWORKS: "base",
     ROOST_BASE_RPC_URL: chain.url,
     ROOST_BASE_CONFIRMATIONS: String(CONFIRMATIONS),
-    ROOST_LOG_LEVEL: "warn",
   },
 });
 console.log(`a chain on ${chain.url}, a host on ${host.url}; ${CONFIRMATIONS} blocks make a payment\n`);
