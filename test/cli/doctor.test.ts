@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFoundation } from "../../src/foundation.ts";
+import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { type Home, makeHome, operate, type RunOptions, startServer } from "./command-line.ts";
 
+let chain: Anvil;
 let home: Home;
 beforeAll(async () => {
+  chain = await startAnvil({ network: "base" });
   home = makeHome();
   const server = await startServer(home);
   await server.stop();
 });
-afterAll(() => home.remove());
+afterAll(async () => {
+  home.remove();
+  await chain.stop();
+});
 
 interface Finding {
   check: string;
@@ -20,18 +26,31 @@ interface Finding {
   mend: string | null;
 }
 
+/** Payments on one network, whose node is here. */
+const onChain = () => ({ ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url });
+
 async function examine(of: Home, options?: RunOptions): Promise<{ code: number; failed: Finding[]; all: Finding[] }> {
-  const ran = await operate(of, ["doctor", "--json"], options);
+  const ran = await operate(of, ["doctor", "--json"], { ...options, env: { ...onChain(), ...options?.env } });
   const all: Finding[] = ran.json();
   return { code: ran.code, all, failed: all.filter(({ ok }) => !ok) };
 }
 
 test("a host that is well has no finding, with or without a running server", async () => {
   const { code, all } = await examine(home);
-  expect(all.map(({ check }) => check)).toEqual(["database", "disk", "keys", "sandbox", "model", "mail", "clock"]);
+  expect(all.map(({ check }) => check)).toEqual([
+    "database",
+    "disk",
+    "keys",
+    "sandbox",
+    "model",
+    "mail",
+    "rpc",
+    "wallet",
+    "clock",
+  ]);
   for (const finding of all) expect(finding).toMatchObject({ ok: true, detail: expect.any(String), mend: null });
   expect(code).toBe(0);
-  expect((await operate(home, ["doctor"])).output).toMatch(/^ok {4}database/);
+  expect((await operate(home, ["doctor"], { env: onChain() })).output).toMatch(/^ok {4}database/);
   const server = await startServer(home);
   expect((await examine(home)).failed).toEqual([]);
   await server.stop();
@@ -118,4 +137,54 @@ test("a mail server that cannot be reached is found, without the password", asyn
   const { failed } = await examine(home, { env });
   expect(failed).toMatchObject([{ check: "mail", detail: expect.stringContaining("127.0.0.1:1") }]);
   expect(JSON.stringify(failed)).not.toContain("hush-hush");
+});
+
+/** A port that nobody listens on. */
+const NOBODY = "http://127.0.0.1:1/key-in-the-path";
+
+test("nodes that cannot be reached are told with what it means for payments, and nothing of their URL's path", async () => {
+  const gone = await examine(home, { env: { ROOST_BASE_RPC_URL: NOBODY } });
+  expect(gone.code).toBe(1);
+  expect(gone.failed).toMatchObject([
+    {
+      check: "rpc",
+      detail: expect.stringMatching(/^base: http:\/\/127\.0\.0\.1:1 .*no payment on base is credited; nothing else/),
+      mend: expect.stringContaining("ROOST_BASE_RPC_URL"),
+    },
+  ]);
+  expect(JSON.stringify(gone.failed)).not.toContain("key-in-the-path");
+  const half = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${NOBODY}` } });
+  expect(half.failed[0]?.detail).toContain("no payment on base is credited");
+  const most = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${chain.url}/2,${NOBODY}` } });
+  expect(most.failed[0]?.detail).toContain("Payments go on");
+});
+
+test("a node of another chain is found", async () => {
+  const env = { ROOST_NETWORKS: "polygon", ROOST_POLYGON_RPC_URL: chain.url };
+  expect((await examine(home, { env })).failed).toMatchObject([
+    { check: "rpc", detail: expect.stringContaining("answers for chain 8453 instead of 137") },
+  ]);
+});
+
+test("a wallet file whose key is not its address's is found", async () => {
+  const path = join(home.dataDir, "wallet.json");
+  const kept = readFileSync(path, "utf8");
+  const { address, privateKey } = JSON.parse(kept);
+  writeFileSync(path, JSON.stringify({ address, privateKey: `0x${"11".repeat(32)}` }));
+  const { failed } = await examine(home);
+  writeFileSync(path, kept);
+  expect(failed).toMatchObject([{ check: "wallet", detail: expect.stringContaining(address) }]);
+  expect(JSON.stringify(failed)).not.toContain("1111");
+  expect((await examine(home)).all.find(({ check }) => check === "wallet")?.detail).not.toContain(privateKey.slice(2));
+});
+
+test("a configured address with a wrong checksum is found; one without a checksum is taken", async () => {
+  const good = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+  const mistyped = good.replace("5aAe", "5aae");
+  for (const address of [good, good.toLowerCase(), `0x${good.slice(2).toUpperCase()}`]) {
+    expect((await examine(home, { env: { ROOST_WALLET: address } })).failed).toEqual([]);
+  }
+  expect((await examine(home, { env: { ROOST_WALLET: mistyped } })).failed).toMatchObject([
+    { check: "wallet", mend: expect.stringContaining("ROOST_WALLET") },
+  ]);
 });

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { findImbalance } from "../../billing/books.ts";
 import type { Config } from "../../config.ts";
 import { openFoundation } from "../../foundation.ts";
-import { formatMoney } from "../../lib/money.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";
@@ -29,7 +29,7 @@ export function checkDatabase(config: Folder): Finding {
     if (brokenAt !== null) {
       return ill(`the audit log was changed: row ${brokenAt} does not follow from the one before it`, RESTORE);
     }
-    const wrong = booksWrong(store.sqlite);
+    const wrong = findImbalance(store);
     if (wrong !== null) return ill(wrong, RESTORE);
   } finally {
     store.close();
@@ -49,26 +49,6 @@ function damageOf(path: string): string | null {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-}
-
-/** Every entry sums to zero, and every cached balance is the sum of its postings (billing.md). */
-function booksWrong(sqlite: Database): string | null {
-  const entry = sqlite
-    .query<{ id: string; sum: number }, []>(
-      "SELECT entry_id AS id, sum(amount) AS sum FROM postings GROUP BY entry_id HAVING sum(amount) <> 0",
-    )
-    .get();
-  if (entry) return `the ledger entry ${entry.id} does not balance: it is off by ${formatMoney(BigInt(entry.sum))}`;
-  const balance = sqlite
-    .query<{ id: string; balance: number; sum: number }, []>(
-      `SELECT account_id AS id, balance, coalesce(sum(amount), 0) AS sum
-       FROM balances LEFT JOIN postings ON ledger_account = 'customer:' || account_id
-       GROUP BY account_id HAVING balance <> coalesce(sum(amount), 0)`,
-    )
-    .get();
-  if (!balance) return null;
-  const [cached, summed] = [balance.balance, balance.sum].map((micros) => formatMoney(BigInt(micros)));
-  return `the balance of ${balance.id} is ${cached}, but its postings sum to ${summed}`;
 }
 
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;

@@ -1,6 +1,7 @@
 import { colours, printable, printJson } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
+import { checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, ill } from "./finding.ts";
 
@@ -14,6 +15,8 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
     ["sandbox", checkSandbox],
     ["model", () => checkModel(config)],
     ["mail", () => checkMail(config)],
+    ["rpc", () => checkRpc(config)],
+    ["wallet", () => checkWallet(config)],
     ["clock", checkClock],
   ];
   const findings = [];

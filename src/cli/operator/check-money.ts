@@ -1,0 +1,50 @@
+import { existsSync } from "node:fs";
+import { checkNode } from "../../chain/check-node.ts";
+import type { Address, NetworkName } from "../../chain/networks.ts";
+import { isKeyOf, isWellTyped, readWallet, walletFile } from "../../chain/wallet.ts";
+import type { Config } from "../../config.ts";
+import { type Finding, ill, well } from "./finding.ts";
+
+/** So many must say the same before a payment is credited, where there are more than one (billing.md, x402 5). */
+const QUORUM = 2;
+
+/** Every node of every network is there and up to date. All are asked at once, for at most 1.5 s. */
+export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | "rpcUrls">): Promise<Finding> {
+  const checks = await Promise.all(
+    networks.flatMap((network) =>
+      rpcUrls[network].map(async (url) => ({ network, ...(await checkNode(url, network)) })),
+    ),
+  );
+  const bad = checks.filter(({ ok }) => !ok);
+  if (bad.length === 0) return well(`all nodes of ${networks.join(", ")} answer and are up to date`);
+  const good = (network: NetworkName) => checks.filter((check) => check.network === network && check.ok).length;
+  const off = networks.filter((network) => good(network) < Math.min(QUORUM, rpcUrls[network].length));
+  const told = bad.map(({ network, detail }) => `${network}: ${detail}`).join("; ");
+  const settings = [...new Set(bad.map(({ network }) => `ROOST_${network.toUpperCase()}_RPC_URL`))].join(", ");
+  if (off.length === 0) {
+    return ill(`${told}. Payments go on: enough others answer`, `wait for the node, or set ${settings} to others`);
+  }
+  return ill(
+    `${told}. Until they answer no payment on ${off.join(", ")} is credited; nothing else stands on them`,
+    `let this host reach them, or set ${settings}; without a network, roost account credit adds to a balance`,
+  );
+}
+
+/** What is paid here can be had: the key file's key is its address's, a configured address is not mistyped. */
+export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | "wallet">): Promise<Finding> {
+  if (wallet !== null) {
+    if (await isWellTyped(wallet as Address)) return well(`${wallet}, configured: its key is not on this host`);
+    return ill(
+      `${wallet} is mistyped: its capitals are not those of its checksum (EIP-55), and what is paid there is lost`,
+      "copy the address to ROOST_WALLET once more from where its key is",
+    );
+  }
+  const path = walletFile(dataDir);
+  if (!existsSync(path)) return well("none yet: the first start makes one");
+  const held = readWallet(dataDir);
+  if (await isKeyOf(held)) return well(`${held.address}, its key in ${path}`);
+  return ill(
+    `the key in ${path} is not that of its address ${held.address}: what is paid there is lost`,
+    "stop the server and put the file back from a backup that has the keys",
+  );
+}
