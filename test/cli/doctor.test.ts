@@ -155,7 +155,7 @@ test("nodes that cannot be reached are told with what it means for payments, and
   expect(JSON.stringify(gone.failed)).not.toContain("key-in-the-path");
   const half = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${NOBODY}` } });
   expect(half.failed[0]?.detail).toContain("no payment on base is credited");
-  const most = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${chain.url}/2,${NOBODY}` } });
+  const most = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${chain.url}/?2,${NOBODY}` } });
   expect(most.failed[0]?.detail).toContain("Payments go on");
 });
 
