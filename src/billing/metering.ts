@@ -87,7 +87,8 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
       stopped = true;
       clearTimeout(timer);
       await ticking;
-      await settle(meter.accountIds());
+      // What cannot be committed now is not billed: no reason for the rest of the stop to fail.
+      await settle(meter.accountIds()).catch((err) => log.error({ err }, "the last readings could not be committed"));
     },
   };
 }
