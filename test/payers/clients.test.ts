@@ -1,0 +1,123 @@
+import { expect, test } from "bun:test";
+import { registerExactEvmScheme } from "@x402/evm/exact/client";
+import { decodePaymentResponseHeader, wrapFetchWithPayment as wrapSecond, x402Client } from "@x402/fetch";
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { createSigner, decodeXPaymentResponse, wrapFetchWithPayment as wrapFirst } from "x402-fetch";
+import type { Person } from "../support/appliance.ts";
+import { balanceOf, type Settling, startSettling } from "./settling.ts";
+
+const ONE_USDC = 1_000_000n;
+
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** Version 1: its signer is of one network, and takes the option of that one. It refuses more than 0.10 by itself. */
+const firstClient = async (network: string, key: Hex): Promise<Fetch> =>
+  wrapFirst(fetch, await createSigner(network, key), ONE_USDC);
+
+/** Version 2 as it comes: it takes the first option, and refuses more than 1.00. */
+const secondClient = (key: Hex): Fetch =>
+  wrapSecond(fetch, registerExactEvmScheme(new x402Client(), { signer: privateKeyToAccount(key) }));
+
+const createInstance = (client: Fetch, { appliance }: Settling, person: Person): Promise<Response> =>
+  client(`${appliance.url}/v1/instances`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${person.token}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ name: "Paid by a client" }),
+  });
+
+test.each(["base", "polygon"] as const)(
+  "x402-fetch meets the 402 of a new instance, pays on %s and gets its instance",
+  async (network) => {
+    await using settling = await startSettling({ networks: ["base", "polygon"] });
+    const person = await settling.someone();
+    const payer = settling.payer(network);
+    const wealth = (await settling.chains[network]?.balanceOf(payer.address)) ?? 0n;
+
+    const answer = await createInstance(await firstClient(network, payer.privateKey), settling, person);
+    expect(answer.status).toBe(201);
+    expect(await answer.json()).toMatchObject({ name: "Paid by a client", status: "running" });
+    const told = decodeXPaymentResponse(answer.headers.get("X-PAYMENT-RESPONSE") ?? "");
+    expect(told).toMatchObject({ success: true, network, payer: payer.address });
+    expect(await balanceOf(person)).toBe("1.000000");
+    expect(await settling.chains[network]?.balanceOf(payer.address)).toBe(wealth - ONE_USDC);
+
+    const { body } = await person.ask("GET", "/v1/billing/transactions");
+    expect(body.data).toMatchObject([{ type: "top_up", amount: "1.000000", network, txHash: told.transaction }]);
+  },
+);
+
+test.each(["base", "polygon", "ethereum"] as const)(
+  "@x402/fetch does the same by version 2 of the protocol, on %s",
+  async (network) => {
+    await using settling = await startSettling({ networks: [network] });
+    const person = await settling.someone();
+    const payer = settling.payer(network);
+
+    const answer = await createInstance(secondClient(payer.privateKey), settling, person);
+    expect(answer.status).toBe(201);
+    const told = decodePaymentResponseHeader(answer.headers.get("PAYMENT-RESPONSE") ?? "");
+    expect(told).toMatchObject({
+      success: true,
+      network: `eip155:${settling.chains[network]?.chainId}`,
+      payer: payer.address,
+    });
+    expect(await balanceOf(person)).toBe("1.000000");
+    const [verified] = settling.facilitator.calls.filter(({ path }) => path === "/verify");
+    expect(verified?.body).toMatchObject({ x402Version: 2, paymentRequirements: { amount: "1000000" } });
+  },
+);
+
+test("@x402/fetch pays by version 1 where the facilitator settles that alone", async () => {
+  await using settling = await startSettling();
+  settling.facilitator.misbehave("/supported", () =>
+    Response.json({ kinds: [{ x402Version: 1, scheme: "exact", network: "base" }] }),
+  );
+  const person = await settling.someone();
+  const answer = await createInstance(secondClient(settling.payer("base").privateKey), settling, person);
+  expect(answer.status).toBe(201);
+  expect(answer.headers.has("X-PAYMENT-RESPONSE")).toBe(true);
+  expect(answer.headers.has("PAYMENT-RESPONSE")).toBe(false);
+  expect(await balanceOf(person)).toBe("1.000000");
+});
+
+test("a client tops up, and the answer says what was credited", async () => {
+  await using settling = await startSettling();
+  const person = await settling.someone();
+  const client = secondClient(settling.payer("base").privateKey);
+  const topUp = () =>
+    client(`${settling.appliance.url}/v1/billing/top-up`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${person.token}` },
+    });
+  for (const balance of ["1.000000", "2.000000"]) {
+    const answer = await topUp();
+    expect(answer.status).toBe(201);
+    expect(await answer.json()).toMatchObject({ amount: "1.000000", balance, currency: "USDC" });
+  }
+});
+
+test("a payer without the money gets a 402 that says so, and a stopped instance is started by one with it", async () => {
+  await using settling = await startSettling();
+  const person = await settling.someone();
+  const poor = secondClient(`0x${"5".repeat(64)}`);
+  const refused = await createInstance(poor, settling, person);
+  expect(refused.status).toBe(402);
+  const { error, accepts } = (await refused.json()) as { error: { message: string }; accepts: unknown[] };
+  expect(error.message).toContain("insufficient_funds");
+  expect(accepts).toHaveLength(1);
+  expect(settling.facilitator.count("/settle")).toBe(0);
+
+  const rich = secondClient(settling.payer("base").privateKey);
+  const { instanceId } = (await (await createInstance(rich, settling, person)).json()) as { instanceId: string };
+  await person.ask("POST", `/v1/instances/${instanceId}/stop`);
+  const { ledger } = settling.appliance.foundation;
+  ledger.post({ type: "reversal", accountId: person.accountId, amount: -ONE_USDC, against: "grants" });
+  const started = await rich(`${settling.appliance.url}/v1/instances/${instanceId}/start`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${person.token}` },
+  });
+  expect(started.status).toBe(200);
+  expect(await started.json()).toMatchObject({ status: "running" });
+  expect(started.headers.has("PAYMENT-RESPONSE")).toBe(true);
+});

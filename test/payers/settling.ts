@@ -1,0 +1,156 @@
+import { privateKeyToAccount } from "viem/accounts";
+import { NETWORKS, type NetworkName } from "../../src/chain/networks.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { type Anvil, type AnvilAccount, startAnvil } from "../support/anvil.ts";
+import { type Answer, type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { startFacilitator, type TestFacilitator } from "../support/facilitator.ts";
+import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
+
+/** An appliance with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
+export interface Settling extends AsyncDisposable {
+  appliance: Appliance;
+  facilitator: TestFacilitator;
+  chains: Record<string, Anvil>;
+  /** In front of each chain's node; the appliance asks these. */
+  proxies: Record<string, RpcProxy>;
+  /** Signs up somebody without credit. */
+  someone(): Promise<Person>;
+  /** An account of the chain that has paid nothing yet. */
+  payer(network: NetworkName): AnvilAccount;
+}
+
+/** Where nobody listens: a network that nothing is to be asked of. */
+const NOBODY = "http://127.0.0.1:9";
+
+export async function startSettling({
+  networks = ["base"],
+  settles = networks,
+  settings = {},
+  clock,
+}: {
+  networks?: readonly NetworkName[];
+  /** What the facilitator settles. */
+  settles?: readonly NetworkName[];
+  settings?: Record<string, string>;
+  clock?: Clock;
+} = {}): Promise<Settling> {
+  const started = await Promise.all(networks.map((network) => startAnvil({ network })));
+  const chains = Object.fromEntries(started.map((anvil) => [anvil.network, anvil]));
+  const proxies = Object.fromEntries(started.map(({ network, url }) => [network, startRpcProxy(url)]));
+  const facilitator = startFacilitator(started.filter(({ network }) => settles.includes(network)));
+  const rpcUrl = (network: NetworkName) => ({
+    [`ROOST_${network.toUpperCase()}_RPC_URL`]: proxies[network]?.url ?? NOBODY,
+  });
+  const appliance = await startAppliance(
+    {
+      ROOST_NETWORKS: networks.join(","),
+      ...rpcUrl("base"),
+      ...rpcUrl("ethereum"),
+      ...rpcUrl("polygon"),
+      ROOST_FACILITATOR_URL: facilitator.url,
+      ROOST_PRICE_PER_HOUR: "0",
+      ...settings,
+    },
+    clock ? { clock } : {},
+  );
+  let payers = 0;
+  return {
+    appliance,
+    facilitator,
+    chains,
+    proxies,
+    someone: () => appliance.signUp(undefined, "0"),
+    payer(network) {
+      const account = chains[network]?.accounts[payers++ % 8];
+      if (!account) throw new Error(`no chain ${network}`);
+      return account;
+    },
+    async [Symbol.asyncDispose]() {
+      await appliance.stop();
+      await facilitator.stop();
+      await Promise.all(Object.values(proxies).map((proxy) => proxy.stop()));
+      await Promise.all(started.map((anvil) => anvil.stop()));
+    },
+  };
+}
+
+/** Asks for an instance, with these headers. */
+export const launch = (person: Person, headers: Record<string, string> = {}): Promise<Answer> =>
+  person.ask("POST", "/v1/instances", { name: "Paid" }, headers);
+
+export const balanceOf = async (person: Person): Promise<string> =>
+  (await person.ask("GET", "/v1/auth/me")).body.balance;
+
+export interface Changes {
+  version?: 1 | 2;
+  network?: NetworkName;
+  to?: string;
+  value?: string;
+  validAfter?: number;
+  validBefore?: number;
+  scheme?: string;
+  asset?: string;
+}
+
+/** The header that a payer signs by hand, for what a 402 asks: as the protocol's clients do, or changed. */
+export async function signPayment(
+  payer: AnvilAccount,
+  recipient: string,
+  changes: Changes = {},
+): Promise<Record<string, string>> {
+  const { version = 1, network = "base", to = recipient, value = "1000000", scheme = "exact" } = changes;
+  const { chainId, asset } = NETWORKS[network];
+  const now = Math.floor(Date.now() / 1000);
+  const nonce = `0x${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}` as const;
+  const { validAfter = 0, validBefore = now + 300 } = changes;
+  const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
+    domain: { name: "USD Coin", version: "2", chainId, verifyingContract: asset },
+    types: {
+      TransferWithAuthorization: [
+        { name: "from", type: "address" },
+        { name: "to", type: "address" },
+        { name: "value", type: "uint256" },
+        { name: "validAfter", type: "uint256" },
+        { name: "validBefore", type: "uint256" },
+        { name: "nonce", type: "bytes32" },
+      ],
+    },
+    primaryType: "TransferWithAuthorization",
+    message: {
+      from: payer.address,
+      to: to as `0x${string}`,
+      value: BigInt(value),
+      validAfter: BigInt(validAfter),
+      validBefore: BigInt(validBefore),
+      nonce,
+    },
+  });
+  const authorization = {
+    from: payer.address,
+    to,
+    value,
+    validAfter: String(validAfter),
+    validBefore: String(validBefore),
+    nonce,
+  };
+  const payload = { signature, authorization };
+  if (version === 1) return { "X-PAYMENT": encode({ x402Version: 1, scheme, network, payload }) };
+  const accepted = {
+    scheme,
+    network: `eip155:${chainId}`,
+    amount: value,
+    asset: changes.asset ?? asset,
+    payTo: to,
+    maxTimeoutSeconds: 300,
+    extra: { name: "USD Coin", version: "2" },
+  };
+  return { "PAYMENT-SIGNATURE": encode({ x402Version: 2, accepted, payload }) };
+}
+
+export const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
+export const decode = (header: string | null): Record<string, unknown> =>
+  JSON.parse(Buffer.from(header ?? "", "base64").toString());
+
+export async function recipientOf(person: Person): Promise<string> {
+  return (await launch(person)).body.x402.recipient;
+}
