@@ -126,7 +126,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
         const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
         if (!isOwn) throw notFound("instance");
         const { from, to, ...page } = query();
-        const days = daysOf(from, to, clock.now());
+        const days = rangeOf(from, to, clock.now());
         const start = pageStart(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
         const behind = start.position === null ? null : usagePlace(start.position);
         const limit = start.limit + 1;
@@ -194,7 +194,7 @@ function usagePlace(position: string): { day: string; instanceId: string } {
 }
 
 /** The days that are asked for. Throws `invalid_request` for an end before its beginning. */
-function daysOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
+function rangeOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
   const today = dayOf(nowMs);
   const last = to ?? (from !== undefined && from > today ? from : today);
   const first = from ?? dayOf(Date.parse(last) - (DEFAULT_DAYS - 1) * DAY_MS);

@@ -80,7 +80,7 @@ test("a credit is posted to the ledger with its note, and told to the audit log"
   ]);
   expect(credited.json()).toMatchObject({ email: "credit@example.org", balance: "3.500000", currency: "USDC" });
   const shown = await operate(home, ["account", "show", "credit@example.org", "--json"]);
-  expect(shown.json()).toEqual(credited.json());
+  expect(shown.json()).toMatchObject(credited.json());
   const { accountId } = shown.json();
   expect((await operate(home, ["audit", "--json"])).json()).toContainEqual(
     expect.objectContaining({
@@ -90,6 +90,63 @@ test("a credit is posted to the ledger with its note, and told to the audit log"
       detail: expect.objectContaining({ amount: "2.500000", note: "thanks" }),
     }),
   );
+});
+
+test("an account is shown with its money: what it used, owes, was asked for, paid and could not be credited", async () => {
+  const email = "money@example.org";
+  addAccount(email);
+  const empty = (await operate(home, ["account", "show", email, "--json"])).json();
+  expect(empty).toMatchObject({ owed: "0.000000", spentThisMonth: "0.000000", revenue: "0.000000" });
+  expect(empty).toMatchObject({ openInvoices: [], uncredited: [], payments: [] });
+
+  const { store, accounts, ledger, clock } = openFoundation(home);
+  const accountId = accounts.findByEmail(email)?.accountId ?? "";
+  const [hash, lost] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(32)}`];
+  const transfer = { chainId: 8453, txHash: hash };
+  store.transaction(() => {
+    const paid = ledger.post({ type: "top_up", accountId, amount: 1_003_217n, against: "clearing:base", transfer });
+    const usage = { instanceId: "inst_1", hour: 1 };
+    ledger.post({ type: "usage", accountId, amount: -30_000n, against: "revenue", usage });
+    const now = clock.now();
+    const today = new Date(now).toISOString().slice(0, 10);
+    const { sqlite } = store;
+    sqlite.run("UPDATE balances SET owed = 5 WHERE account_id = ?", [accountId]);
+    sqlite.run("INSERT INTO usage_days VALUES (?, ?, 'inst_1', 1, 30000)", [accountId, today]);
+    sqlite.run("INSERT INTO usage_days VALUES (?, '2020-01-01', 'inst_1', 1, 7)", [accountId]);
+    sqlite.run(
+      `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at)
+       VALUES ('inv_1', ?, 1000042, 'open', ?, ?), ('inv_2', ?, 1000043, 'open', 0, 1)`,
+      [accountId, now, now + 60_000, accountId],
+    );
+    sqlite.run(
+      `INSERT INTO claims (chain_id, tx_hash, account_id, status, reason, next_try_at, created_at)
+       VALUES (137, ?, ?, 'refused', 'wrong token', 0, 0), (8453, ?, ?, 'credited', NULL, 0, 0)`,
+      [lost, accountId, hash, accountId],
+    );
+    sqlite.run(
+      `INSERT INTO payments (chain_id, tx_hash, log_index, block_number, block_hash, payer, amount, account_id,
+         transaction_id, status, created_at) VALUES (8453, ?, 0, 1, '0x1', '0x2', 1003217, ?, ?, 'final', 0)`,
+      [hash, accountId, paid.transactionId],
+    );
+  });
+  store.close();
+  expect((await operate(home, ["account", "show", email, "--json"])).json()).toMatchObject({
+    balance: "1.973217",
+    owed: "0.000005",
+    spentThisMonth: "0.030000",
+    revenue: "0.030000",
+    openInvoices: [{ invoiceId: "inv_1", amount: "1.000042" }],
+    uncredited: [{ network: "polygon", txHash: lost, status: "refused", reason: "wrong token" }],
+    payments: [{ network: "base", txHash: hash, amount: "1.003217", status: "final" }],
+  });
+  const { output } = await operate(home, ["account", "show", email]);
+  for (const line of [
+    /^Revenue +0\.03 USDC$/m,
+    /^Invoice +1\.000042 USDC, open until .*inv_1$/m,
+    /^Not credited +polygon 0x(cd)+: refused, wrong token$/m,
+    /^Payment +1970-01-01 00:00Z +1\.003217 USDC, base 0x(ab)+: final$/m,
+  ])
+    expect(output).toMatch(line);
 });
 
 test("a suspended account is shown as such until it is resumed", async () => {

@@ -1,5 +1,7 @@
 import type { Account } from "../../accounts/table.ts";
+import { type Dealings, readDealings } from "../../billing/dealings.ts";
 import type { Ledger } from "../../billing/ledger.ts";
+import { NETWORK_NAMES, NETWORKS } from "../../chain/networks.ts";
 import type { Foundation } from "../../foundation.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
@@ -65,26 +67,73 @@ export function listAccounts(options: Options): Promise<void> {
   });
 }
 
-/** `roost account show EMAIL` */
+/** `roost account show EMAIL`: the account and its money, as it was last committed. */
 export function showAccount(email: string, options: Options): Promise<void> {
   const address = readEmail(email);
-  return withData(options, "refuse", (parts) => print(show(find(parts, address), parts), options));
+  return withData(options, "refuse", (parts) => {
+    const found = find(parts, address);
+    const dealings = showDealings(readDealings(parts.store.db, found.accountId, parts.clock.now()));
+    const account = { ...show(found, parts), ...dealings };
+    if (options.json) printJson(account);
+    else print(account);
+  });
 }
 
-function print(account: ReturnType<typeof show>, { json }: Options): void {
-  if (json) {
-    printJson(account);
-    return;
-  }
+const networkOf = (chainId: number): string =>
+  NETWORK_NAMES.find((name) => NETWORKS[name].chainId === chainId) ?? `chain ${chainId}`;
+
+const showDealings = ({ owed, spentThisMonth, revenue, openInvoices, uncredited, payments }: Dealings) => ({
+  owed: formatMoney(owed),
+  spentThisMonth: formatMoney(spentThisMonth),
+  revenue: formatMoney(revenue),
+  openInvoices: openInvoices.map(({ invoiceId, amount, expiresAt }) => ({
+    invoiceId,
+    amount: formatMoney(amount),
+    expiresAt: isoTime(expiresAt),
+  })),
+  uncredited: uncredited.map(({ chainId, txHash, status, reason, createdAt }) => ({
+    network: networkOf(chainId),
+    txHash,
+    status,
+    reason,
+    createdAt: isoTime(createdAt),
+  })),
+  payments: payments.map(({ chainId, txHash, amount, status, transactionId, createdAt }) => ({
+    network: networkOf(chainId),
+    txHash,
+    amount: formatMoney(amount),
+    status,
+    transactionId,
+    createdAt: isoTime(createdAt),
+  })),
+});
+
+function print(account: ReturnType<typeof show> & ReturnType<typeof showDealings>): void {
   const { monthlyLimit } = account.limits;
+  const { openInvoices, uncredited, payments } = account;
   printFields([
     ["E-mail", account.email],
     ["Name", account.name],
     ["Id", account.accountId],
     ["Status", account.suspendedAt === null ? "active" : `suspended since ${shortTime(account.suspendedAt)}`],
     ["Balance", `${shortMoney(account.balance)} ${CURRENCY}`],
+    ["Owed", `${shortMoney(account.owed)} ${CURRENCY}`],
+    ["This month", `${shortMoney(account.spentThisMonth)} ${CURRENCY}`],
     ["Monthly limit", monthlyLimit === null ? "none" : `${shortMoney(monthlyLimit)} ${CURRENCY}`],
+    ["Revenue", `${shortMoney(account.revenue)} ${CURRENCY}`],
     ["Created", shortTime(account.createdAt)],
+    ...openInvoices.map(({ amount, invoiceId, expiresAt }): [string, string] => [
+      "Invoice",
+      `${amount} ${CURRENCY}, open until ${shortTime(expiresAt)}  ${invoiceId}`,
+    ]),
+    ...uncredited.map(({ network, txHash, status, reason }): [string, string] => [
+      "Not credited",
+      `${network} ${txHash}: ${status}${reason === null ? "" : `, ${reason}`}`,
+    ]),
+    ...payments.map(({ network, txHash, amount, status, createdAt }): [string, string] => [
+      "Payment",
+      `${shortTime(createdAt)}  ${shortMoney(amount)} ${CURRENCY}, ${network} ${txHash}: ${status}`,
+    ]),
   ]);
 }
 
