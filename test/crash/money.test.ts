@@ -1,0 +1,199 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkDatabase } from "../../src/cli/operator/check-data.ts";
+import { openFoundation } from "../../src/foundation.ts";
+import { formatMoney } from "../../src/lib/money.ts";
+import { type Anvil, startAnvil } from "../support/anvil.ts";
+import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
+
+const KILLS = 200;
+const LONGEST_LIFE_MS = 150;
+const PEOPLE = 3;
+/** A hundredth of a USDC each second: enough for the journal within the lives that the server has here. */
+const PRICE_PER_HOUR = 36n;
+
+const home = mkdtempSync(join(tmpdir(), "roost-money-"));
+const dataDir = join(home, "data");
+let chain: Anvil;
+let server: RunningBinary;
+/** When the server that runs was spawned, and how long those before it lived, by the same clock. */
+let bornMs = 0;
+let livedMs = 0;
+
+const start = () => {
+  bornMs = performance.now();
+  return startBinary({
+    dataDir,
+    env: {
+      ROOST_WALLET: chain.accounts[9]?.address ?? "",
+      ROOST_NETWORKS: "base",
+      ROOST_BASE_RPC_URL: chain.url,
+      ROOST_BASE_CONFIRMATIONS: "1",
+      ROOST_PRICE_PER_HOUR: String(PRICE_PER_HOUR),
+      ROOST_LOG_LEVEL: "info",
+    },
+  });
+};
+
+beforeAll(async () => {
+  chain = await startAnvil({ network: "base" });
+  server = await start();
+}, 30_000);
+
+afterAll(async () => {
+  await server.kill();
+  await chain.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+interface Answer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
+  body: any;
+}
+
+/** Asks until somebody answers, whatever dies meanwhile. */
+async function untilAnswered(method: string, path: string, token: string, body?: object, payment?: object) {
+  for (;;) {
+    try {
+      const response = await fetch(server.url + path, {
+        method,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          "Content-Type": "application/json",
+          ...(payment ? { "X-PAYMENT": JSON.stringify(payment) } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      return { status: response.status, body: await response.json() } as Answer;
+    } catch (error) {
+      if (!isDead(error)) throw error;
+      await turn();
+    }
+  }
+}
+
+/** The server died under the request, or is not up again yet. */
+const isDead = (error: unknown): boolean =>
+  error instanceof TypeError || (error instanceof Error && "code" in error && /^(E|Conn)/.test(String(error.code)));
+const turn = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 5));
+
+async function signUp(number: number): Promise<string> {
+  const { links, store } = openFoundation({ dataDir });
+  const link = links.create(`person${number}@example.com`, 5_000_000n);
+  store.close();
+  return (await untilAnswered("POST", "/v1/auth/redeem-link", "", { link })).body.token;
+}
+
+/** Tops up again and again; every transfer is presented until it is acknowledged. */
+function startPayer(token: string, from: Anvil["accounts"][number] | undefined) {
+  let pays = true;
+  const paid: { txHash: string; amount: string }[] = [];
+  const paying = (async () => {
+    while (pays) {
+      const quoted = await untilAnswered("POST", "/v1/billing/top-up", token, {});
+      expect(quoted).toMatchObject({ status: 402, body: { x402: { network: "base" } } });
+      const quote = quoted.body.x402;
+      const amount = BigInt(quote.amount.replace(".", ""));
+      const txHash = await chain.transfer({ to: quote.recipient, amount, ...(from && { from: from.address }) });
+      for (;;) {
+        const answer = await untilAnswered("POST", "/v1/billing/top-up", token, {}, { txHash, network: "base" });
+        // Else it is credited, and the answer died with the server.
+        if (answer.status === 201 || /already credited/.test(answer.body.error.message)) break;
+        expect([402, 429]).toContain(answer.status);
+        await turn();
+      }
+      paid.push({ txHash, amount: quote.amount });
+    }
+  })();
+  return {
+    paid,
+    async stop() {
+      pays = false;
+      await paying;
+    },
+  };
+}
+
+/** Makes, stops, starts and deletes instances; whatever is acknowledged must be so. */
+function startUser(token: string) {
+  let uses = true;
+  let rounds = 0;
+  const using = (async () => {
+    for (; uses; rounds++) {
+      const made = await untilAnswered("POST", "/v1/instances", token, { name: `round ${rounds}` });
+      if (made.status === 402) continue;
+      expect(made.status).toBe(201);
+      const path = `/v1/instances/${made.body.instanceId}`;
+      const stopped = await untilAnswered("POST", `${path}/stop`, token);
+      expect(stopped.body.status).toBe("stopped");
+      const { accrued } = stopped.body.billing;
+      expect((await untilAnswered("GET", path, token)).body.billing.accrued).toBe(accrued);
+      await untilAnswered("POST", `${path}/start`, token);
+      if (rounds % 2 === 0) expect([200, 404]).toContain((await untilAnswered("DELETE", path, token)).status);
+    }
+  })();
+  return {
+    rounds: () => rounds,
+    async stop() {
+      uses = false;
+      await using;
+    },
+  };
+}
+
+test(`killed ${KILLS} times under metering and payments: every transfer is credited once, and the books hold`, async () => {
+  const tokens: string[] = [];
+  for (let number = 0; number < PEOPLE; number++) tokens.push(await signUp(number));
+  const payers = tokens.map((token, at) => startPayer(token, chain.accounts[at]));
+  const users = tokens.map(startUser);
+  for (let kill = 0; kill < KILLS; kill++) {
+    await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
+    await server.kill();
+    livedMs += performance.now() - bornMs;
+    expect(checkDatabase({ dataDir })).toMatchObject({ ok: true });
+    server = await start();
+  }
+  await Promise.all([...payers, ...users].map((one) => one.stop()));
+  await server.stop();
+  livedMs += performance.now() - bornMs;
+
+  const doctor = JSON.parse((await runBinary(["doctor", "--json", "--data", dataDir])).output);
+  expect(doctor.find(({ check }: { check: string }) => check === "database")).toMatchObject({ ok: true });
+
+  const paid = payers.flatMap((payer) => payer.paid);
+  expect(paid.length).toBeGreaterThan(KILLS / 10);
+  expect(topUps()).toEqual(Object.fromEntries(paid.map(({ txHash, amount }) => [txHash, amount])));
+  expect(users.reduce((sum, user) => sum + user.rounds(), 0)).toBeGreaterThan(KILLS / 10);
+  // Nothing was billed while no server lived.
+  const most = (BigInt(Math.ceil(livedMs)) * PRICE_PER_HOUR * 1_000_000n) / 3_600_000n;
+  const costs = costOfInstances();
+  expect(costs.length).toBeGreaterThan(0);
+  expect(costs.filter((cost) => cost > most)).toEqual([]);
+}, 240_000);
+
+function query<T>(sql: string): T[] {
+  const database = new Database(join(dataDir, "roost.db"), { readonly: true });
+  try {
+    return database.query<T, []>(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+/** Transaction hash → what was credited for it, in all. */
+function topUps(): Record<string, string> {
+  const rows = query<{ hash: string; amount: number }>(
+    `SELECT tx_hash AS hash, sum(amount) AS amount FROM journal_entries JOIN postings USING (entry_id)
+     WHERE type = 'top_up' AND ledger_account = 'customer:' || account_id GROUP BY tx_hash`,
+  );
+  return Object.fromEntries(rows.map(({ hash, amount }) => [hash, formatMoney(BigInt(amount))]));
+}
+
+const costOfInstances = (): bigint[] =>
+  query<{ cost: number }>("SELECT sum(cost) AS cost FROM usage_days GROUP BY instance_id").map(({ cost }) =>
+    BigInt(cost),
+  );
