@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNotNull, isNull, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
 import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type Invoice, invoices, payments } from "./table.ts";
@@ -35,11 +35,12 @@ export function invoiceQueries(db: Db) {
         .where(and(eq(invoices.amount, amount), or(isOpen, isSince(since))))
         .orderBy(sql`${invoices.createdAt} DESC, ${invoices.invoiceId} DESC`)
         .all(),
-    countNew: (accountId: string, since: number): number =>
+    /** Opened since then and not paid. */
+    countUnpaid: (accountId: string, since: number): number =>
       db
         .select({ count: count() })
         .from(invoices)
-        .where(and(eq(invoices.accountId, accountId), gt(invoices.createdAt, since)))
+        .where(and(eq(invoices.accountId, accountId), gt(invoices.createdAt, since), isNull(invoices.paidAt)))
         .get()?.count ?? 0,
     countOpen: (now: number): number =>
       db
@@ -53,10 +54,7 @@ export function invoiceQueries(db: Db) {
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
     /** Forgets those that nobody ever paid and that were opened before then. */
     forget(before: number): void {
-      const paid = db
-        .select({ invoiceId: sql`${payments.invoiceId}` })
-        .from(payments)
-        .where(sql`invoice_id NOT NULL`);
+      const paid = db.select({ invoiceId: payments.invoiceId }).from(payments).where(isNotNull(payments.invoiceId));
       const isOld = and(eq(invoices.status, "expired"), lte(invoices.createdAt, before));
       db.delete(invoices)
         .where(and(isOld, notInArray(invoices.invoiceId, paid)))

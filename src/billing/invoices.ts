@@ -19,7 +19,7 @@ const LIFE_MS = 24 * HOUR_MS;
 const RECENT_MS = 30 * LIFE_MS;
 const MOST_OPEN = 3;
 /** A cent has 9,999 amounts, for everybody: nobody may take them all. */
-const MOST_NEW_AN_HOUR = 100;
+const MOST_UNPAID_AN_HOUR = 100;
 const HEADS_LIMIT_MS = 1_500;
 const TRIES_A_CENT = 100n;
 
@@ -110,10 +110,14 @@ export function createInvoices(parts: InvoiceParts): Invoices {
 
   function openInvoice(accountId: string, need: Need, heads: string): Invoice {
     const now = clock.now();
-    if (rows.countNew(accountId, now - HOUR_MS) >= MOST_NEW_AN_HOUR) {
-      throw new AppError("rate_limited", "too many quotes of different amounts; pay an open one, or try again later", {
-        retryAfterSeconds: 600,
-      });
+    if (rows.countUnpaid(accountId, now - HOUR_MS) >= MOST_UNPAID_AN_HOUR) {
+      throw new AppError(
+        "rate_limited",
+        "too many unpaid quotes of different amounts; pay an open one, or try again later",
+        {
+          retryAfterSeconds: 600,
+        },
+      );
     }
     const open = rows.openOf(accountId, now);
     const evicted = open.length < MOST_OPEN ? undefined : leastFitting(open, need);

@@ -1,7 +1,7 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 
-const MOST = 30;
+const MOST = 100;
 const WITHIN_NS = 60_000_000_000n;
 
 /**
