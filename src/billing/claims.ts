@@ -21,7 +21,6 @@ export interface Settled {
 
 export interface Claims {
   find(proof: Proof): Claim | undefined;
-  isPending(proof: Proof): boolean;
   /**
    * Keeps a proof that is not decided, so that it is looked at again, and credited when it can be. An account may have
    * 20 of them; a further one is left to its presenter, who may come again.
@@ -31,8 +30,10 @@ export interface Claims {
   keepSettled(proof: Proof, settled: Settled): boolean;
   /** Ends a pending one; the reason is that of a refusal. */
   decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
-  /** After a try that decided nothing: when it is to be tried again, or that its time is over. */
-  postpone(claim: Claim, reason: string): void;
+  /** When it is to be tried again, should this time decide nothing. */
+  postpone(claim: Claim): void;
+  /** Ends those that nothing decided within a day. */
+  expire(): void;
   due(limit: number): { proof: Proof; claim: Claim }[];
   countByStatus(): Record<Claim["status"], number>;
   /** Forgets those that were decided long ago. */
@@ -58,7 +59,6 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
 
   return {
     find,
-    isPending: (proof) => find(proof)?.status === "pending",
     keep(accountId, proof, reason) {
       const known = find(proof);
       if (known?.status === "pending" || countPending(accountId) >= MOST_PENDING) return;
@@ -90,17 +90,19 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
         .where(and(isOf(proof), isPending))
         .run();
     },
-    postpone({ chainId, txHash, createdAt, tries }, reason) {
-      const now = clock.now();
-      const over = now - createdAt >= LIFE_MS;
+    postpone({ chainId, txHash, tries }) {
       const delayMs = Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10));
       store.transaction(() =>
         db
           .update(claims)
-          .set({ status: over ? "expired" : "pending", reason, tries: tries + 1, nextTryAt: now + delayMs })
+          .set({ tries: tries + 1, nextTryAt: clock.now() + delayMs })
           .where(and(eq(claims.chainId, chainId), eq(claims.txHash, txHash), isPending))
           .run(),
       );
+    },
+    expire() {
+      const isOver = and(isPending, lte(claims.createdAt, clock.now() - LIFE_MS));
+      store.transaction(() => db.update(claims).set({ status: "expired" }).where(isOver).run());
     },
     due(limit) {
       const now = clock.now();

@@ -8,7 +8,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { answerTo } from "./answering.ts";
-import { createLanes, within } from "./bounds.ts";
+import { forEachInLanes, within } from "./bounds.ts";
 import { createClaims } from "./claims.ts";
 import { createCrediting } from "./crediting.ts";
 import type { Invoices } from "./invoices.ts";
@@ -92,8 +92,11 @@ export function createPayments(parts: PaymentParts): Payments {
     clock,
     log,
     retryClaims,
-    recheck: rechecking.pass,
-    expireInvoices: invoices.expire,
+    async recheck(stop) {
+      invoices.expire();
+      claims.expire();
+      await rechecking.pass(stop);
+    },
   });
 
   const standsFor = (accountId: string, { network, txHash }: Proof): boolean =>
@@ -104,10 +107,12 @@ export function createPayments(parts: PaymentParts): Payments {
   async function present(accountId: string, header: string | null): Promise<Payment | null> {
     if (header === null) return null;
     const proof = parseProof(header, networks);
-    const isPending = claims.isPending(proof);
-    // Its other transfers may wait still.
+    const claim = claims.find(proof);
+    const isPending = claim?.status === "pending";
+    // While it is, other transfers of the transaction may be due.
     if (!isPending && standsFor(accountId, proof)) return { kind: "known" };
-    if (!isPending) newcomers.admit(accountId, `${proof.network} ${proof.txHash}`);
+    // Somebody else's claim is not to be noticed.
+    if (!isPending || claim.accountId !== accountId) newcomers.admit(accountId, `${proof.network} ${proof.txHash}`);
     return judge(accountId, proof, PRESENT_LIMIT_MS);
   }
 
@@ -132,14 +137,12 @@ export function createPayments(parts: PaymentParts): Payments {
   }
 
   async function retryClaims(stop: AbortSignal): Promise<void> {
-    const inLane = createLanes(CLAIMS_AT_ONCE);
-    const retry = async (proof: Proof, claim: Claim) => {
+    await forEachInLanes(CLAIMS_AT_ONCE, claims.due(CLAIMS_A_LOOK), async ({ proof, claim }) => {
       if (stop.aborted) return;
-      const verdict = await verifying.verify(proof, "host");
-      const answer = answerTo(claim.accountId, verdict, proof.network);
-      if (!isDecided(verdict)) claims.postpone(claim, answer.kind === "refused" ? answer.reason : "");
-    };
-    await Promise.all(claims.due(CLAIMS_A_LOOK).map(({ proof, claim }) => inLane(() => retry(proof, claim))));
+      // Before it is looked at, so that one whose look fails is not the next again, and again.
+      claims.postpone(claim);
+      await verifying.verify(proof, "host");
+    });
   }
 
   return {

@@ -2,7 +2,7 @@ import type { Chain, Finding, Mined } from "../chain/chain.ts";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
-import { createLanes } from "./bounds.ts";
+import { forEachInLanes } from "./bounds.ts";
 import type { Claims } from "./claims.ts";
 import type { Crediting } from "./crediting.ts";
 import { isFinal } from "./depth.ts";
@@ -37,15 +37,13 @@ export function createRechecking({ store, log, chains, confirmations, claims, cr
     const { chainId } = NETWORKS[network];
     const hashes = rows.toRecheck(chainId, lastSeen.get(network) ?? "", MOST_A_PASS);
     lastSeen.set(network, hashes.length < MOST_A_PASS ? "" : (hashes.at(-1) ?? ""));
-    const inLane = createLanes(AT_ONCE);
-    const look = async (txHash: string) => {
+    await forEachInLanes(AT_ONCE, hashes, async (txHash) => {
       if (stop.aborted) return;
       const finding = await chain.find(txHash);
       for (const payment of rows.ofTransaction(chainId, txHash)) {
         if (payment.status === "credited") apply({ network, txHash }, payment, finding);
       }
-    };
-    await Promise.all(hashes.map((txHash) => inLane(() => look(txHash))));
+    });
   }
 
   function apply(proof: Proof, payment: PaymentRow, finding: Finding): void {
@@ -79,7 +77,7 @@ export function createRechecking({ store, log, chains, confirmations, claims, cr
   return {
     /** One look at each, at most sixty transactions a network. */
     pass: async (stop: AbortSignal): Promise<void> => {
-      await Promise.all(Array.from(chains, ([network, chain]) => recheckNetwork(network, chain, stop)));
+      await forEachInLanes(chains.size, [...chains], ([network, chain]) => recheckNetwork(network, chain, stop));
     },
   };
 }

@@ -11,7 +11,6 @@ export interface WatchingParts {
   retryClaims(stop: AbortSignal): Promise<void>;
   /** Looks again at what is credited and not final. */
   recheck(stop: AbortSignal): Promise<void>;
-  expireInvoices(): void;
 }
 
 export interface Watching {
@@ -24,7 +23,7 @@ export interface Watching {
 }
 
 /** What becomes of payments when nobody asks: claims that can be credited at last, transfers that are final or gone. */
-export function createWatching({ clock, log, retryClaims, recheck, expireInvoices }: WatchingParts): Watching {
+export function createWatching({ clock, log, retryClaims, recheck }: WatchingParts): Watching {
   const stopping = new AbortController();
   let lastRecheckNs = clock.monotonicNs();
   let timer: Timer | undefined;
@@ -35,7 +34,6 @@ export function createWatching({ clock, log, retryClaims, recheck, expireInvoice
     const nowNs = clock.monotonicNs();
     if (nowNs - lastRecheckNs >= RECHECK_EVERY_NS) {
       lastRecheckNs = nowNs;
-      expireInvoices();
       works.push(recheck(stopping.signal));
     }
     const failures = (await Promise.allSettled(works)).filter(({ status }) => status === "rejected");
