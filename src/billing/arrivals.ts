@@ -22,11 +22,10 @@ export interface ArrivalParts {
 export interface Arrivals {
   /** Looks once, and credits what is there. Ends what can come no more. */
   look(id: AuthorizationId): Promise<Payment>;
-  /** Looks until it is there, for 10 s. Throws the signal's reason. */
-  await(id: AuthorizationId, signal: AbortSignal): Promise<Payment>;
+  /** Looks until it is there, for `limitMs`. Throws the signal's reason. */
+  await(id: AuthorizationId, limitMs: number, signal: AbortSignal): Promise<Payment>;
 }
 
-const AWAITED_MS = 10_000;
 const LOOK_AGAIN_MS = 250;
 const RETRY_SECONDS = 15;
 /** Behind its last moment, in which a block may become known: the chain's clock and this host's differ, too. */
@@ -91,8 +90,8 @@ export function createArrivals({ store, clock, log, authorizations, chains, cred
 
   return {
     look,
-    async await(id, signal) {
-      const endsAt = performance.now() + AWAITED_MS;
+    async await(id, limitMs, signal) {
+      const endsAt = performance.now() + limitMs;
       for (;;) {
         const payment = await look(id);
         if (payment.kind !== "refused" || performance.now() + LOOK_AGAIN_MS > endsAt) return payment;

@@ -34,6 +34,10 @@ export interface FacilitatedPayments {
   stop(): Promise<void>;
 }
 
+/** The facilitator's node may be ahead of this host's. */
+const SETTLED_LIMIT_MS = 4_000;
+/** It had its time while nothing was heard. */
+const SILENT_LIMIT_MS = 1_000;
 const LOOK_EVERY_MS = 15_000;
 const OPEN_A_LOOK = 50;
 
@@ -101,7 +105,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     switch (settlement.kind) {
       case "settled":
         authorizations.change(id, { txHash: settlement.txHash });
-        return arrivals.await(id, stopping.signal);
+        return arrivals.await(id, SETTLED_LIMIT_MS, stopping.signal);
       case "failed":
         authorizations.change(id, { status: "failed" });
         return refused(`the facilitator could not settle the payment: ${settlement.reason}`);
@@ -110,7 +114,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
           { network },
           "the facilitator does not say whether it settled a payment: it is looked for on the chain",
         );
-        return arrivals.await(id, stopping.signal);
+        return arrivals.await(id, SILENT_LIMIT_MS, stopping.signal);
     }
   }
 
