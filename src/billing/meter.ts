@@ -18,6 +18,9 @@ const WORTH_AN_ENTRY: Micros = 10_000n;
 
 const SETTLE_AFTER_START_NS = 100_000_000n;
 
+/** The last year that ISO 8601 writes in four digits. */
+const LAST_TIME = Date.UTC(9999, 11, 31);
+
 /** What is asked of an account at each reading. */
 export interface Terms {
   /** Null for an account without one. */
@@ -69,7 +72,7 @@ export interface Meter {
   /** What the days' usage does not have yet of a running instance; undefined for one that does not run. */
   unread(instanceId: string): DayUsage | undefined;
   runningInstances(accountId: string): number;
-  /** When the balance ends as things are, milliseconds since 1970; null where nothing runs or nothing is charged. */
+  /** When the balance ends as things are, milliseconds since 1970; null where nothing runs or it never does. */
   emptyAt(accountId: string): number | null;
   /** Throws `forbidden` when this month's usage has reached the account's limit (api.md section 2). */
   requireUnderLimit(accountId: string): void;
@@ -265,7 +268,8 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     emptyAt(accountId) {
       const remainders = readings.of(accountId).map((reading) => unreadOf(reading).remainder);
       const ns = nsUntil(meter.balanceOf(accountId), remainders, pricePerHour);
-      return ns === null ? null : clock.now() + Number(ns) / 1e6;
+      const at = clock.now() + Number(ns ?? 0n) / 1e6;
+      return ns === null || at > LAST_TIME ? null : at;
     },
     requireUnderLimit(accountId) {
       const limit = termsOf(accountId).monthlyLimit;

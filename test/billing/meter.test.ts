@@ -191,6 +191,14 @@ describe("where the balance ends", () => {
     expect(metered.meter.dueNs(accountId)).toBe(24_000_000_000n);
   });
 
+  test("is not told where it is behind all calendars", async () => {
+    await using cheap = openMetered(1n);
+    const rich = cheap.account(10n ** 14n);
+    cheap.run(rich);
+    cheap.meter.settle(rich.accountId);
+    expect(cheap.meter.emptyAt(rich.accountId)).toBeNull();
+  });
+
   test("emptyAt says when, live, and null where nothing runs", () => {
     expect(metered.meter.emptyAt(payer.accountId)).toBeNull();
     metered.run(payer);
