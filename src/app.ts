@@ -19,6 +19,7 @@ import { signedPaymentHeader } from "./billing/signed-payment.ts";
 import { openWallet } from "./chain/wallet.ts";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
+import { figuresOf } from "./figures.ts";
 import type { Foundation } from "./foundation.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { createIdempotency } from "./http/idempotency.ts";
@@ -70,9 +71,8 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
   let ready = true;
   const routes = createRoutes(config, foundation, rooms, later);
   const metrics = createMetrics();
-  metrics.gauge("roost_instances_running", "Instances that are running", instances.countRunning);
-  metrics.gauge("roost_workers_awake", "Instances whose worker is awake", host.awake);
-  metrics.gauge("roost_event_streams", "Event streams that are open", conversations.hub.openStreams);
+  const figures = figuresOf({ ...rooms, db: store.db, hub: conversations.hub });
+  for (const figure of figures) metrics.add(figure);
   const addressOf = (request: Request) => later.listener?.addressOf(request) ?? "unknown";
   const status = {
     version: VERSION,
@@ -183,7 +183,7 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
     meter,
     async requireLaunch(accountId, payment) {
       meter.requireUnderLimit(accountId);
-      await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
+      await invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
@@ -259,7 +259,7 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
       costOf: meter.costOf,
       takePayment,
     }),
-    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.collecting.invoices.quote }),
+    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),
@@ -269,11 +269,11 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
 
 const housekeepingTasks = (
   { store, outbox, clock }: Foundation,
-  { idempotency, conversations, collecting }: Rooms,
+  { idempotency, conversations, invoices, payments }: Rooms,
 ) => ({
   idempotency: idempotency.prune,
-  invoices: collecting.invoices.prune,
-  claims: collecting.payments.prune,
+  invoices: invoices.prune,
+  claims: payments.prune,
   signInCodes: () => pruneSignInCodes(store, clock),
   outbox: outbox.prune,
   async events() {

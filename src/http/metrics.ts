@@ -1,10 +1,26 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
 
+/** One value of a figure, for these labels. */
+export interface Sample {
+  labels: Record<string, string>;
+  value: number;
+}
+
+/** A figure that is read when somebody asks for it. */
+export interface Figure {
+  /** A counter never goes down while the process lives. */
+  kind: "gauge" | "counter";
+  name: string;
+  help: string;
+  /** The names of its samples' labels; none for a figure of one value. */
+  labels?: readonly string[];
+  read(): number | readonly Sample[];
+}
+
 export interface Metrics {
   countRequest(method: string, path: string, status: number, seconds: number): void;
-  /** A figure that is read when somebody asks for it. */
-  gauge(name: string, help: string, read: () => number): void;
+  add(figure: Figure): void;
   /** Loads the library, which costs a start 11 ms, once the server listens. */
   load(): Promise<void>;
   /** The text of the Prometheus exposition format. */
@@ -17,14 +33,14 @@ type Request = [method: string, path: string, status: number, seconds: number];
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
 
 export function createMetrics(): Metrics {
-  const gauges: { name: string; help: string; read: () => number }[] = [];
+  const figures: Figure[] = [];
   /** Requests that came while the library was loading. */
   const early: Request[] = [];
   let count = (...request: Request): void => void early.push(request);
   let loaded: Promise<Registry> | undefined;
 
   async function load(): Promise<Registry> {
-    const { collectDefaultMetrics, Gauge, Histogram, Registry } = await import("prom-client");
+    const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import("prom-client");
     const registry = new Registry();
     collectDefaultMetrics({ register: registry, prefix: "roost_" });
     const seconds = new Histogram({
@@ -36,22 +52,36 @@ export function createMetrics(): Metrics {
     });
     count = (method, path, status, taken) => seconds.observe({ method, path, status }, taken);
     for (const request of early.splice(0)) count(...request);
-    for (const { name, help, read } of gauges) {
-      new Gauge({
-        name,
-        help,
-        registers: [registry],
-        collect() {
-          this.set(read());
-        },
-      });
+    for (const { kind, name, help, labels = [], read } of figures) {
+      const samples = (): readonly Sample[] => {
+        const value = read();
+        return typeof value === "number" ? [{ labels: {}, value }] : value;
+      };
+      const shared = { name, help, labelNames: [...labels], registers: [registry] };
+      if (kind === "gauge") {
+        new Gauge({
+          ...shared,
+          collect() {
+            this.reset();
+            for (const { labels, value } of samples()) this.set(labels, value);
+          },
+        });
+      } else {
+        new Counter({
+          ...shared,
+          collect() {
+            this.reset();
+            for (const { labels, value } of samples()) this.inc(labels, value);
+          },
+        });
+      }
     }
     return registry;
   }
 
   return {
     countRequest: (...request) => count(...request),
-    gauge: (name, help, read) => void gauges.push({ name, help, read }),
+    add: (figure) => void figures.push(figure),
     async load() {
       loaded ??= load();
       await loaded;
