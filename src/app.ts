@@ -183,7 +183,7 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
     meter,
     async requireLaunch(accountId, payment) {
       meter.requireUnderLimit(accountId);
-      await invoices.requireBalance(accountId, minimumLaunchBalance, payment);
+      await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
@@ -259,7 +259,7 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
       costOf: meter.costOf,
       takePayment,
     }),
-    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.invoices.quote }),
+    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: rooms.collecting.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, keepOpen: (request) => later.listener?.keepOpen(request) }),
     ...skillRoutes(catalog, skills, instances),
@@ -269,11 +269,11 @@ function createRoutes(config: Config, foundation: Foundation, rooms: Rooms, late
 
 const housekeepingTasks = (
   { store, outbox, clock }: Foundation,
-  { idempotency, conversations, invoices, payments }: Rooms,
+  { idempotency, conversations, collecting }: Rooms,
 ) => ({
   idempotency: idempotency.prune,
-  invoices: invoices.prune,
-  claims: payments.prune,
+  invoices: collecting.invoices.prune,
+  claims: collecting.payments.prune,
   signInCodes: () => pruneSignInCodes(store, clock),
   outbox: outbox.prune,
   async events() {
