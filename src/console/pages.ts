@@ -12,11 +12,12 @@ import parts from "./browser/parts.css" with { type: "text" };
 import * as run from "./browser/run.ts" with { type: "text" };
 import * as signIn from "./browser/sign-in.ts" with { type: "text" };
 import style from "./browser/style.css" with { type: "text" };
+import * as topUp from "./browser/top-up.ts" with { type: "text" };
 
 /** TypeScript sees a module where Bun, told by `type: "text"`, gives its source. */
 const sourceOf = (module: unknown): string => (module as { default: string }).default;
 
-const MODULES = { api, chat, dom, keys, "next-steps": nextSteps, page, run, "sign-in": signIn };
+const MODULES = { api, chat, dom, keys, "next-steps": nextSteps, page, run, "sign-in": signIn, "top-up": topUp };
 
 /** Nothing from elsewhere, nothing inline, and no text that could become markup (security.md, HTTP). */
 const CONTENT_SECURITY_POLICY = [

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
+import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserPath, withBrowser } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
@@ -9,16 +10,25 @@ const browserTest = test.skipIf(browserPath === "");
 const CREDIT = 10_000_000n;
 
 let model: MockModelServer;
+let chain: Anvil;
 let appliance: Appliance;
 let email: string;
 let people = 0;
 
 beforeAll(async () => {
   model = startMockModelServer();
-  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  chain = await startAnvil({ network: "base" });
+  appliance = await startAppliance({
+    ROOST_MODEL: "openai:mock",
+    ROOST_OPENAI_BASE_URL: model.url,
+    ROOST_NETWORKS: "base",
+    ROOST_BASE_RPC_URL: chain.url,
+    ROOST_BASE_CONFIRMATIONS: "1",
+  });
 });
 afterAll(async () => {
   await appliance.stop();
+  await chain.stop();
   await model.stop();
 });
 beforeEach(() => {
@@ -69,6 +79,27 @@ browserTest("a sign-in link shows its account, and leaves the address at once", 
     expect(await textOf(page, "limit")).toBe("none");
     await page.reload();
     await page.locator("#signed-in").waitFor();
+  });
+});
+
+browserTest("a quote says what to send and where, and the transaction's hash brings it in", async () => {
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.locator("#ask-quote button").click();
+    await page.locator("#quote").waitFor();
+    const amount = BigInt((await textOf(page, "quote-amount")).replace(".", ""));
+    const to = (await textOf(page, "quote-recipient")) as `0x${string}`;
+    const elsewhere = await chain.transfer({ to: chain.usdc, amount });
+    await page.locator("#tx-hash").fill(elsewhere);
+    await page.locator("#pay-quote button").click();
+    const alert = page.locator("section:has(#quote) > [role=alert]");
+    await alert.waitFor();
+    expect(await alert.textContent()).toContain("the transfer's recipient is not the one in x402");
+    await page.locator("#tx-hash").fill(await chain.transfer({ to, amount }));
+    await page.locator("#pay-quote button").click();
+    await page.locator("#paid").waitFor();
+    expect(await textOf(page, "paid")).toMatch(/^1\.00\d+ USDC came in\.$/);
+    await page.locator("#balance", { hasText: /^11\.00\d+$/ }).waitFor();
   });
 });
 

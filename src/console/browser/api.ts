@@ -33,6 +33,15 @@ export interface Message {
   message: string;
   finishReason: string | null;
 }
+/** What to pay, and where: one amount for every network. */
+export interface Quote {
+  amount: string;
+  options: PayOption[];
+}
+export interface PayOption {
+  network: string;
+  recipient: string;
+}
 export interface Page<T> {
   data: T[];
   nextCursor: string | null;
@@ -44,6 +53,8 @@ export class ApiError extends Error {
     readonly code: string,
     message: string,
     readonly nextStep: string,
+    /** Of `payment_required`. */
+    readonly quote: Quote | null = null,
   ) {
     super(message);
   }
@@ -78,14 +89,25 @@ export function takeNotice(): string {
 }
 
 /** One call of the API and its answer. Throws `ApiError`. */
-export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await open(method, path, body, AbortSignal.timeout(ANSWER_WITHIN_MS));
+export async function call<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  const answer = await open(method, path, body, AbortSignal.timeout(ANSWER_WITHIN_MS), headers);
   return (await answer.json()) as T;
 }
 
 /** One call of the API, its answer unread. Throws `ApiError`. */
-export async function open(method: string, path: string, body: unknown, signal: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = {};
+export async function open(
+  method: string,
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  const headers: Record<string, string> = { ...more };
   if (token !== null) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer: Response;
@@ -111,13 +133,13 @@ export const unreachable = (): ApiError =>
 async function refusal(answer: Response): Promise<ApiError> {
   const envelope = await answer.json().catch(() => null);
   const { code = "unknown", message = `the server answered ${answer.status}`, requestId = "" } = envelope?.error ?? {};
-  return new ApiError(code, message, nextStep(code, requestId));
+  return new ApiError(code, message, nextStep(code, requestId), envelope?.x402 ?? null);
 }
 
 function nextStep(code: string, requestId: string): string {
   switch (code) {
     case "payment_required":
-      return "The host's operator adds credit: roost account credit EMAIL AMOUNT";
+      return "Top up on this page, or let the host's operator add credit: roost account credit EMAIL AMOUNT";
     case "invite_required":
       return "New here? The host's operator makes an invite code: roost invite create";
     case "instance_not_ready":

@@ -4,6 +4,7 @@ import { armCopyButtons, money, part } from "./dom.ts";
 import { openKeys } from "./keys.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
 import { offerSignIn, redeemLink, takeLink } from "./sign-in.ts";
+import { openTopUp } from "./top-up.ts";
 
 const BALANCE_EVERY_MS = 60_000;
 
@@ -34,6 +35,7 @@ function showAccountPage(account: Account): void {
   fill({});
   part("signed-in", HTMLElement).hidden = false;
   part("sign-out", HTMLElement).hidden = false;
+  openTopUp(refresh);
   openKeys((key) => fill({ key }));
   void openChat(({ instance, agent }) => fill({ instanceId: instance.instanceId, agentId: agent.agentId }), refresh);
   setInterval(() => document.visibilityState === "visible" && refresh(), BALANCE_EVERY_MS);

@@ -1,0 +1,55 @@
+import { ApiError, call, type PayOption, type Quote } from "./api.ts";
+import { attempt, money, part } from "./dom.ts";
+
+const ask = part("ask-quote", HTMLFormElement);
+const amount = part("top-up-amount", HTMLInputElement);
+const bill = part("quote", HTMLElement);
+const network = part("quote-network", HTMLSelectElement);
+const proof = part("pay-quote", HTMLFormElement);
+const hash = part("tx-hash", HTMLInputElement);
+const paid = part("paid", HTMLElement);
+
+/** Asks for a quote, says what to send and where, and takes the transaction's hash as the proof. */
+export function openTopUp(balanceChanged: () => void): void {
+  let options: PayOption[] = [];
+  const showOption = () => {
+    const option = options.find((one) => one.network === network.value);
+    if (option) part("quote-recipient", HTMLElement).textContent = option.recipient;
+  };
+  const show = (quote: Quote) => {
+    options = quote.options;
+    network.replaceChildren(...options.map((option) => new Option(option.network, option.network)));
+    part("quote-amount", HTMLElement).textContent = quote.amount;
+    showOption();
+    bill.hidden = false;
+    paid.hidden = true;
+    bill.focus();
+  };
+  network.addEventListener("change", showOption);
+  ask.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(ask, async () => {
+      const wanted = amount.value.trim();
+      const quote = await call("POST", "/billing/top-up", wanted === "" ? {} : { amount: wanted }).catch(quoteOf);
+      show(quote as Quote);
+    });
+  });
+  proof.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(proof, async () => {
+      const payment = JSON.stringify({ txHash: hash.value.trim(), network: network.value });
+      const added = await call<{ amount: string }>("POST", "/billing/top-up", {}, { "X-PAYMENT": payment });
+      hash.value = "";
+      bill.hidden = true;
+      paid.textContent = `${money(added.amount)} USDC came in.`;
+      paid.hidden = false;
+      balanceChanged();
+    });
+  });
+}
+
+/** A quote comes as a refusal: 402. */
+function quoteOf(error: unknown): Quote {
+  if (error instanceof ApiError && error.quote) return error.quote;
+  throw error;
+}
