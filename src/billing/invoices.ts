@@ -135,7 +135,8 @@ export function createInvoices(parts: InvoiceParts): Invoices {
 
   async function quote(accountId: string, wanted: Wanted): Promise<AppError> {
     const { reason, retryAfterSeconds, amount = 0n, missing = 0n, network, invoiceId } = wanted;
-    const least = [amount, missing].reduce((most, one) => (one > most ? one : most), minimumTopUp);
+    let least = minimumTopUp;
+    for (const needed of [amount, missing]) if (needed > least) least = needed;
     const invoice = await invoiceFor(accountId, { least, exactly: amount > 0n }, invoiceId);
     const advertised = await advertise(accountId, least, reason);
     return new AppError("payment_required", reason, {

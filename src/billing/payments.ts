@@ -73,7 +73,7 @@ export interface Payments {
   tick(): Promise<void>;
   /** Looks at claims and at credited payments from now on, without being asked. */
   run(): void;
-  /** Ends that; nothing is asked of a node when it resolves. */
+  /** Ends that; nothing is asked of a node from when it resolves: proofs that still come are kept. */
   stop(): Promise<void>;
 }
 
@@ -156,7 +156,7 @@ export function createPayments(parts: PaymentParts): Payments {
     async stop() {
       stopping.abort(new AppError("internal_error", "the host is stopping; try again", { status: 503 }));
       await watching.stop();
-      await verifying.settled();
+      await verifying.close();
     },
   };
 }

@@ -31,8 +31,8 @@ export interface Verifying {
    * same one at once share one answer. `actor` is who asked, or `host`.
    */
   verify(proof: Proof, actor: string): Promise<Verdict>;
-  /** Resolves when nothing is asked any more. */
-  settled(): Promise<void>;
+  /** From now on nothing is asked, and nothing can be said; resolves when what was asked is answered. */
+  close(): Promise<void>;
 }
 
 export function createVerifying(parts: VerifyingParts): Verifying {
@@ -40,10 +40,11 @@ export function createVerifying(parts: VerifyingParts): Verifying {
   const rows = paymentQueries(store.db);
   const inLane = createLanes(MOST_AT_ONCE);
   const flights = new Map<string, Promise<Verdict>>();
+  let closed = false;
 
   async function ask(proof: Proof, actor: string): Promise<Verdict> {
     const chain = chains.get(proof.network);
-    if (!chain) return { kind: "unavailable" };
+    if (!chain || closed) return { kind: "unavailable" };
     const finding = await inLane(() => chain.find(proof.txHash));
     if (finding.kind === "unavailable" || finding.kind === "unknown") return { kind: finding.kind };
     return store.transaction(() => {
@@ -88,7 +89,8 @@ export function createVerifying(parts: VerifyingParts): Verifying {
       flights.set(key, flight);
       return flight;
     },
-    async settled() {
+    async close() {
+      closed = true;
       await Promise.allSettled(flights.values());
     },
   };
