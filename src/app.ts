@@ -272,8 +272,7 @@ const housekeepingTasks = (
   { idempotency, conversations, collecting }: Rooms,
 ) => ({
   idempotency: idempotency.prune,
-  invoices: collecting.invoices.prune,
-  claims: collecting.payments.prune,
+  payments: collecting.prune,
   signInCodes: () => pruneSignInCodes(store, clock),
   outbox: outbox.prune,
   async events() {

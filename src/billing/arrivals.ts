@@ -94,7 +94,8 @@ export function createArrivals({ store, clock, log, authorizations, chains, cred
       const endsAt = performance.now() + limitMs;
       for (;;) {
         const payment = await look(id);
-        if (payment.kind !== "refused" || performance.now() + LOOK_AGAIN_MS > endsAt) return payment;
+        const mayCome = payment.kind === "refused" && payment.retryAfterSeconds !== undefined;
+        if (!mayCome || performance.now() + LOOK_AGAIN_MS > endsAt) return payment;
         await waitFor(LOOK_AGAIN_MS, signal);
       }
     },

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import { micros } from "../storage/columns.ts";
@@ -22,6 +22,8 @@ const authorizations = sqliteTable(
 );
 export type AuthorizationRow = typeof authorizations.$inferSelect;
 
+const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+
 /** What makes a signed transfer one of a kind (EIP-3009); both in lower case. */
 export interface AuthorizationId {
   network: NetworkName;
@@ -38,6 +40,8 @@ export interface Authorizations {
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still come to the chain, oldest first. */
   open(networks: readonly NetworkName[], limit: number): { id: AuthorizationId; row: AuthorizationRow }[];
+  /** Forgets those that were decided long ago: presented again, they have expired. */
+  prune(now: number): void;
 }
 
 /** Signed transfers that a facilitator was given, also across a restart. */
@@ -48,7 +52,8 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
       eq(authorizations.payer, payer),
       eq(authorizations.nonce, nonce),
     );
-  const isOpen = inArray(authorizations.status, ["settling", "failed"]);
+  // In the index's own words, without which SQLite does not use it.
+  const isOpen = sql`${authorizations.status} IN ('settling', 'failed')`;
 
   return {
     find: (id) => db.select().from(authorizations).where(isOf(id)).get(),
@@ -61,11 +66,19 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
     },
     isSettling(accountId, now) {
       const own = and(
+        isOpen,
         eq(authorizations.accountId, accountId),
         eq(authorizations.status, "settling"),
         gt(authorizations.validBefore, now),
       );
       return db.select({ nonce: authorizations.nonce }).from(authorizations).where(own).limit(1).get() !== undefined;
+    },
+    prune(now) {
+      const isOld = and(
+        inArray(authorizations.status, ["credited", "lapsed"]),
+        lte(authorizations.createdAt, now - KEPT_MS),
+      );
+      transaction(() => db.delete(authorizations).where(isOld).run());
     },
     open(networks, limit) {
       const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));

@@ -1,4 +1,4 @@
-import type { Chain, RpcHealth } from "../chain/chain.ts";
+import type { RpcHealth } from "../chain/chain.ts";
 import { createChain } from "../chain/create-chain.ts";
 import type { Address, NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -34,8 +34,6 @@ export interface CollectingParts {
 
 /** How money comes in: quotes, transfers that were made, and transfers that a facilitator makes. */
 export interface Collecting {
-  /** Of the configured networks. */
-  chains: ReadonlyMap<NetworkName, Chain>;
   invoices: Invoices;
   payments: Payments;
   /**
@@ -43,6 +41,8 @@ export interface Collecting {
    * none. A signed payment (signed-payment.ts) may take 50 s.
    */
   takePayment(accountId: string, headers: Headers): Promise<Payment | null>;
+  /** Forgets what was decided long ago. */
+  prune(): void;
   /** How the nodes of all networks are. */
   health(): RpcHealth[];
   run(): void;
@@ -63,11 +63,15 @@ export function createCollecting({ settings, publicUrl, ...parts }: CollectingPa
   const facilitated = facilitation.collect(payments.creditSettled);
 
   return {
-    chains,
     invoices,
     payments,
     takePayment: async (accountId, headers) =>
       (await facilitated.take(accountId, headers)) ?? payments.present(accountId, headers.get("x-payment")),
+    prune() {
+      invoices.prune();
+      payments.prune();
+      facilitated.prune();
+    },
     health: () => [...chains.values()].flatMap((chain) => chain.health()),
     run() {
       payments.run();

@@ -29,13 +29,15 @@ export interface FacilitatedPayments {
    * Takes as long as a facilitator does, up to 50 s.
    */
   take(accountId: string, headers: Headers): Promise<Payment | null>;
+  /** Forgets those that were decided long ago. */
+  prune(): void;
   /** Looks on the chain for what was given to the facilitator and has not arrived, from now on. */
   run(): void;
   stop(): Promise<void>;
 }
 
 /** The facilitator's node may be ahead of this host's. */
-const SETTLED_LIMIT_MS = 4_000;
+const SETTLED_LIMIT_MS = 3_000;
 /** It had its time while nothing was heard. */
 const SILENT_LIMIT_MS = 1_000;
 const LOOK_EVERY_MS = 15_000;
@@ -145,6 +147,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 
   return {
     take,
+    prune: () => authorizations.prune(clock.now()),
     run() {
       looking = goOnLooking();
     },

@@ -50,6 +50,7 @@ const NOTHING_COLLECTED: FacilitatedPayments = {
     refuseSignedPayment(headers);
     return null;
   },
+  prune: () => undefined,
   run: () => undefined,
   stop: () => Promise.resolve(),
 };

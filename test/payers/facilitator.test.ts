@@ -316,6 +316,20 @@ describe("money that is on the chain reaches its account", () => {
     expect(await topUps(person)).toBe(1);
   });
 
+  test("though this host stops while the facilitator thinks, which holds up no stop", async () => {
+    settling.facilitator.misbehave("/settle", () => new Promise<Response>(() => {}));
+    const before = settledTimes();
+    const asked = launch(person, await sign()).catch(() => null);
+    await comesToHold(async () => settledTimes() > before);
+    const startedAt = performance.now();
+    await settling.appliance.restart();
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+    await asked;
+    await sendLast();
+    await settling.appliance.restart();
+    await comesToHold(async () => (await balanceOf(person)) === "1.000000");
+  }, 15_000);
+
   test("nothing is given away while the chain cannot be seen", async () => {
     const before = settling.facilitator.calls.length;
     settling.proxies.base?.refuse();

@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import { createAuthorizations } from "../../src/billing/authorization-table.ts";
+import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
+import { balanceOf, launch, recipientOf, signPayment, startSettling } from "./settling.ts";
+
+test("a signed payment that never came to the chain ends with its time, and only then another one is invited", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const header = await signPayment(settling.payer("base"), await recipientOf(person));
+  settling.facilitator.misbehave("/settle", () => new Response("gone", { status: 502 }));
+  const offered = async () => (await launch(person)).body.accepts?.length ?? 0;
+  const presented = async () => (await launch(person, header)).body.error.message;
+
+  expect(await presented()).toContain("do not pay again");
+  expect(await offered()).toBe(0);
+  clock.advance(4 * MINUTE);
+  expect(await offered()).toBe(0);
+  // The chain would not take it any more; that it did before, a node may still be about to tell.
+  clock.advance(2 * MINUTE);
+  expect(await offered()).toBe(1);
+  expect(await presented()).toContain("is not in a block");
+  clock.advance(10 * MINUTE);
+  await presented();
+  expect(await presented()).toContain("never made");
+
+  settling.facilitator.behave();
+  const second = await signPayment(settling.payer("base"), await recipientOf(person), {
+    validBefore: Math.floor(clock.now() / 1000) + 200,
+  });
+  expect((await launch(person, second)).status).toBe(201);
+  expect(await balanceOf(person)).toBe("1.000000");
+});
+
+test("what was credited is forgotten a month later, long after it has expired; what is open is found by an index", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const header = await signPayment(settling.payer("base"), await recipientOf(person));
+  expect((await launch(person, header)).status).toBe(201);
+  const { store } = settling.appliance.foundation;
+  const statuses = () =>
+    store.sqlite.query<{ status: string }, []>("SELECT status FROM authorizations").values().flat();
+  const authorizations = createAuthorizations(store);
+
+  clock.advance(29 * DAY);
+  authorizations.prune(clock.now());
+  expect(statuses()).toEqual(["credited"]);
+  clock.advance(2 * DAY);
+  authorizations.prune(clock.now());
+  expect(statuses()).toEqual([]);
+
+  const plan = store.sqlite.query<{ detail: string }, []>(
+    "EXPLAIN QUERY PLAN SELECT * FROM authorizations WHERE authorizations.status IN ('settling', 'failed') ORDER BY created_at",
+  );
+  expect(plan.all()[0]?.detail).toContain("open_authorizations");
+});
