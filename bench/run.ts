@@ -5,6 +5,7 @@
 import { cpus } from "node:os";
 import { formatRows, type Row } from "./figure.ts";
 import { benchMessages } from "./messages.ts";
+import { benchMetering } from "./metering.ts";
 import { benchModel, type Figure } from "./model.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
@@ -15,6 +16,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   requests: () => benchRequests(),
   messages: () => benchMessages(),
   scale: benchScale,
+  metering: benchMetering,
   model: async () => modelRows(await benchModel()),
 };
 
