@@ -26,10 +26,27 @@ const RULES: readonly Rule[] = [
     says: ({ id, has }) => `the ledger entry ${id} does not balance: it is off by ${usdc(has)}`,
   },
   {
+    // By the entry before it, in an index: a window over the whole journal takes four times as long.
     wrong: `
-      SELECT account_id AS id, balance AS has, coalesce(sum(amount), 0) AS should
-      FROM balances LEFT JOIN postings ON ledger_account = 'customer:' || account_id
-      GROUP BY account_id HAVING balance <> coalesce(sum(amount), 0)`,
+      SELECT entry.entry_id AS id, balance_after AS has, coalesce(amount, 0) + coalesce((
+        SELECT balance_after FROM journal_entries AS former
+        WHERE former.account_id = entry.account_id AND former.entry_id < entry.entry_id
+        ORDER BY former.entry_id DESC LIMIT 1
+      ), 0) AS should
+      FROM journal_entries AS entry LEFT JOIN postings
+        ON postings.entry_id = entry.entry_id AND ledger_account = 'customer:' || account_id
+      WHERE has <> should`,
+    says: ({ id, has, should }) =>
+      `the ledger entry ${id} says that the balance behind it was ${usdc(has)}, but it was ${usdc(should)}`,
+  },
+  {
+    // What the rule before has found right: the balance behind an account's last entry is the sum of its postings.
+    wrong: `
+      SELECT account_id AS id, balance AS has, coalesce((
+        SELECT balance_after FROM journal_entries
+        WHERE journal_entries.account_id = balances.account_id ORDER BY entry_id DESC LIMIT 1
+      ), 0) AS should
+      FROM balances WHERE has <> should`,
     says: ({ id, has, should }) => `the balance of ${id} is ${usdc(has)}, but its postings sum to ${usdc(should)}`,
   },
   {
@@ -38,19 +55,6 @@ const RULES: readonly Rule[] = [
       FROM balances WHERE balance < 0 OR unposted < 0 OR unposted > balance`,
     says: ({ id, has, should }) =>
       `the balance of ${id} is ${usdc(has)}, of which ${usdc(should)} are metered: neither may be negative, nor the second the larger`,
-  },
-  {
-    wrong: `
-      SELECT id, has, should FROM (
-        SELECT entry_id AS id, balance_after AS has,
-          lag(balance_after, 1, 0) OVER (PARTITION BY account_id ORDER BY entry_id) + coalesce((
-            SELECT amount FROM postings
-            WHERE postings.entry_id = entry.entry_id AND ledger_account = 'customer:' || account_id
-          ), 0) AS should
-        FROM journal_entries AS entry
-      ) WHERE has <> should`,
-    says: ({ id, has, should }) =>
-      `the ledger entry ${id} says that the balance behind it was ${usdc(has)}, but it was ${usdc(should)}`,
   },
   {
     wrong: `
