@@ -48,6 +48,13 @@ export interface Appliance {
   stop(): Promise<void>;
 }
 
+/** Nobody listens there: no test asks the nodes of the public chains. */
+export const NO_NODES = {
+  ROOST_BASE_RPC_URL: "http://127.0.0.1:9",
+  ROOST_ETHEREUM_RPC_URL: "http://127.0.0.1:9",
+  ROOST_POLYGON_RPC_URL: "http://127.0.0.1:9",
+};
+
 let people = 0;
 /** Compiled once: every appliance has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
@@ -60,7 +67,13 @@ export async function startAppliance(
     log,
   }: { clock?: Clock; dataDir?: string; log?: Log } = {},
 ): Promise<Appliance> {
-  const { config } = loadConfig({ ROOST_PORT: "0", ROOST_LOG_LEVEL: "silent", ROOST_DATA_DIR: dataDir, ...settings });
+  const { config } = loadConfig({
+    ROOST_PORT: "0",
+    ROOST_LOG_LEVEL: "silent",
+    ROOST_DATA_DIR: dataDir,
+    ...NO_NODES,
+    ...settings,
+  });
   const open = async () => {
     const foundation = openFoundation(config, clock);
     return { foundation, app: await startApp(config, foundation, log ?? (await createLog(config.logLevel, "json"))) };
