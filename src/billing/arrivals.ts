@@ -46,8 +46,8 @@ export function createArrivals({ store, clock, log, authorizations, chains, cred
     if (finding.kind === "unavailable" && row.txHash !== null) return creditNamed(id, row, row.txHash);
     const silentMs = clock.now() - row.validBefore;
     if (silentMs > (finding.kind === "unused" ? LAPSES_MS : FORGOTTEN_MS)) {
-      if (finding.kind === "unavailable")
-        log.error({ ...id, accountId: row.accountId }, "a signed payment was lost sight of");
+      const { accountId } = row;
+      if (finding.kind === "unavailable") log.error({ ...id, accountId }, "a signed payment was lost sight of");
       authorizations.change(id, { status: "lapsed" });
     }
     return {

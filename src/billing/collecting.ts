@@ -78,8 +78,7 @@ export function createCollecting({ settings, publicUrl, ...parts }: CollectingPa
       facilitated.run();
     },
     async stop() {
-      await facilitated.stop();
-      await payments.stop();
+      await Promise.all([facilitated.stop(), payments.stop()]);
     },
   };
 }

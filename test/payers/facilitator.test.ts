@@ -285,6 +285,14 @@ describe("money that is on the chain reaches its account", () => {
     expect(await balanceOf(person)).toBe("1.000000");
   });
 
+  test("though this host's node is behind the facilitator's", async () => {
+    let looks = 0;
+    settling.proxies.base?.lie((result, { method }) => (method === "eth_getLogs" && looks++ < 3 ? [] : result));
+    expect((await launch(person, await sign())).status).toBe(201);
+    expect(looks).toBeGreaterThan(3);
+    expect(await balanceOf(person)).toBe("1.000000");
+  });
+
   test("though the facilitator says that it failed", async () => {
     settling.facilitator.misbehave("/settle", async (honest) => {
       await honest();
