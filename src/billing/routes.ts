@@ -109,7 +109,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
         minimumLaunchBalance: formatMoney(parts.minimumLaunchBalance),
         minimumTopUp: formatMoney(parts.minimumTopUp),
         runningInstances: meter.runningInstances(accountId),
-        estimatedEmptyAt: isoTimeOrNull(meter.emptyAt(accountId)),
+        estimatedEmptyAt: isoTimeOrNull(tellable(meter.emptyAt(accountId))),
         networks,
       }),
     }),
@@ -184,6 +184,10 @@ function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "r
   if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
   return payment;
 }
+
+const LAST_DATE_MS = Date.UTC(9999, 11, 31);
+/** A time that a date can tell; null for one in ages. */
+const tellable = (ms: number | null): number | null => (ms !== null && ms <= LAST_DATE_MS ? ms : null);
 
 const noCursor = (): AppError => new AppError("invalid_request", "after: expected a nextCursor of this list");
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Caller } from "../../src/accounts/caller.ts";
+import { findImbalance } from "../../src/billing/books.ts";
 import type { Wanted } from "../../src/billing/invoices.ts";
 import { createLedger, type Ledger } from "../../src/billing/ledger.ts";
 import type { Payment } from "../../src/billing/payment.ts";
@@ -9,6 +10,7 @@ import { newId } from "../../src/lib/id.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type Ground, openGround, type RouteServer, serve } from "../support/route-harness.ts";
+import { startPaying, topUp } from "./paying.ts";
 
 /** A Saturday's last hour, UTC. */
 const START = Date.UTC(2026, 10, 21, 23, 0);
@@ -245,14 +247,14 @@ describe("POST /v1/billing/top-up", () => {
     await ground[Symbol.asyncDispose]();
   });
 
-  const topUp = (body?: unknown, headers: Record<string, string> = {}) =>
+  const ask = (body?: unknown, headers: Record<string, string> = {}) =>
     server.send(caller, "POST", "/v1/billing/top-up", body, headers);
   const paying = { "X-PAYMENT": "{}" };
 
   test("without a payment it is 402 with a quote for what was asked", async () => {
-    expect(await topUp()).toMatchObject({ status: 402, body: { x402: { invoiceId: "inv_1" } } });
+    expect(await ask()).toMatchObject({ status: 402, body: { x402: { invoiceId: "inv_1" } } });
     expect(quoted).toMatchObject({ amount: undefined, network: undefined });
-    expect(await topUp({ amount: "25.5", network: "polygon" })).toMatchObject({ status: 402 });
+    expect(await ask({ amount: "25.5", network: "polygon" })).toMatchObject({ status: 402 });
     expect(quoted).toMatchObject({ amount: 25_500_000n, network: "polygon" });
   });
 
@@ -269,11 +271,11 @@ describe("POST /v1/billing/top-up", () => {
       { network: "" },
       { network: 1 },
     ]) {
-      const { status, body: answer } = await topUp(body);
+      const { status, body: answer } = await ask(body);
       expect([body, status]).toEqual([body, 400]);
       expect(answer.error.message).toMatch(/^(amount|network): expected /);
     }
-    expect((await topUp({ amount: "1000000.00" })).status).toBe(402);
+    expect((await ask({ amount: "1000000.00" })).status).toBe(402);
   });
 
   test("with an accepted payment it is 201, once for a key that is repeated", async () => {
@@ -281,7 +283,7 @@ describe("POST /v1/billing/top-up", () => {
     const headers = { "Payment-Response": "settled" };
     outcome = { kind: "credited", transactionId: "txn_1", amount, headers };
     const keyed = { ...paying, "Idempotency-Key": "once" };
-    const answer = await topUp({}, keyed);
+    const answer = await ask({}, keyed);
     expect(answer).toMatchObject({
       status: 201,
       body: { transactionId: "txn_1", amount: "1.003217", balance: "2.500000", currency: "USDC" },
@@ -289,7 +291,7 @@ describe("POST /v1/billing/top-up", () => {
     expect(answer.headers.get("payment-response")).toBe("settled");
     const before = presented;
     outcome = { kind: "known" };
-    const again = await topUp({}, keyed);
+    const again = await ask({}, keyed);
     expect(again).toMatchObject({ status: 201, body: answer.body });
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect(presented).toBe(before);
@@ -297,23 +299,56 @@ describe("POST /v1/billing/top-up", () => {
 
   test("a payment that was credited before is 402, and says so", async () => {
     outcome = { kind: "known" };
-    const { status, body } = await topUp({}, paying);
+    const { status, body } = await ask({}, paying);
     expect([status, body.error.code]).toEqual([402, "payment_required"]);
     expect(body.error.message).toContain("already credited");
   });
 
   test("a refused payment is 402 with its reason, its wait and the invoice it was meant for", async () => {
     outcome = { kind: "refused", reason: "too few confirmations", retryAfterSeconds: 4, invoiceId: "inv_7" };
-    const { status, body, headers } = await topUp({ amount: "3" }, paying);
+    const { status, body, headers } = await ask({ amount: "3" }, paying);
     expect([status, body.error.message, headers.get("retry-after")]).toEqual([402, "too few confirmations", "4"]);
     expect(quoted).toMatchObject({ invoiceId: "inv_7", amount: 3_000_000n });
   });
 
   test("a payment is taken even when the rest of the request is wrong", async () => {
     const before = presented;
-    expect((await topUp({ amount: "0" }, paying)).status).toBe(400);
+    expect((await ask({ amount: "0" }, paying)).status).toBe(400);
     expect(presented).toBe(before + 1);
   });
+});
+
+test("what was paid on the chain is topped up once, and stands in the statement with its transfer", async () => {
+  await using paying = await startPaying({ network: "polygon", confirmations: 1 });
+  const person = await paying.someone("2.00");
+  const asked = await topUp(person, { amount: "3", network: "polygon" });
+  expect(asked).toMatchObject({ status: 402, body: { x402: { network: "polygon", currency: "USDC" } } });
+  const { amount, invoiceId } = asked.body.x402;
+  expect(amount).toMatch(/^3\.00\d{4}$/);
+  const txHash = await paying.pay(amount);
+  const paid = await topUp(person, {}, txHash, "polygon");
+  const balance = `5${amount.slice(1)}`;
+  expect(paid).toMatchObject({ status: 201, body: { amount, balance, currency: "USDC" } });
+  const again = await topUp(person, {}, txHash, "polygon");
+  expect([again.status, again.body.x402.invoiceId === invoiceId]).toEqual([402, false]);
+  expect(again.body.error.message).toContain("already credited");
+  const { data } = (await person.ask("GET", "/v1/billing/transactions")).body;
+  expect(data).toHaveLength(2);
+  const { transactionId } = paid.body;
+  expect(data[0]).toMatchObject({ transactionId, type: "top_up", amount, balanceAfter: balance, txHash });
+  expect(data[0]).toMatchObject({ network: "polygon", instanceId: null });
+  expect((await person.ask("GET", "/v1/billing")).body).toMatchObject({ balance, networks: ["polygon"] });
+  expect(findImbalance(paying.appliance.foundation.store)).toBeNull();
+});
+
+test("a balance that lasts for ages has an end that no date tells", async () => {
+  const settings = { ROOST_PRICE_PER_HOUR: "0.000001", ROOST_MINIMUM_LAUNCH_BALANCE: "0" };
+  const host = await startAppliance(settings);
+  const person = await host.signUp(undefined, "900000000.00");
+  await create(person);
+  const { status, body } = await person.ask("GET", "/v1/billing");
+  expect([status, body.runningInstances, body.estimatedEmptyAt]).toEqual([200, 1, null]);
+  await host.stop();
 });
 
 describe("who may", () => {
