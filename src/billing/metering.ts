@@ -48,15 +48,15 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
     const nowNs = clock.monotonicNs();
     const hour = hourOf(clock.now());
     const all = nowNs - lastAllNs >= ALL_EVERY_NS || hour !== lastHour;
-    if (all) {
-      lastAllNs = nowNs;
-      lastHour = hour;
-    }
     const isDue = (accountId: string): boolean => {
       const dueNs = meter.dueNs(accountId);
       return dueNs !== null && dueNs <= nowNs;
     };
     await settle(all ? meter.accountIds() : meter.accountIds().filter(isDue));
+    // Only now: what could not be committed is tried again within a second, not ten later.
+    if (!all) return;
+    lastAllNs = nowNs;
+    lastHour = hour;
   }
 
   /** Until something is due, but at least every second: an account's end may have come nearer meanwhile. */
@@ -70,19 +70,23 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
     return Math.min(LOOK_EVERY_MS, Math.max(1, Math.ceil(soonest)));
   }
 
-  function arm(): void {
+  function arm(afterMs: number): void {
     if (stopped) return;
     timer = setTimeout(() => {
-      ticking = tick()
-        .catch((err) => log.error({ err }, "metering failed; it is tried again"))
-        .finally(arm);
-    }, delayMs());
+      ticking = tick().then(
+        () => arm(delayMs()),
+        (err) => {
+          log.error({ err }, "metering failed; it is tried again");
+          arm(LOOK_EVERY_MS);
+        },
+      );
+    }, afterMs);
     timer.unref();
   }
 
   return {
     tick,
-    run: arm,
+    run: () => arm(delayMs()),
     async stop() {
       stopped = true;
       clearTimeout(timer);

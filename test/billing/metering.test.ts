@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createMetering, type Metering } from "../../src/billing/metering.ts";
 import { createLog } from "../../src/lib/log.ts";
+import type { Store } from "../../src/storage/store.ts";
 import { HOUR, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, type Metered, MORNING, openMetered } from "./metered.ts";
 
@@ -92,6 +93,23 @@ test("an account that cannot be settled keeps its reading for the next time and 
   metered.clock.advance(10 * SECOND);
   await metering.tick();
   expect([committed(instanceId), committed(other)]).toEqual([166, 166]);
+});
+
+test("what could not be committed is tried again at the next look, not ten seconds later", async () => {
+  const instanceId = metered.run(metered.account(10_000_000n));
+  let fails = true;
+  const { commitSoon } = metered.store;
+  const store: Store = {
+    ...metered.store,
+    commitSoon: (work, durability) => (fails ? Promise.reject(new Error("busy")) : commitSoon(work, durability)),
+  };
+  const hindered = createMetering(metered.meter, store, metered.clock, log);
+  metered.clock.advance(10 * SECOND);
+  await hindered.tick().catch(() => {});
+  fails = false;
+  metered.clock.advance(SECOND);
+  await hindered.tick();
+  expect(committed(instanceId)).toBe(91);
 });
 
 test("a full disk loses no reading: what was not committed is counted the next time", async () => {
