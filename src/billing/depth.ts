@@ -9,6 +9,8 @@ export type Depth = { isEnough: true } | { isEnough: false; reason: string; retr
 
 const SMALL: Micros = 100_000_000n;
 const FINALITY_SECONDS = 60;
+/** Polygon's blocks are final seconds after they are made, long before they are 128 deep. */
+const POLYGON_FINALITY_SECONDS = 10;
 /** As good as final on a chain whose nodes have no such tag. */
 const BURIED = 1_000n;
 
@@ -25,7 +27,10 @@ export function depthOf(network: NetworkName, atLeast: number, amount: Micros, m
     return {
       isEnough: false,
       reason: `the transfer has ${confirmations} of ${atLeast} confirmations; present it again then`,
-      retryAfterSeconds: Number(missing) * BLOCK_SECONDS[network],
+      retryAfterSeconds:
+        network === "polygon"
+          ? Math.min(Number(missing) * BLOCK_SECONDS.polygon, POLYGON_FINALITY_SECONDS)
+          : Number(missing) * BLOCK_SECONDS[network],
     };
   }
   if (network !== "base" || amount <= SMALL || isFinal(mined, atLeast)) return { isEnough: true };

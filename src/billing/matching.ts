@@ -49,7 +49,9 @@ const SETTLED_DEPTH = 1n;
 /** Judges every transfer of a transaction on its own (billing.md, x402 2). Transfers that concern nobody here are left out. */
 export function matchTransfers(mined: Mined, known: Known): Match[] {
   const ours = mined.transfers.filter((transfer) => isOurs(transfer, known));
-  const settled = ours.find((transfer) => isSettled(transfer, known.settled));
+  // A transaction may settle several signatures of one payer: each is for one transfer.
+  const isPaid = ({ logIndex }: Transfer) => known.payments.some((payment) => payment.logIndex === logIndex);
+  const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !isPaid(transfer));
   return mined.transfers.flatMap((transfer) => {
     if (ours.includes(transfer)) return matchOne(transfer, transfer === settled ? known.settled : null, mined, known);
     const kind = kindOfForeign(transfer, known);

@@ -1,5 +1,6 @@
 import type { Chain, Finding, Mined } from "../chain/chain.ts";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
+import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import { forEachInLanes } from "./bounds.ts";
@@ -11,6 +12,7 @@ import type { Proof } from "./proof.ts";
 
 export interface RecheckingParts {
   store: Store;
+  clock: Clock;
   log: Log;
   chains: ReadonlyMap<NetworkName, Pick<Chain, "find">>;
   confirmations: Record<NetworkName, number>;
@@ -22,12 +24,14 @@ const MOST_A_PASS = 60;
 const AT_ONCE = 4;
 /** A node that falls behind for a moment must not take a customer's money: gone is what is gone twice in a row. */
 const TIMES_GONE = 2;
+/** A node's word that a block is final is not the last: the transfer is watched on for this long. */
+const WATCHED_MS = 10 * 60 * 1000;
 
 /**
  * Looks once more at what was credited and is not final, on every network (billing.md, x402 3): notes a transfer's new
  * block, its finality, or reverses it when it is gone. Each pass goes on behind where the last one ended.
  */
-export function createRechecking({ store, log, chains, confirmations, claims, crediting }: RecheckingParts) {
+export function createRechecking({ store, clock, log, chains, confirmations, claims, crediting }: RecheckingParts) {
   const rows = paymentQueries(store.db);
   const lastSeen = new Map<NetworkName, string>();
   /** How often in a row a payment was not there. */
@@ -66,9 +70,10 @@ export function createRechecking({ store, log, chains, confirmations, claims, cr
     log.warn({ ...proof, accountId, transactionId }, "payment reversed: a reorganisation has removed it");
   }
 
-  function follow({ paymentId, blockHash, blockNumber }: PaymentRow, mined: Mined, atLeast: number): void {
+  function follow(payment: PaymentRow, mined: Mined, atLeast: number): void {
+    const { paymentId, blockHash, blockNumber, createdAt } = payment;
     const isMoved = blockHash !== mined.blockHash || BigInt(blockNumber) !== mined.blockNumber;
-    const isDone = isFinal(mined, atLeast);
+    const isDone = isFinal(mined, atLeast) && clock.now() - createdAt >= WATCHED_MS;
     if (!isMoved && !isDone) return;
     const place = { blockHash: mined.blockHash, blockNumber: Number(mined.blockNumber) };
     store.transaction(() => rows.change(paymentId, { ...place, ...(isDone ? { status: "final" } : {}) }));

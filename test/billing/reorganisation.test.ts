@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { formatMoney } from "../../src/lib/money.ts";
+import { MINUTE } from "../lib/hand-clock.ts";
 import { balanceOf, booksOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
 const auditOf = ({ appliance }: Awaited<ReturnType<typeof startPaying>>): string[] =>
@@ -91,7 +92,7 @@ test("a reversed transfer that is mined again and presented is credited again, o
   expect(booksOf(paying, person)).toEqual({ all: 0n, customer: micros(amount), owed: 0n });
 });
 
-test("a transfer that only moves to another block stays credited, and becomes final", async () => {
+test("a transfer that only moves to another block stays credited, and becomes final ten minutes after it at the earliest", async () => {
   await using paying = await startPaying({ confirmations: 3 });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -104,6 +105,10 @@ test("a transfer that only moves to another block stays credited, and becomes fi
   await paying.until(() => block() !== before);
   expect(statusesOf(paying, "payments")).toEqual(["credited"]);
   await paying.anvil.mine(20);
+  const asked = paying.proxy.calls("eth_getTransactionReceipt");
+  await paying.until(() => paying.proxy.calls("eth_getTransactionReceipt") >= asked + 2);
+  expect(statusesOf(paying, "payments")).toEqual(["credited"]);
+  paying.clock.advance(10 * MINUTE);
   await paying.until(() => statusesOf(paying, "payments")[0] === "final");
   expect(await entriesOf(person)).toEqual([["top_up", amount]]);
 });
