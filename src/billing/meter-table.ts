@@ -116,11 +116,5 @@ export function meterQueries(db: Db) {
         .onConflictDoUpdate({ target: prices.since, set: { pricePerHour } })
         .run();
     },
-    dayOf: (accountId: string, day: string, instanceId: string) =>
-      db
-        .select()
-        .from(usageDays)
-        .where(and(eq(usageDays.accountId, accountId), eq(usageDays.day, day), eq(usageDays.instanceId, instanceId)))
-        .get(),
   };
 }
