@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { findImbalance } from "../../src/billing/books.ts";
+import { createLedger } from "../../src/billing/ledger.ts";
 import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { openGround } from "../support/route-harness.ts";
 
 const clock = handClock(Date.UTC(2026, 10, 21, 22, 50));
 const HASH = `0x${"ab".repeat(32)}`;
@@ -61,6 +64,30 @@ test("books that were kept by the rules have no imbalance", () => {
   expect({ balance: balance > 0n, unposted: unposted > 0n, owed }).toEqual({ balance: true, unposted: true, owed: 1n });
   expect(findImbalance(appliance.foundation.store)).toBeNull();
 });
+
+test("one moment is seen, while another process posts", async () => {
+  await using ground = openGround();
+  const { accountId } = ground.account();
+  createLedger(ground.store, ground.clock).open(accountId, 1n, "");
+  const poster = Bun.spawn([process.execPath, join(import.meta.dir, "poster.ts"), ground.dataDir, accountId], {
+    stdin: "ignore",
+    stdout: "pipe",
+  });
+  try {
+    await poster.stdout.getReader().read();
+    const entries = ground.store.sqlite.query<{ count: number }, []>("SELECT count(*) AS count FROM journal_entries");
+    const countEntries = () => entries.get()?.count ?? 0;
+    const before = countEntries();
+    for (let looks = 0; looks < 100 || countEntries() < before + 100; looks++) {
+      expect(findImbalance(ground.store)).toBeNull();
+      // The snapshot of the reads ends with the turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  } finally {
+    poster.kill("SIGKILL");
+    await poster.exited;
+  }
+}, 30_000);
 
 const NOTHING_KEPT = new Error("nothing of this is kept");
 
