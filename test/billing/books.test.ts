@@ -65,7 +65,7 @@ test("books that were kept by the rules have no imbalance", () => {
   expect(findImbalance(appliance.foundation.store)).toBeNull();
 });
 
-test("one moment is seen, while another process posts", async () => {
+test("nothing is found amiss while another process posts", async () => {
   await using ground = openGround();
   const { accountId } = ground.account();
   createLedger(ground.store, ground.clock).open(accountId, 1n, "");
