@@ -52,7 +52,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   printFields(fieldsOf(billing));
   console.log(`\n${colours.bold(`USDC by day, the last ${DAYS} days`)}`);
   for (const { label, bar, value } of barsOf(days, process.stdout.isTTY === true)) {
-    console.log(`${colours.dim(label)}  ${colours.cyan(bar)}${bar === "" ? "" : " "}${value}`);
+    console.log(`${colours.dim(label)}  ${bar === "" ? "" : `${colours.cyan(bar)} `}${value}`);
   }
   console.log("");
   printTable(
