@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMeter } from "../src/billing/meter.ts";
-import { createMetering } from "../src/billing/metering.ts";
+import { createMeter } from "../src/billing/meter/meter.ts";
+import { createMetering } from "../src/billing/meter/metering.ts";
 import { type Foundation, openFoundation } from "../src/foundation.ts";
 import { newId } from "../src/lib/id.ts";
 import { createLog } from "../src/lib/log.ts";

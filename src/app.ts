@@ -11,13 +11,14 @@ import { createAgents } from "./agents/agents.ts";
 import { agentRoutes } from "./agents/routes.ts";
 import { createWorkspaces, readDefaultFiles } from "./agents/workspaces.ts";
 import { createCollecting } from "./billing/collecting.ts";
-import { createMeter } from "./billing/meter.ts";
-import { createMetering, type Metering } from "./billing/metering.ts";
+import { signedPaymentHeader } from "./billing/facilitator/signed-payment.ts";
+import { createMeter } from "./billing/meter/meter.ts";
+import { createMetering, type Metering } from "./billing/meter/metering.ts";
+import { mailRunways } from "./billing/meter/runway-notice.ts";
 import { billingRoutes } from "./billing/routes.ts";
-import { mailRunways } from "./billing/runway-notice.ts";
-import { signedPaymentHeader } from "./billing/signed-payment.ts";
-import { openWallet } from "./chain/wallet.ts";
-import type { Config } from "./config.ts";
+import type { Address } from "./chain/networks.ts";
+import { isWellTyped, openWallet } from "./chain/wallet.ts";
+import { type Config, ConfigError } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { figuresOf } from "./figures.ts";
 import type { Foundation } from "./foundation.ts";
@@ -148,7 +149,12 @@ async function createRooms(config: Config, foundation: Foundation, log: Log, lat
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
   const hostKeys = openHostKeys(dataDir);
-  const recipient = await openWallet(dataDir, config.wallet as `0x${string}` | null);
+  const recipient = await openWallet(dataDir, config.wallet as Address | null);
+  if (config.wallet !== null && !(await isWellTyped(recipient))) {
+    throw new ConfigError(
+      `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
+    );
+  }
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
   const meter = createMeter({

@@ -188,7 +188,7 @@ function checkTogether(config: Config): void {
       "ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set",
     );
   }
-  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/billing/x402-protocol.ts).
+  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/billing/facilitator/x402-protocol.ts).
   if (config.facilitatorUrl !== null && config.minimumTopUp > FACILITATED_TOP_UP) {
     throw new ConfigError(
       `ROOST_MINIMUM_TOP_UP is "${formatMoney(config.minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +

@@ -1,5 +1,5 @@
 import type { Collecting } from "./billing/collecting.ts";
-import type { Meter } from "./billing/meter.ts";
+import type { Meter } from "./billing/meter/meter.ts";
 import { createRevenue, sumBalances } from "./billing/totals.ts";
 import type { RpcHealth } from "./chain/chain.ts";
 import type { Figure, Sample } from "./http/metrics.ts";

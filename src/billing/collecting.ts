@@ -6,12 +6,12 @@ import type { Log } from "../lib/log.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
-import { createFacilitation } from "./facilitation.ts";
-import { createInvoices, type Invoices } from "./invoices.ts";
+import { createFacilitation } from "./facilitator/facilitation.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Meter } from "./meter.ts";
-import type { Payment } from "./payment.ts";
-import { createPayments, type Payments } from "./payments.ts";
+import type { Meter } from "./meter/meter.ts";
+import { createInvoices, type Invoices } from "./payments/invoices.ts";
+import type { Payment } from "./payments/payment.ts";
+import { createPayments, type Payments } from "./payments/payments.ts";
 
 export interface CollectingParts {
   store: Store;

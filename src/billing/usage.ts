@@ -1,6 +1,6 @@
 import { and, between, desc, eq, sql } from "drizzle-orm";
 import type { Db } from "../storage/store.ts";
-import type { DayUsage } from "./meter-table.ts";
+import type { DayUsage } from "./meter/meter-table.ts";
 import { meters, usageDays } from "./table.ts";
 
 /** Calendar days of UTC, inclusive, such as `2026-11-21`. */

@@ -91,8 +91,7 @@ const SCOPES_FOR: Record<Access, string[]> = {
 const isKeyed = ({ method, access, idempotent }: Route): boolean =>
   method === "POST" && access !== "public" && idempotent !== false;
 const isConditional = ({ errors }: Route): boolean => errors?.includes("precondition_failed") ?? false;
-/** Whether a payment is taken: a message is none of what is paid for, though it may come to nothing for want of it. */
-const isPaid = (route: Route): boolean => (route.errors?.includes("payment_required") ?? false) && !mayStream(route);
+const isPaid = ({ errors }: Route): boolean => errors?.includes("payment_required") ?? false;
 const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
 const isFile = ({ method, answer }: Route): boolean => method === "PUT" || answer === "text/plain";
 const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, gt, lt, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
-import type { Meter } from "../billing/meter.ts";
-import type { Payment } from "../billing/payment.ts";
-import type { RunwayWarning } from "../billing/runway.ts";
+import type { Meter } from "../billing/meter/meter.ts";
+import type { RunwayWarning } from "../billing/meter/runway.ts";
+import type { Payment } from "../billing/payments/payment.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Payment } from "../billing/payment.ts";
+import type { Payment } from "../billing/payments/payment.ts";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";

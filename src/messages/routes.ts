@@ -82,7 +82,7 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
       access: "chat",
       body: MessageInput,
       answer: MessageRecord,
-      errors: ["rate_limited", "model_error", "instance_not_ready", "payment_required"],
+      errors: ["rate_limited", "model_error", "instance_not_ready"],
       async handle({ caller, params, body, once, request }) {
         agents.get(caller, params.instanceId, params.agentId);
         const input = await body();

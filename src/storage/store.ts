@@ -250,7 +250,11 @@ function createStore(sqlite: Database): Store {
       commitPending();
       endReads();
       closed = true;
-      sqlite.run("PRAGMA optimize");
+      try {
+        sqlite.run("PRAGMA optimize");
+      } catch {
+        // Statistics for the planner; a full disk may refuse them, and must not keep the appliance from ending well.
+      }
       sqlite.close();
     },
   };

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Caller } from "../../src/accounts/caller.ts";
 import { findImbalance } from "../../src/billing/books.ts";
-import type { Wanted } from "../../src/billing/invoices.ts";
 import { createLedger, type Ledger } from "../../src/billing/ledger.ts";
-import type { Payment } from "../../src/billing/payment.ts";
+import type { Wanted } from "../../src/billing/payments/invoices.ts";
+import type { Payment } from "../../src/billing/payments/payment.ts";
 import { billingRoutes } from "../../src/billing/routes.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { newId } from "../../src/lib/id.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type Ground, openGround, type RouteServer, serve } from "../support/route-harness.ts";
-import { startPaying, topUp } from "./paying.ts";
+import { startPaying, topUp } from "./payments/paying.ts";
 
 /** A Saturday's last hour, UTC. */
 const START = Date.UTC(2026, 10, 21, 23, 0);

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLedger, type Ledger } from "../../src/billing/ledger.ts";
-import type { DayUsage } from "../../src/billing/meter-table.ts";
+import type { DayUsage } from "../../src/billing/meter/meter-table.ts";
 import { type Place, placeText, readPlace, readStatement, type Transaction } from "../../src/billing/statement.ts";
 import { hasHad, readUsage, readUsageOf } from "../../src/billing/usage.ts";
 import { type Ground, openGround } from "../support/route-harness.ts";

@@ -56,6 +56,16 @@ test("a second server on the same folder, or on a taken port, ends with 1 and th
     expect(await server.stop()).toBe(0);
   }));
 
+test("a mistyped address for the money stops the start with 78: its capitals are its checksum", () =>
+  withHome(async (home) => {
+    const mistyped = "0x0eF3c71dd3e7a4c81C62de9424071512c5cF18A5";
+    const { code, errors } = await operate(home, ["serve", "--port", "0"], { env: { ROOST_WALLET: mistyped } });
+    expect([code, errors]).toEqual([
+      78,
+      `roost: ROOST_WALLET is "${mistyped}": expected an address whose capitals are its checksum (EIP-55)\n`,
+    ]);
+  }));
+
 test("operator commands work beside a running server, which sees what they did", () =>
   withHome(async (home) => {
     const server = await startServer(home);

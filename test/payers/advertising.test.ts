@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFacilitator } from "../../src/billing/facilitator.ts";
+import { createFacilitator } from "../../src/billing/facilitator/facilitator.ts";
 import type { NetworkName } from "../../src/chain/networks.ts";
 import { loadConfig } from "../../src/config.ts";
 import { type HandClock, HOUR, handClock, SECOND } from "../lib/hand-clock.ts";

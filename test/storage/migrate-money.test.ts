@@ -9,7 +9,7 @@ import { migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrat
 import firstLight from "../../src/storage/migrations/0001-first-light.sql" with { type: "text" };
 import money from "../../src/storage/migrations/0002-money.sql" with { type: "text" };
 import { openStore, type Store } from "../../src/storage/store.ts";
-import { checkBooks } from "../billing/metered.ts";
+import { checkBooks } from "../billing/meter/metered.ts";
 
 let dataDir: string;
 const path = () => join(dataDir, "roost.db");

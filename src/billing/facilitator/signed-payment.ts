@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { AppError } from "../../lib/app-error.ts";
+import { ASKED, HOLDS_SECONDS, NAMES, REQUEST_HEADERS, type Version } from "./x402-protocol.ts";
+
+/** A payer's clock may be off by this; x402-fetch itself dates its signatures back by as much. */
+const CLOCK_SKEW_SECONDS = 600;
+/** What is left of a signature that is passed on; facilitators ask for three blocks. */
+const LEAST_LEFT_SECONDS = 10;
+const MAX_HEADER_LENGTH = 8_192;
+
+const integer = z.string().regex(/^\d{1,30}$/);
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+const payload = z.object({
+  signature: z.string().regex(/^0x(?:[0-9a-fA-F]{2}){1,2048}$/),
+  authorization: z.object({
+    from: address,
+    to: address,
+    value: integer,
+    validAfter: integer,
+    validBefore: integer,
+    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+  }),
+});
+const FORMS = {
+  1: z.object({ x402Version: z.literal(1), scheme: z.string(), network: z.string(), payload }),
+  2: z.object({
+    x402Version: z.literal(2),
+    accepted: z.object({ scheme: z.string(), network: z.string(), asset: address, payTo: address, amount: integer }),
+    payload,
+  }),
+};
+
+/** A transfer that its payer has signed and nobody has sent yet, as a request brings it. */
+export interface SignedPayment {
+  version: Version;
+  scheme: string;
+  network: NetworkName;
+  /** What the payer says he was asked for; version 1 does not repeat it. */
+  accepted: { asset: string; payTo: string; amount: string } | null;
+  payload: z.infer<typeof payload>;
+}
+
+/**
+ * The header in which a request brings a signed payment, of either version; null where it brings none. An `X-PAYMENT`
+ * that starts with `{` is a proof of a transfer that was made (proof.ts). Throws `invalid_request` for two payments.
+ */
+export function signedPaymentHeader(headers: Headers): { version: Version; header: string } | null {
+  const first = headers.get(REQUEST_HEADERS[1]);
+  const second = headers.get(REQUEST_HEADERS[2]);
+  if (second !== null) {
+    if (first !== null) throw malformed(2, `no ${REQUEST_HEADERS[1]} beside it`);
+    return { version: 2, header: second };
+  }
+  return first === null || first === "" || first.startsWith("{") ? null : { version: 1, header: first };
+}
+
+/** Throws `invalid_request` for a request that brings one where nobody settles it. */
+export function refuseSignedPayment(headers: Headers): void {
+  const signed = signedPaymentHeader(headers);
+  if (signed === null) return;
+  const instead = 'X-PAYMENT with {"txHash":"0x…","network":"…"} of a transfer that was made';
+  throw malformed(signed.version, `no signed payment, for this host has no facilitator: expected ${instead}`);
+}
+
+/**
+ * Reads the header of `version`. Throws `invalid_request` for what is no signed payment, and for a network that is not
+ * among `networks`.
+ */
+export function parseSignedPayment(version: Version, header: string, networks: readonly NetworkName[]): SignedPayment {
+  const read = FORMS[version].safeParse(header.length <= MAX_HEADER_LENGTH ? decode(header) : null);
+  if (!read.success) {
+    throw malformed(version, `a payment of x402 version ${version}: base64 of its JSON, with a signed authorization`);
+  }
+  const { data } = read;
+  const { scheme, network: name } = data.x402Version === 1 ? data : data.accepted;
+  const network = networks.find((candidate) => NAMES[version][candidate] === name);
+  if (network === undefined) {
+    const names = networks.flatMap((candidate) => NAMES[version][candidate] ?? []);
+    throw malformed(version, `a payment on ${names.join(" or ")}`);
+  }
+  const accepted = data.x402Version === 1 ? null : data.accepted;
+  return { version, scheme, network, accepted, payload: data.payload };
+}
+
+const malformed = (version: Version, expected: string): AppError =>
+  new AppError("invalid_request", `${REQUEST_HEADERS[version]}: expected ${expected}`);
+
+function decode(base64: string): unknown {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) return null;
+  try {
+    return JSON.parse(Buffer.from(base64, "base64").toString("utf8"));
+  } catch {
+    return null;
+  }
+}
+
+/** Why a signed payment is not what is asked for, in words for the payer; null where it is. `now` in milliseconds. */
+export function refusalOf(payment: SignedPayment, recipient: Address, now: number): string | null {
+  const { scheme, network, accepted } = payment;
+  const { to, value, validAfter, validBefore } = payment.payload.authorization;
+  const seconds = BigInt(Math.floor(now / 1000));
+  if (scheme !== "exact") return "the payment's scheme is not exact";
+  if (accepted !== null && !isSame(accepted.asset, NETWORKS[network].asset)) return "the payment is not in USDC";
+  if (!isSame(to, recipient) || (accepted !== null && !isSame(accepted.payTo, recipient))) {
+    return "the payment goes to another recipient";
+  }
+  if (BigInt(value) !== ASKED || (accepted !== null && BigInt(accepted.amount) !== ASKED)) {
+    return "the payment is not of the amount that is asked for";
+  }
+  if (BigInt(validAfter) > seconds) return "the payment is not valid yet";
+  if (BigInt(validBefore) < seconds + BigInt(LEAST_LEFT_SECONDS)) return "the payment has expired";
+  if (BigInt(validBefore) > seconds + BigInt(HOLDS_SECONDS + CLOCK_SKEW_SECONDS)) {
+    return `the payment is valid for longer than the ${HOLDS_SECONDS} seconds that are asked for`;
+  }
+  return null;
+}
+
+const isSame = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();

@@ -1,0 +1,120 @@
+import { and, between, eq, sql } from "drizzle-orm";
+import { lazily } from "../../lib/lazily.ts";
+import type { Micros } from "../../lib/money.ts";
+import type { Db } from "../../storage/store.ts";
+import { daysOf } from "../calendar.ts";
+import { balances, meters, prices, usageDays } from "../table.ts";
+import type { Reading } from "./readings.ts";
+
+/** What a reading adds to an instance's day. */
+export interface DayUsage {
+  accountId: string;
+  day: string;
+  instanceId: string;
+  runningNs: bigint;
+  cost: Micros;
+}
+
+/** The meter's rows, each statement prepared once: a pass over a thousand instances runs them a thousand times. */
+export function meterQueries(db: Db) {
+  const p = sql.placeholder;
+  const find = lazily(() =>
+    db
+      .select()
+      .from(meters)
+      .where(eq(meters.instanceId, p("instanceId")))
+      .prepare(),
+  );
+  const write = lazily(() =>
+    db
+      .insert(meters)
+      .values({
+        instanceId: p("instanceId"),
+        accountId: p("accountId"),
+        accrued: p("accrued"),
+        remainder: p("remainder"),
+        unposted: p("unposted"),
+        hour: p("hour"),
+      })
+      .onConflictDoUpdate({
+        target: meters.instanceId,
+        set: {
+          accrued: sql`excluded.accrued`,
+          remainder: sql`excluded.remainder`,
+          unposted: sql`excluded.unposted`,
+          hour: sql`excluded.hour`,
+        },
+      })
+      .prepare(),
+  );
+  const addDay = lazily(() =>
+    db
+      .insert(usageDays)
+      .values({
+        accountId: p("accountId"),
+        day: p("day"),
+        instanceId: p("instanceId"),
+        runningNs: p("runningNs"),
+        cost: p("cost"),
+      })
+      .onConflictDoUpdate({
+        target: [usageDays.accountId, usageDays.day, usageDays.instanceId],
+        set: {
+          runningNs: sql`${usageDays.runningNs} + excluded.running_ns`,
+          cost: sql`${usageDays.cost} + excluded.cost`,
+        },
+      })
+      .prepare(),
+  );
+  const setBooks = lazily(() =>
+    db
+      .update(balances)
+      .set({
+        unposted: sql`${p("unposted")}`,
+        month: sql`${p("month")}`,
+        spent: sql`${p("spent")}`,
+        runwayWarned: sql`${p("runwayWarned")}`,
+      })
+      .where(eq(balances.accountId, p("accountId")))
+      .prepare(),
+  );
+
+  return {
+    find: (instanceId: string) => find().get({ instanceId }),
+    write({ instanceId, accountId, accrued, remainder, unposted, hour }: Reading): void {
+      write().run({ instanceId, accountId, accrued, remainder, unposted, hour });
+    },
+    remove: (instanceId: string) => void db.delete(meters).where(eq(meters.instanceId, instanceId)).run(),
+    addDay: ({ runningNs, ...usage }: DayUsage) => void addDay().run({ ...usage, runningNs: Number(runningNs) }),
+    setBooks(books: {
+      accountId: string;
+      unposted: Micros;
+      month: string;
+      spent: Micros;
+      runwayWarned: number | null;
+    }): void {
+      setBooks().run({ ...books, unposted: Number(books.unposted), spent: Number(books.spent) });
+    },
+    /** What the account's days of a month cost, deleted instances too. */
+    costIn(accountId: string, month: string): Micros {
+      const { first, last } = daysOf(month);
+      const ofMonth = and(eq(usageDays.accountId, accountId), between(usageDays.day, first, last));
+      const sum = db
+        .select({ cost: sql<number>`total(${usageDays.cost})` })
+        .from(usageDays)
+        .where(ofMonth)
+        .get();
+      return BigInt(sum?.cost ?? 0);
+    },
+    /** Those that hold something which the journal does not have. */
+    unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),
+    notePrice(pricePerHour: Micros, since: number): void {
+      const last = db.select().from(prices).orderBy(sql`${prices.since} DESC`).limit(1).get();
+      if (last?.pricePerHour === pricePerHour) return;
+      db.insert(prices)
+        .values({ since, pricePerHour })
+        .onConflictDoUpdate({ target: prices.since, set: { pricePerHour } })
+        .run();
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import type { Chain } from "../../chain/chain.ts";
+import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { AppError } from "../../lib/app-error.ts";
+import { forEachInLanes, within } from "../../lib/bounds.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Micros } from "../../lib/money.ts";
+import { waitFor } from "../../lib/wait-for.ts";
+import type { Audit } from "../../storage/audit.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Ledger } from "../ledger.ts";
+import type { Meter } from "../meter/meter.ts";
+import type { Claim } from "../table.ts";
+import { answerTo } from "./answering.ts";
+import { createClaims } from "./claims.ts";
+import { createCrediting } from "./crediting.ts";
+import type { Invoices } from "./invoices.ts";
+import { createNewcomers } from "./newcomers.ts";
+import type { Payment } from "./payment.ts";
+import { type PaymentStatus, paymentQueries } from "./payment-table.ts";
+import { type Proof, parseProof } from "./proof.ts";
+import { createRechecking } from "./rechecking.ts";
+import { isDecided, type Verdict } from "./verdict.ts";
+import { createVerifying } from "./verifying.ts";
+import { createWatching } from "./watching.ts";
+
+const PRESENT_LIMIT_MS = 6_000;
+const SETTLED_LIMIT_MS = 5_000;
+const SETTLED_RETRY_MS = 250;
+const CLAIMS_A_LOOK = 12;
+/** Fewer than verifications may run at once, so that claims never hold up who presents a payment now. */
+const CLAIMS_AT_ONCE = 4;
+
+export interface PaymentParts {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  ledger: Ledger;
+  meter: Pick<Meter, "settle">;
+  audit: Audit;
+  invoices: Invoices;
+  recipient: Address;
+  /** The configured networks. */
+  chains: ReadonlyMap<NetworkName, Chain>;
+  /** Blocks that a transfer must have, its own included. */
+  confirmations: Record<NetworkName, number>;
+}
+
+/** A transfer that a facilitator says it has made. */
+export interface SettledTransfer extends Proof {
+  /** Who is to be credited. */
+  accountId: string;
+  payer: string;
+  amount: Micros;
+}
+
+export interface Payments {
+  /**
+   * Judges the `X-PAYMENT` header of a request and credits what it proves, to whoever's invoice it pays, within 6 s
+   * (api.md section 7). Null for no header. Throws `invalid_request` for one that is malformed and `rate_limited` for too
+   * many transactions that were never seen before.
+   */
+  present(accountId: string, header: string | null): Promise<Payment | null>;
+  /**
+   * Credits an account, by no invoice, with what a facilitator settled, once its node shows the transfer: within 5 s. If
+   * it does not by then, the claim is kept and credited when it does.
+   */
+  creditSettled(settled: SettledTransfer): Promise<Payment>;
+  countClaims(): Record<Claim["status"], number>;
+  countPayments(): Record<PaymentStatus, number>;
+  /** Forgets the claims that were decided long ago. */
+  prune(): void;
+  tick(): Promise<void>;
+  /** Looks at claims and at credited payments from now on, without being asked. */
+  run(): void;
+  /** Ends that; nothing is asked of a node from when it resolves: proofs that still come are kept. */
+  stop(): Promise<void>;
+}
+
+/** Payments by transfers of USDC to this host's address, verified on the chain (billing.md, x402). */
+export function createPayments(parts: PaymentParts): Payments {
+  const { store, clock, log, chains, invoices } = parts;
+  const networks = [...chains.keys()];
+  const rows = paymentQueries(store.db);
+  const claims = createClaims(store, clock, networks);
+  const crediting = createCrediting(parts);
+  const verifying = createVerifying({ ...parts, claims, crediting });
+  const rechecking = createRechecking({ ...parts, claims, crediting });
+  const newcomers = createNewcomers(clock);
+  const stopping = new AbortController();
+  const watching = createWatching({
+    clock,
+    log,
+    retryClaims,
+    async recheck(stop) {
+      invoices.expire();
+      claims.expire();
+      await rechecking.pass(stop);
+    },
+  });
+
+  const standsFor = (accountId: string, { network, txHash }: Proof): boolean =>
+    rows
+      .ofTransaction(NETWORKS[network].chainId, txHash)
+      .some((payment) => payment.accountId === accountId && payment.status !== "reversed");
+
+  async function present(accountId: string, header: string | null): Promise<Payment | null> {
+    if (header === null) return null;
+    const proof = parseProof(header, networks);
+    const claim = claims.find(proof);
+    const isPending = claim?.status === "pending";
+    // While it is, other transfers of the transaction may be due.
+    if (!isPending && standsFor(accountId, proof)) return { kind: "known" };
+    // Somebody else's claim is not to be noticed.
+    if (!isPending || claim.accountId !== accountId) newcomers.admit(accountId, `${proof.network} ${proof.txHash}`);
+    return judge(accountId, proof, PRESENT_LIMIT_MS);
+  }
+
+  async function judge(accountId: string, proof: Proof, limitMs: number): Promise<Payment> {
+    const verdict: Verdict = (await within(verifying.verify(proof, accountId), limitMs)) ?? { kind: "unavailable" };
+    const answer = answerTo(accountId, verdict, proof.network);
+    if (answer.kind !== "refused") return answer;
+    if (!isDecided(verdict)) claims.keep(accountId, proof, answer.reason);
+    return standsFor(accountId, proof) ? { kind: "known" } : answer;
+  }
+
+  async function creditSettled({ accountId, network, txHash, payer, amount }: SettledTransfer): Promise<Payment> {
+    const proof = { network, txHash: txHash.toLowerCase() };
+    if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, NOBODYS, network);
+    const endsAt = performance.now() + SETTLED_LIMIT_MS;
+    for (;;) {
+      const answer = await judge(accountId, proof, Math.max(0, endsAt - performance.now()));
+      const mayCome = answer.kind === "refused" && answer.retryAfterSeconds !== undefined;
+      if (!mayCome || performance.now() + SETTLED_RETRY_MS >= endsAt) return answer;
+      await waitFor(SETTLED_RETRY_MS, stopping.signal);
+    }
+  }
+
+  async function retryClaims(stop: AbortSignal): Promise<void> {
+    await forEachInLanes(CLAIMS_AT_ONCE, claims.due(CLAIMS_A_LOOK), async ({ proof, claim }) => {
+      if (stop.aborted) return;
+      // Before it is looked at, so that one whose look fails is not the next again, and again.
+      claims.postpone(claim);
+      await verifying.verify(proof, "host");
+    });
+  }
+
+  return {
+    present,
+    creditSettled,
+    countClaims: claims.countByStatus,
+    countPayments: rows.countByStatus,
+    prune: claims.prune,
+    tick: watching.tick,
+    run: watching.run,
+    async stop() {
+      stopping.abort(new AppError("internal_error", "the host is stopping; try again", { status: 503 }));
+      await watching.stop();
+      await verifying.close();
+    },
+  };
+}
+
+/** What is said of a transfer that another account has claimed. */
+const NOBODYS: Verdict = { kind: "mined", outcomes: [{ kind: "unmatched" }] };

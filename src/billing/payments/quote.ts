@@ -1,0 +1,41 @@
+import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { isoTime } from "../../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
+import type { Invoice } from "../table.ts";
+
+export const CENT: Micros = 10_000n;
+
+/** What an invoice must cover, rounded up to a cent; `exactly` where somebody asked for that amount. */
+export interface Need {
+  least: Micros;
+  exactly: boolean;
+}
+
+export const toCents = (amount: Micros): Micros => ((amount + CENT - 1n) / CENT) * CENT;
+
+/** Whether an open invoice may be quoted for this need: enough, and not so much that the payer would wonder. */
+export function fits(invoice: Invoice, { least, exactly }: Need): boolean {
+  const most = exactly ? toCents(least) + CENT - 1n : 2n * least + CENT;
+  return invoice.amount >= least && invoice.amount <= most;
+}
+
+/** The one that is farthest from the need. */
+export function leastFitting(open: readonly Invoice[], { least }: Need): Invoice | undefined {
+  const distance = ({ amount }: Invoice): Micros => (amount > least ? amount - least : least - amount);
+  return open.toSorted((a, b) => Number(distance(b) - distance(a)))[0];
+}
+
+/** The `x402` object of a 402 (api.md section 7), and one option for each network, the preferred one first. */
+export function quoteOf(invoice: Invoice, recipient: Address, networks: readonly NetworkName[], first?: NetworkName) {
+  const amount = formatMoney(invoice.amount);
+  const options = networks.map((network) => {
+    const { chainId, asset } = NETWORKS[network];
+    return { network, chainId, asset, recipient, amount, currency: CURRENCY };
+  });
+  return {
+    ...(options.find(({ network }) => network === first) ?? options[0]),
+    invoiceId: invoice.invoiceId,
+    expiresAt: isoTime(invoice.expiresAt),
+    options,
+  };
+}
