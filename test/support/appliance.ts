@@ -8,6 +8,7 @@ import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
+import { NO_NODES } from "./no-nodes.ts";
 import { type OpenApi, type OpenApiCheck, openApiCheck } from "./openapi-check.ts";
 
 export interface Answer {
@@ -47,13 +48,6 @@ export interface Appliance {
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
-
-/** Nobody listens there: no test asks the nodes of the public chains. */
-export const NO_NODES = {
-  ROOST_BASE_RPC_URL: "http://127.0.0.1:9",
-  ROOST_ETHEREUM_RPC_URL: "http://127.0.0.1:9",
-  ROOST_POLYGON_RPC_URL: "http://127.0.0.1:9",
-};
 
 let people = 0;
 /** Compiled once: every appliance has the same routes. */
