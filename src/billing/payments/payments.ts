@@ -119,8 +119,9 @@ export function createPayments(parts: PaymentParts): Payments {
   async function judge(accountId: string, proof: Proof, limitMs: number): Promise<Payment> {
     const verdict: Verdict = (await within(verifying.verify(proof, accountId), limitMs)) ?? { kind: "unavailable" };
     const answer = answerTo(accountId, verdict, proof.network);
+    // Also beside a credit: another transfer of the transaction may have to wait.
+    if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
     if (answer.kind !== "refused") return answer;
-    if (!isDecided(verdict)) claims.keep(accountId, proof, answer.reason);
     return standsFor(accountId, proof) ? { kind: "known" } : answer;
   }
 
@@ -160,6 +161,8 @@ export function createPayments(parts: PaymentParts): Payments {
     },
   };
 }
+
+const MORE_TO_COME = "another transfer of the transaction is not deep enough yet";
 
 /** What is said of a transfer that another account has claimed. */
 const NOBODYS: Verdict = { kind: "mined", outcomes: [{ kind: "unmatched" }] };
