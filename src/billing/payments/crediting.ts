@@ -69,11 +69,9 @@ export function createCrediting({ store, clock, ledger, meter, audit, invoices }
           transfer: { chainId, txHash },
         });
         const place = { blockNumber: Number(blockNumber), blockHash, transactionId, status: "credited" as const };
-        const createdAt = clock.now();
-        if (before) rows.change(before.paymentId, place);
-        const payment = before
-          ? { ...before, ...place }
-          : rows.insert({ chainId, txHash, logIndex, payer, amount, invoiceId, accountId, ...place, createdAt });
+        const row = { chainId, txHash, logIndex, payer, amount, invoiceId, accountId, ...place };
+        if (before) rows.change(before.paymentId, row);
+        const payment = before ? { ...before, ...row } : rows.insert({ ...row, createdAt: clock.now() });
         if (invoiceId !== null) invoices.pay(invoiceId);
         note(actor, "payment.credit", network, payment, transactionId);
         takeOwed(accountId, amount);

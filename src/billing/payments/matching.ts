@@ -59,8 +59,11 @@ export function matchTransfers(mined: Mined, known: Known): Match[] {
   });
 }
 
-const isOurs = ({ token, to }: Transfer, { network, recipient }: Known): boolean =>
-  same(token, NETWORKS[network].asset) && same(to, recipient);
+/** USDC for the recipient. */
+export const isOurs = (
+  { token, to }: Transfer,
+  { network, recipient }: Pick<Known, "network" | "recipient">,
+): boolean => same(token, NETWORKS[network].asset) && same(to, recipient);
 
 const isSettled = ({ from, amount }: Transfer, settled: Settled | null): boolean =>
   settled !== null && same(from, settled.payer) && amount === settled.amount;
@@ -74,7 +77,7 @@ function kindOfForeign({ token, to }: Transfer, { network, recipient }: Known) {
 function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, known: Known): Match {
   const before = known.payments.find(({ logIndex }) => logIndex === transfer.logIndex);
   if (before && before.status !== "reversed") return { kind: "paid", payment: before };
-  if (before)
+  if (before && isSameTransfer(transfer, before))
     return dueWhenDeep({ transfer, accountId: before.accountId, invoiceId: before.invoiceId, before }, mined, known);
   if (settled) return dueWhenDeep({ transfer, accountId: settled.accountId, invoiceId: null, before }, mined, known);
   const invoices = known.invoicesOf(transfer.amount);
@@ -104,5 +107,9 @@ function isAfter({ blockNumber, blockTimeMs }: Mined, invoice: Invoice, network:
   if (head !== undefined) return blockNumber > BigInt(head);
   return blockTimeMs >= invoice.createdAt - CLOCKS_APART_MS;
 }
+
+/** A payer that is a contract may transfer something else when a reorganisation has its transaction mined again. */
+export const isSameTransfer = ({ amount, from }: Transfer, credited: PaymentRow): boolean =>
+  amount === credited.amount && same(from, credited.payer);
 
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();

@@ -1,5 +1,5 @@
 import type { Chain, Finding, Mined } from "../../chain/chain.ts";
-import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { forEachInLanes } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -7,6 +7,7 @@ import type { Store } from "../../storage/store.ts";
 import type { Claims } from "./claims.ts";
 import type { Crediting } from "./crediting.ts";
 import { isFinal } from "./depth.ts";
+import { isOurs, isSameTransfer } from "./matching.ts";
 import { type PaymentRow, paymentQueries } from "./payment-table.ts";
 import type { Proof } from "./proof.ts";
 
@@ -15,6 +16,7 @@ export interface RecheckingParts {
   clock: Clock;
   log: Log;
   chains: ReadonlyMap<NetworkName, Pick<Chain, "find">>;
+  recipient: Address;
   confirmations: Record<NetworkName, number>;
   claims: Claims;
   crediting: Crediting;
@@ -31,7 +33,8 @@ const WATCHED_MS = 10 * 60 * 1000;
  * Looks once more at what was credited and is not final, on every network (billing.md, x402 3): notes a transfer's new
  * block, its finality, or reverses it when it is gone. Each pass goes on behind where the last one ended.
  */
-export function createRechecking({ store, clock, log, chains, confirmations, claims, crediting }: RecheckingParts) {
+export function createRechecking(parts: RecheckingParts) {
+  const { store, clock, log, chains, recipient, confirmations, claims, crediting } = parts;
   const rows = paymentQueries(store.db);
   const lastSeen = new Map<NetworkName, string>();
   /** How often in a row a payment was not there. */
@@ -52,7 +55,7 @@ export function createRechecking({ store, clock, log, chains, confirmations, cla
 
   function apply(proof: Proof, payment: PaymentRow, finding: Finding): void {
     if (finding.kind === "unavailable") return;
-    if (finding.kind === "mined" && holds(finding.mined, payment)) {
+    if (finding.kind === "mined" && holds(finding.mined, payment, proof.network)) {
       gone.delete(payment.paymentId);
       follow(payment, finding.mined, confirmations[proof.network]);
       return;
@@ -70,6 +73,14 @@ export function createRechecking({ store, clock, log, chains, confirmations, cla
     log.warn({ ...proof, accountId, transactionId }, "payment reversed: a reorganisation has removed it");
   }
 
+  /** Whether the transaction still makes the transfer that was credited. */
+  function holds({ blockHash, transfers }: Mined, payment: PaymentRow, network: NetworkName): boolean {
+    const transfer = transfers.find((one) => one.logIndex === payment.logIndex);
+    if (transfer === undefined || !isSameTransfer(transfer, payment)) return false;
+    // In its own block it is what it was, though the host may have another recipient since.
+    return blockHash === payment.blockHash || isOurs(transfer, { network, recipient });
+  }
+
   function follow(payment: PaymentRow, mined: Mined, atLeast: number): void {
     const { paymentId, blockHash, blockNumber, createdAt } = payment;
     const isMoved = blockHash !== mined.blockHash || BigInt(blockNumber) !== mined.blockNumber;
@@ -85,10 +96,4 @@ export function createRechecking({ store, clock, log, chains, confirmations, cla
       await forEachInLanes(chains.size, [...chains], ([network, chain]) => recheckNetwork(network, chain, stop));
     },
   };
-}
-
-/** Whether the transaction still makes the transfer that was credited. */
-function holds({ transfers }: Mined, { logIndex, amount, payer }: PaymentRow): boolean {
-  const transfer = transfers.find((one) => one.logIndex === logIndex);
-  return transfer?.amount === amount && transfer.from.toLowerCase() === payer.toLowerCase();
 }
