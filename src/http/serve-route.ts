@@ -93,7 +93,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string): Prom
     return toResponse(exchange, result);
   } catch (thrown) {
     const error = toAppError(thrown);
-    if (!attempt.saved() && KEPT_ERRORS.has(error.status)) {
+    if (!attempt.saved() && error.isKept && KEPT_ERRORS.has(error.status)) {
       attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null).text() });
     }
     throw error;

@@ -126,12 +126,13 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       answer: InstanceRecord,
       errors: ["payment_required"],
       async handle({ caller, params, request, body, once }) {
-        instances.get(caller, params.instanceId);
-        const payment = await takePayment(caller.accountId, request);
+        const own = () => instances.get(caller, params.instanceId);
+        // A payment is credited though there is no such instance, and what is wrong with one is told after that.
+        const payment = await takePayment(caller.accountId, request).finally(own);
         await body();
-        const { status, accountId } = instances.get(caller, params.instanceId);
+        const { status, accountId } = own();
         if (status !== "running") await instances.requireLaunch(accountId, payment);
-        return once(() => showPaid(200, instances.start(instances.get(caller, params.instanceId)), payment));
+        return once(() => showPaid(200, instances.start(own()), payment));
       },
     }),
     route({

@@ -24,6 +24,8 @@ export interface AppErrorOptions {
   status?: number;
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
+  /** False where the fault is in a header that an `Idempotency-Key` does not stand for: the same key works without it. */
+  isKept?: false;
   /** Members beside `error` in the body: the `x402` object of a 402. */
   body?: Record<string, unknown>;
 }
@@ -33,6 +35,7 @@ export class AppError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly headers: Record<string, string>;
+  readonly isKept: boolean;
   readonly body: Record<string, unknown>;
 
   constructor(code: ErrorCode, publicMessage: string, options: AppErrorOptions = {}) {
@@ -44,6 +47,7 @@ export class AppError extends Error {
     if (options.retryAfterSeconds !== undefined) {
       this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
     }
+    this.isKept = options.isKept ?? true;
     this.body = options.body ?? {};
   }
 }

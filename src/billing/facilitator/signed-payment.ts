@@ -84,7 +84,7 @@ export function parseSignedPayment(version: Version, header: string, networks: r
 }
 
 const malformed = (version: Version, expected: string): AppError =>
-  new AppError("invalid_request", `${REQUEST_HEADERS[version]}: expected ${expected}`);
+  new AppError("invalid_request", `${REQUEST_HEADERS[version]}: expected ${expected}`, { isKept: false });
 
 function decode(base64: string): unknown {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) return null;

@@ -31,4 +31,5 @@ function parseObject(header: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-const malformed = (expected: string): AppError => new AppError("invalid_request", `X-PAYMENT: ${expected}`);
+const malformed = (expected: string): AppError =>
+  new AppError("invalid_request", `X-PAYMENT: ${expected}`, { isKept: false });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { NetworkName } from "../../../src/chain/networks.ts";
+import { newId } from "../../../src/lib/id.ts";
 import { DAY, HOUR, MINUTE } from "../../lib/hand-clock.ts";
 import { balanceOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
@@ -27,6 +28,36 @@ test("a payment is credited though the request that brought it fails", async () 
   const { amount } = await quoteFor(person);
   const proof = { "X-PAYMENT": JSON.stringify({ txHash: await paying.pay(amount), network: "base" }) };
   expect((await person.ask("POST", "/v1/instances", { name: "" }, proof)).status).toBe(400);
+  expect(await balanceOf(person)).toBe(amount);
+});
+
+test("a payment is credited though the request that brought it names no instance of the account", async () => {
+  await using paying = await startPaying();
+  const person = await paying.someone();
+  const { amount } = await quoteFor(person);
+  const start = (proof: string) =>
+    person.ask("POST", `/v1/instances/${newId("inst")}/start`, undefined, { "X-PAYMENT": proof });
+  expect((await start("{}")).status).toBe(404);
+  expect((await start(JSON.stringify({ txHash: await paying.pay(amount), network: "base" }))).status).toBe(404);
+  expect(await balanceOf(person)).toBe(amount);
+});
+
+test("a key whose request brought a malformed proof works with a good one", async () => {
+  await using paying = await startPaying();
+  const person = await paying.someone();
+  const key = { "Idempotency-Key": "launch-1" };
+  const ask = (headers: Record<string, string> = {}) =>
+    person.ask("POST", "/v1/instances", { name: "Paid" }, { ...key, ...headers });
+  const { amount } = (await ask()).body.x402;
+  const txHash = await paying.pay(amount);
+  expect((await ask({ "X-PAYMENT": txHash })).status).toBe(400);
+  expect((await ask({ "X-PAYMENT": JSON.stringify({ txHash, network: "solana" }) })).status).toBe(400);
+  const proof = { "X-PAYMENT": JSON.stringify({ txHash, network: "base" }) };
+  const first = await ask(proof);
+  expect(first.status).toBe(201);
+  const again = await ask(proof);
+  expect([again.status, again.headers.get("Idempotent-Replayed")]).toEqual([201, "true"]);
+  expect(again.body.instanceId).toBe(first.body.instanceId);
   expect(await balanceOf(person)).toBe(amount);
 });
 
