@@ -22,7 +22,7 @@ export interface VerifyingParts {
   crediting: Crediting;
 }
 
-/** Of presenters and of the background together: a node is asked a few things about each. */
+/** On each network, of presenters and of the background together: a node is asked a few things about each. */
 const MOST_AT_ONCE = 16;
 
 export interface Verifying {
@@ -38,14 +38,17 @@ export interface Verifying {
 export function createVerifying(parts: VerifyingParts): Verifying {
   const { store, chains, recipient, confirmations, invoices, claims, crediting } = parts;
   const rows = paymentQueries(store.db);
-  const inLane = createLanes(MOST_AT_ONCE);
+  // A network whose nodes hang holds up no other's payments.
+  const lanes = new Map(
+    Array.from(chains, ([network, chain]) => [network, { chain, inLane: createLanes(MOST_AT_ONCE) }]),
+  );
   const flights = new Map<string, Promise<Verdict>>();
   let closed = false;
 
   async function ask(proof: Proof, actor: string): Promise<Verdict> {
-    const chain = chains.get(proof.network);
-    if (!chain || closed) return { kind: "unavailable" };
-    const finding = await inLane(() => chain.find(proof.txHash));
+    const lane = lanes.get(proof.network);
+    if (!lane || closed) return { kind: "unavailable" };
+    const finding = await lane.inLane(() => lane.chain.find(proof.txHash));
     if (finding.kind === "unavailable" || finding.kind === "unknown") return { kind: finding.kind };
     return store.transaction(() => {
       const verdict: Verdict =
