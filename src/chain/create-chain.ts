@@ -1,3 +1,4 @@
+import { within } from "../lib/bounds.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { agree } from "./agree.ts";
 import type { Chain } from "./chain.ts";
@@ -8,6 +9,8 @@ import { NodeTrouble, openNode, quantity, type RpcNode } from "./node.ts";
 
 /** With one node it is believed alone; with more, two must say the same. */
 const QUORUM = 2;
+/** Less than a node has to answer in, and than who asks waits: one that hangs must not take the others' word with it. */
+const HEAD_LIMIT_MS = 1_300;
 
 /**
  * A network through its nodes. `urls`: http or https, one or more; a host that is named twice counts twice. Nothing is
@@ -28,7 +31,9 @@ export function createChain({
   return {
     network,
     async head() {
-      const heads = (await Promise.all(nodes.map(headOf))).filter((head) => head !== null);
+      const heads = (await Promise.all(nodes.map((node) => within(headOf(node), HEAD_LIMIT_MS)))).filter(
+        (head) => head !== null,
+      );
       return heads.sort((a, b) => Number(a - b))[0] ?? null;
     },
     async find(txHash) {

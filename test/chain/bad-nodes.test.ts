@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:te
 import { getAddress } from "viem";
 import type { Finding } from "../../src/chain/chain.ts";
 import { createChain } from "../../src/chain/create-chain.ts";
+import { within } from "../../src/lib/bounds.ts";
 import { handClock, MINUTE } from "../lib/hand-clock.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
@@ -205,6 +206,11 @@ test("the head is the least that a node names, of those that answer", async () =
   expect(await baseWith(bad.url, anvil.url).head()).toBe(1n);
   bad.refuse();
   expect(await baseWith(bad.url, anvil.url).head()).toBe(await anvil.head());
+});
+
+test("who waits 1.5 s for the head has it from the nodes that answer, though another hangs", async () => {
+  bad.hang();
+  expect(await within(baseWith(bad.url, anvil.url).head(), 1_500)).toBe(await anvil.head());
 });
 
 test("health counts what was asked and what failed, and says what is wrong until it is right again", async () => {
