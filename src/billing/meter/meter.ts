@@ -5,10 +5,11 @@ import type { Store } from "../../storage/store.ts";
 import { dayOf, hourOf, monthOf, nextMonthAt } from "../calendar.ts";
 import type { Ledger } from "../ledger.ts";
 import type { Books } from "../table.ts";
-import { type Accrual, accrue, nsUntil } from "./accrual.ts";
+import { accrue, nsUntil } from "./accrual.ts";
 import { type DayUsage, meterQueries } from "./meter-table.ts";
 import { createReadings, type Reading } from "./readings.ts";
 import { leftOf, levelOf, type Means, type RunwayWarning, type StopReason } from "./runway.ts";
+import { createUnread } from "./unread.ts";
 
 /**
  * A reading is posted to the journal once it is worth a cent, at the end of its hour and when its instance stops: an
@@ -87,14 +88,18 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
   /** When each account that runs something is to be settled at the latest; only a hint, so no transaction minds it. */
   const dues = new Map<string, bigint>();
 
-  const unreadOf = (reading: Reading): Accrual =>
-    accrue(reading.remainder, clock.monotonicNs() - reading.sinceNs, pricePerHour);
-  const unreadCostOf = (accountId: string): Micros =>
-    readings.of(accountId).reduce((sum, reading) => sum + unreadOf(reading).cost, 0n);
+  const unread = createUnread({ readings, clock, pricePerHour, leftOf: leftAtEnd });
 
   /** The books turned to a month. Its days are summed, so a wall clock that steps there and back forgets no usage. */
   const booksIn = (month: string, books: Books): Books =>
     month === books.month ? books : { ...books, month, spent: rows.costIn(books.accountId, month) };
+
+  /** What an account can still be charged; null before the moment at which it may have run out. */
+  function leftAtEnd(accountId: string): Micros | null {
+    if (pricePerHour === 0n || clock.monotonicNs() < (dues.get(accountId) ?? 0n)) return null;
+    const books = booksIn(monthOf(clock.now()), ledger.booksOf(accountId));
+    return leftOf(books.balance - books.unposted, termsOf(accountId).monthlyLimit, books.spent).amount;
+  }
 
   /** Reads some meters of one account. Its balance, and the limit, bound what they may cost together. */
   function read(accountId: string, some: readonly Reading[], limit: Micros | null, ends: boolean): Books {
@@ -248,27 +253,27 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     dueNs: (accountId) => dues.get(accountId) ?? null,
     costOf(instanceId) {
       const reading = readings.get(instanceId);
-      return reading ? reading.accrued + unreadOf(reading).cost : (rows.find(instanceId)?.accrued ?? 0n);
+      return reading ? reading.accrued + unread.costOf(reading) : (rows.find(instanceId)?.accrued ?? 0n);
     },
     balanceOf(accountId) {
       const { balance, unposted } = ledger.booksOf(accountId);
-      const left = balance - unposted - unreadCostOf(accountId);
+      const left = balance - unposted - unread.costOfAll(accountId);
       return left > 0n ? left : 0n;
     },
     spentThisMonth(accountId) {
       const { spent } = booksIn(monthOf(clock.now()), ledger.booksOf(accountId));
-      return spent + unreadCostOf(accountId);
+      return spent + unread.costOfAll(accountId);
     },
     unread(instanceId) {
       const reading = readings.get(instanceId);
       if (!reading) return undefined;
       const { accountId, sinceMs, sinceNs } = reading;
       const runningNs = clock.monotonicNs() - sinceNs;
-      return { accountId, day: dayOf(sinceMs), instanceId, runningNs, cost: unreadOf(reading).cost };
+      return { accountId, day: dayOf(sinceMs), instanceId, runningNs, cost: unread.costOf(reading) };
     },
     runningInstances: readings.countOf,
     emptyAt(accountId) {
-      const remainders = readings.of(accountId).map((reading) => unreadOf(reading).remainder);
+      const remainders = readings.of(accountId).map((reading) => unread.accrualOf(reading).remainder);
       const ns = nsUntil(meter.balanceOf(accountId), remainders, pricePerHour);
       const at = clock.now() + Number(ns ?? 0n) / 1e6;
       return ns === null || at > LAST_TIME ? null : at;

@@ -162,6 +162,23 @@ describe("where the balance ends", () => {
     expect(metered.ledger.booksOf(poor.accountId)).toMatchObject({ balance: 0n, unposted: 0n, spent: 100n });
   });
 
+  test("what is shown ends there too, before the meter has found it", () => {
+    const poor = metered.account(100n);
+    const { accountId } = poor;
+    const running = [metered.run(poor), metered.run(poor)];
+    metered.meter.settle(accountId);
+    metered.clock.advance(10 * SECOND);
+    expect(running.map((instanceId) => metered.meter.unread(instanceId)?.cost)).toEqual([83n, 17n]);
+    const shown = () => [
+      ...running.map(costOf),
+      metered.meter.balanceOf(accountId),
+      metered.meter.spentThisMonth(accountId),
+    ];
+    expect(shown()).toEqual([83n, 17n, 0n, 100n]);
+    metered.meter.settle(accountId);
+    expect(shown()).toEqual([83n, 17n, 0n, 100n]);
+  });
+
   test("the meter is due at that moment, to less than a micro-USDC's time", () => {
     const poor = metered.account(100n);
     metered.run(poor);
@@ -230,6 +247,16 @@ describe("a monthly limit", () => {
     metered.meter.requireUnderLimit(payer.accountId);
     metered.setTerms(payer, { monthlyLimit: null });
     metered.meter.requireUnderLimit(payer.accountId);
+  });
+
+  test("is passed by nothing that is shown, before the meter has found it", () => {
+    metered.setTerms(payer, { monthlyLimit: 100n });
+    const instanceId = metered.run(payer);
+    settle();
+    metered.clock.advance(MINUTE);
+    expect([costOf(instanceId), balance(), spent()]).toEqual([100n, 10_000_000n - 100n, 100n]);
+    settle();
+    expect([costOf(instanceId), balance(), spent()]).toEqual([100n, 10_000_000n - 100n, 100n]);
   });
 
   test.each([[0n], [29_999n], [30_000n]])("lowered to %p under what was used stops at once", (monthlyLimit) => {
