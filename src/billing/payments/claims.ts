@@ -26,7 +26,7 @@ export interface Claims {
    * 20 of them; a further one is left to its presenter, who may come again.
    */
   keep(accountId: string, proof: Proof, reason: string): void;
-  /** Keeps what a facilitator settled; false where another account has that transaction already. */
+  /** Keeps what a facilitator settled; false while its transaction is looked at for another payer or account. */
   keepSettled(proof: Proof, settled: Settled): boolean;
   /** Ends a pending one; the reason is that of a refusal. */
   decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
@@ -74,7 +74,10 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
     },
     keepSettled(proof, settled) {
       const known = find(proof);
-      if (known?.payer) return known.accountId === settled.accountId;
+      if (known?.status === "pending" && known.payer !== null) {
+        return known.accountId === settled.accountId && known.payer.toLowerCase() === settled.payer.toLowerCase();
+      }
+      // One that is decided makes room: a transaction may settle the signatures of several.
       store.transaction(() => {
         const { network, txHash } = proof;
         db.insert(claims)

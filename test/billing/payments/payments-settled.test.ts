@@ -60,6 +60,20 @@ test.each([
   expect(statusesOf(paying, "claims")).toEqual(["refused"]);
 });
 
+test("of one transaction that settles the signatures of two accounts both are credited", async () => {
+  await using paying = await startPaying();
+  const [person, other] = [await paying.someone(), await paying.someone()];
+  const { creditSettled } = await paymentsOf(paying);
+  const transfer = { to: paying.recipient, amount: 1_000_000n };
+  const txHash = await paying.anvil.transferMany([transfer, transfer]);
+  const settled = { ...(await settledTransfer(paying, person.accountId)), txHash };
+  expect((await creditSettled(settled)).kind).toBe("credited");
+  const others = { ...settled, accountId: other.accountId };
+  expect((await creditSettled(others)).kind).toBe("credited");
+  expect([(await creditSettled(settled)).kind, (await creditSettled(others)).kind]).toEqual(["known", "known"]);
+  expect([await balanceOf(person), await balanceOf(other)]).toEqual(["1.000000", "1.000000"]);
+});
+
 test("the hash of a settlement, presented by another account, is a hash without an invoice", async () => {
   await using paying = await startPaying();
   const [person, thief] = [await paying.someone(), await paying.someone()];
