@@ -42,6 +42,8 @@ export interface MeterListener {
   /** The account may run nothing any more: its instances are to be stopped. */
   exhausted(accountId: string, reason: StopReason): void;
   runwayShort(accountId: string, warning: RunwayWarning): void;
+  /** An account is to be settled earlier than was known, in so many nanoseconds; not of the transaction. */
+  dueSoon?(inNs: bigint): void;
 }
 
 export interface Meter {
@@ -197,7 +199,9 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
   function settleSoon(accountId: string): void {
     const soonNs = clock.monotonicNs() + SETTLE_AFTER_START_NS;
     const dueNs = dues.get(accountId);
-    if (dueNs === undefined || dueNs > soonNs) dues.set(accountId, soonNs);
+    if (dueNs !== undefined && dueNs <= soonNs) return;
+    dues.set(accountId, soonNs);
+    for (const { dueSoon } of listeners) dueSoon?.(SETTLE_AFTER_START_NS);
   }
 
   function begin(instanceId: string, accountId: string): void {

@@ -22,6 +22,8 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
   let lastAllNs = clock.monotonicNs();
   let lastHour = hourOf(clock.now());
   let timer: Timer | undefined;
+  /** When the next look is, by the timer's own clock; null while nothing waits: before `run` and during a look. */
+  let lookAtMs: number | null = null;
   let stopped = false;
   let ticking: Promise<void> = Promise.resolve();
 
@@ -72,7 +74,9 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
 
   function arm(afterMs: number): void {
     if (stopped) return;
+    lookAtMs = performance.now() + afterMs;
     timer = setTimeout(() => {
+      lookAtMs = null;
       ticking = tick().then(
         () => arm(delayMs()),
         (err) => {
@@ -83,6 +87,17 @@ export function createMetering(meter: Meter, store: Store, clock: Clock, log: Lo
     }, afterMs);
     timer.unref();
   }
+
+  meter.listen({
+    exhausted() {},
+    runwayShort() {},
+    dueSoon(inNs) {
+      const afterMs = Number(inNs) / 1e6;
+      if (lookAtMs === null || performance.now() + afterMs >= lookAtMs) return;
+      clearTimeout(timer);
+      arm(afterMs);
+    },
+  });
 
   return {
     tick,

@@ -148,3 +148,14 @@ test("running, it settles by itself what is due", async () => {
   await stopped;
   expect([committed(poor), metered.instances.find(poor)?.status]).toEqual([10, "stopped"]);
 });
+
+test("running, it looks at what has just been started before a second is over", async () => {
+  metering.run();
+  const poor = metered.run(metered.account(1n));
+  const stopped = new Promise<string>((resolve) => {
+    metered.meter.listen({ exhausted: () => resolve("stopped"), runwayShort() {} });
+  });
+  metered.clock.advance(SECOND);
+  expect(await Promise.race([stopped, Bun.sleep(800)])).toBe("stopped");
+  expect(metered.instances.find(poor)?.status).toBe("stopped");
+});
