@@ -47,8 +47,9 @@ export function createVerifying(parts: VerifyingParts): Verifying {
 
   async function ask(proof: Proof, actor: string): Promise<Verdict> {
     const lane = lanes.get(proof.network);
-    if (!lane || closed) return { kind: "unavailable" };
-    const finding = await lane.inLane(() => lane.chain.find(proof.txHash));
+    if (!lane) return { kind: "unavailable" };
+    const finding = await lane.inLane(async () => (closed ? null : lane.chain.find(proof.txHash)));
+    if (finding === null) return { kind: "unavailable" };
     if (finding.kind === "unavailable" || finding.kind === "unknown") return { kind: finding.kind };
     return store.transaction(() => {
       const verdict: Verdict =
