@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
-import type { Micros } from "../lib/money.ts";
+import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import { type Books, balances, type ENTRY_TYPES, journalEntries, postings } from "./table.ts";
 
@@ -32,12 +32,15 @@ export interface Ledger {
   open(accountId: string, credit: Micros, note: string): void;
   /**
    * Posts every side and moves the cached balance, in one transaction. Throws when the sides do not sum to zero, or when
-   * the balance would go below what the meter has read of it.
+   * the balance would go below what the meter has read of it, or a credit above what an account may hold.
    */
   post(entry: Entry): { transactionId: string };
   /** What the ledger holds of an account. Throws for one that was never opened. */
   booksOf(accountId: string): Books;
 }
+
+/** Well below 2^53, where the database's driver is no longer exact: what is paid has room above it. */
+const MOST_CREDITED: Micros = 999_999_999_999_999n;
 
 /** Double entry in micro-USDC: every entry's postings sum to zero, nothing is ever updated (billing.md). */
 export function createLedger(store: Store, clock: Clock): Ledger {
@@ -92,6 +95,8 @@ export function createLedger(store: Store, clock: Clock): Ledger {
     store.transaction(() => {
       const moved = move().get({ accountId, amount: Number(amount) });
       if (!moved) throw new Error(`the account ${accountId} has no balance to post to`);
+      if (type === "credit" && moved.balance > MOST_CREDITED)
+        throw new Error(`an account holds at most ${formatMoney(MOST_CREDITED)} ${CURRENCY}`);
       const { entryId } = insertEntry().get({
         transactionId,
         type,

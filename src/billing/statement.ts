@@ -83,6 +83,6 @@ export const placeText = ({ upTo, before, balance }: Place): string => `${upTo}.
 
 /** Null for text that no place has. */
 export function readPlace(text: string): Place | null {
-  const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,15})$/.exec(text);
+  const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,16})$/.exec(text);
   return match && { upTo: Number(match[1]), before: Number(match[2]), balance: BigInt(match[3] ?? "") };
 }

@@ -42,6 +42,21 @@ test("an account that opens with nothing has a balance of zero and no entry", as
   expect(ground.store.sqlite.query("SELECT * FROM journal_entries").all()).toEqual([]);
 });
 
+test("a credit beyond what is counted exactly changes nothing and says so; what is paid has room above it", async () => {
+  await using ground = openGround();
+  const ledger = createLedger(ground.store, systemClock);
+  const { accountId } = ground.account();
+  const most = 999_999_999_999_999n;
+  ledger.open(accountId, most - 1n, "invite");
+  const credit = (amount: bigint) =>
+    ledger.post({ type: "credit", accountId, amount, against: "grants", note: "more" });
+  expect(() => credit(2n)).toThrow("an account holds at most 999999999.999999 USDC");
+  credit(1n);
+  ledger.post({ type: "top_up", accountId, amount: 1n, against: "clearing:base" });
+  expect(balanceOf(ledger, accountId)).toBe(most + 1n);
+  checkBooks(ground.store, ledger, [accountId]);
+});
+
 test("an entry that would take more than there is changes nothing", async () => {
   await using ground = openGround();
   const ledger = createLedger(ground.store, systemClock);
