@@ -40,6 +40,9 @@ export function createRechecking(parts: RecheckingParts) {
   /** How often in a row a payment was not there. */
   const gone = new Map<number, number>();
 
+  /** Networks whose last pass has not ended: their nodes are slow. */
+  const passing = new Set<NetworkName>();
+
   async function recheckNetwork(network: NetworkName, chain: Pick<Chain, "find">, stop: AbortSignal): Promise<void> {
     const { chainId } = NETWORKS[network];
     const hashes = rows.toRecheck(chainId, lastSeen.get(network) ?? "", MOST_A_PASS);
@@ -93,7 +96,11 @@ export function createRechecking(parts: RecheckingParts) {
   return {
     /** One look at each, at most sixty transactions a network. */
     pass: async (stop: AbortSignal): Promise<void> => {
-      await forEachInLanes(chains.size, [...chains], ([network, chain]) => recheckNetwork(network, chain, stop));
+      const idle = [...chains].filter(([network]) => !passing.has(network));
+      await forEachInLanes(chains.size, idle, async ([network, chain]) => {
+        passing.add(network);
+        await recheckNetwork(network, chain, stop).finally(() => passing.delete(network));
+      });
     },
   };
 }

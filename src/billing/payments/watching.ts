@@ -18,47 +18,50 @@ export interface Watching {
   tick(): Promise<void>;
   /** Does so every second from now on. */
   run(): void;
-  /** Ends that; resolves when the look that was under way has ended. */
+  /** Ends that; resolves when the looks that were under way have ended. */
   stop(): Promise<void>;
 }
 
 /** What becomes of payments when nobody asks: claims that can be credited at last, transfers that are final or gone. */
 export function createWatching({ clock, log, retryClaims, recheck }: WatchingParts): Watching {
   const stopping = new AbortController();
+  /** Each ends by itself: what hangs on one network holds up nothing else. */
+  const underWay = new Set<Promise<void>>();
+  let look: Promise<void> | null = null;
   let lastRecheckNs = clock.monotonicNs();
   let timer: Timer | undefined;
-  let ticking: Promise<void> = Promise.resolve();
+
+  function begin(work: (stop: AbortSignal) => Promise<void>): Promise<void> {
+    const one = work(stopping.signal)
+      .catch((err) => log.error({ err }, "payments could not be looked at; it is tried again"))
+      .finally(() => underWay.delete(one));
+    underWay.add(one);
+    return one;
+  }
 
   async function tick(): Promise<void> {
-    const works = [retryClaims(stopping.signal)];
+    look ??= begin(retryClaims).finally(() => {
+      look = null;
+    });
+    const works = [look];
     const nowNs = clock.monotonicNs();
     if (nowNs - lastRecheckNs >= RECHECK_EVERY_NS) {
       lastRecheckNs = nowNs;
-      works.push(recheck(stopping.signal));
+      works.push(begin(recheck));
     }
-    const failures = (await Promise.allSettled(works)).filter(({ status }) => status === "rejected");
-    for (const { reason: err } of failures as PromiseRejectedResult[]) {
-      log.error({ err }, "payments could not be looked at; it is tried again");
-    }
-  }
-
-  function arm(): void {
-    if (stopping.signal.aborted) return;
-    timer = setTimeout(() => {
-      ticking = tick()
-        .catch((err) => log.error({ err }, "payments could not be looked at; it is tried again"))
-        .finally(arm);
-    }, LOOK_EVERY_MS);
-    timer.unref();
+    await Promise.all(works);
   }
 
   return {
     tick,
-    run: arm,
+    run() {
+      timer = setInterval(() => void tick(), LOOK_EVERY_MS);
+      timer.unref();
+    },
     async stop() {
       stopping.abort();
-      clearTimeout(timer);
-      await ticking;
+      clearInterval(timer);
+      await Promise.all(underWay);
     },
   };
 }
