@@ -20,8 +20,8 @@ export interface AccountRouteParts {
   links: SignInLinks;
   tokens: Tokens;
   keys: Keys;
-  balanceOf(accountId: string): Micros;
-  spentThisMonth(accountId: string): Micros;
+  /** What an account has and has used in this calendar month (UTC), up to this moment. */
+  standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** Told in the transaction that changes an account's monthly limit. */
   limitChanged(accountId: string): void;
   /** Throws `not_found` for an instance that is not the caller's. */
@@ -60,21 +60,23 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, balanceOf, spentThisMonth, limitChanged, requireInstance } =
-    parts;
+  const { clock, accounts, signIn, links, tokens, keys, standingOf, limitChanged, requireInstance } = parts;
 
-  const show = (account: Account) => ({
-    accountId: account.accountId,
-    email: account.email,
-    name: account.name,
-    createdAt: isoTime(account.createdAt),
-    balance: formatMoney(balanceOf(account.accountId)),
-    currency: CURRENCY,
-    limits: {
-      monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit),
-      spentThisMonth: formatMoney(spentThisMonth(account.accountId)),
-    },
-  });
+  function show(account: Account) {
+    const { balance, spentThisMonth } = standingOf(account.accountId);
+    return {
+      accountId: account.accountId,
+      email: account.email,
+      name: account.name,
+      createdAt: isoTime(account.createdAt),
+      balance: formatMoney(balance),
+      currency: CURRENCY,
+      limits: {
+        monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit),
+        spentThisMonth: formatMoney(spentThisMonth),
+      },
+    };
+  }
   const showKey = (key: ApiKey) => ({
     keyId: key.keyId,
     name: key.name,

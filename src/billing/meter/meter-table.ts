@@ -78,6 +78,13 @@ export function meterQueries(db: Db) {
       .where(eq(balances.accountId, p("accountId")))
       .prepare(),
   );
+  const costIn = lazily(() =>
+    db
+      .select({ cost: sql<number>`total(${usageDays.cost})` })
+      .from(usageDays)
+      .where(and(eq(usageDays.accountId, p("accountId")), between(usageDays.day, p("first"), p("last"))))
+      .prepare(),
+  );
 
   return {
     find: (instanceId: string) => find().get({ instanceId }),
@@ -97,14 +104,7 @@ export function meterQueries(db: Db) {
     },
     /** What the account's days of a month cost, deleted instances too. */
     costIn(accountId: string, month: string): Micros {
-      const { first, last } = daysOf(month);
-      const ofMonth = and(eq(usageDays.accountId, accountId), between(usageDays.day, first, last));
-      const sum = db
-        .select({ cost: sql<number>`total(${usageDays.cost})` })
-        .from(usageDays)
-        .where(ofMonth)
-        .get();
-      return BigInt(sum?.cost ?? 0);
+      return BigInt(costIn().get({ accountId, ...daysOf(month) })?.cost ?? 0);
     },
     /** Those that hold something which the journal does not have. */
     unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),

@@ -70,8 +70,8 @@ export interface Meter {
   costOf(instanceId: string): Micros;
   /** What an account has, up to this moment. */
   balanceOf(accountId: string): Micros;
-  /** Its usage in this calendar month (UTC), up to this moment. */
-  spentThisMonth(accountId: string): Micros;
+  /** The same, and its usage in this calendar month (UTC). */
+  standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** What the days' usage does not have yet of a running instance; undefined for one that does not run. */
   unread(instanceId: string): DayUsage | undefined;
   runningInstances(accountId: string): number;
@@ -259,14 +259,12 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       const reading = readings.get(instanceId);
       return reading ? reading.accrued + unread.costOf(reading) : (rows.find(instanceId)?.accrued ?? 0n);
     },
-    balanceOf(accountId) {
-      const { balance, unposted } = ledger.booksOf(accountId);
-      const left = balance - unposted - unread.costOfAll(accountId);
-      return left > 0n ? left : 0n;
-    },
-    spentThisMonth(accountId) {
-      const { spent } = booksIn(monthOf(clock.now()), ledger.booksOf(accountId));
-      return spent + unread.costOfAll(accountId);
+    balanceOf: (accountId) => balanceIn(ledger.booksOf(accountId), unread.costOfAll(accountId)),
+    standingOf(accountId) {
+      const books = ledger.booksOf(accountId);
+      const cost = unread.costOfAll(accountId);
+      const { spent } = booksIn(monthOf(clock.now()), books);
+      return { balance: balanceIn(books, cost), spentThisMonth: spent + cost };
     },
     unread(instanceId) {
       const reading = readings.get(instanceId);
@@ -284,7 +282,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     },
     requireUnderLimit(accountId) {
       const limit = termsOf(accountId).monthlyLimit;
-      if (limit === null || pricePerHour === 0n || meter.spentThisMonth(accountId) < limit) return;
+      if (limit === null || pricePerHour === 0n || meter.standingOf(accountId).spentThisMonth < limit) return;
       throw new AppError(
         "forbidden",
         `this month's usage has reached the account's monthly limit of ${formatMoney(limit)} ${CURRENCY}: raise it with PATCH /v1/auth/me, or wait for the next month`,
@@ -293,4 +291,10 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     listen: (listener) => void listeners.push(listener),
   };
   return meter;
+}
+
+/** Of the books, less what is unread. */
+function balanceIn({ balance, unposted }: Books, unreadCost: Micros): Micros {
+  const left = balance - unposted - unreadCost;
+  return left > 0n ? left : 0n;
 }

@@ -18,7 +18,7 @@ afterEach(async () => {
 const settle = () => metered.meter.settle(payer.accountId);
 const costOf = (instanceId: string) => metered.meter.costOf(instanceId);
 const balance = () => metered.meter.balanceOf(payer.accountId);
-const spent = () => metered.meter.spentThisMonth(payer.accountId);
+const spent = () => metered.meter.standingOf(payer.accountId).spentThisMonth;
 const stateOf = (instanceId: string) => {
   const { status, statusReason } = metered.instances.find(instanceId) ?? {};
   return [status, statusReason];
@@ -172,7 +172,7 @@ describe("where the balance ends", () => {
     const shown = () => [
       ...running.map(costOf),
       metered.meter.balanceOf(accountId),
-      metered.meter.spentThisMonth(accountId),
+      metered.meter.standingOf(accountId).spentThisMonth,
     ];
     expect(shown()).toEqual([83n, 17n, 0n, 100n]);
     metered.meter.settle(accountId);
