@@ -59,8 +59,8 @@ export function signedPaymentHeader(headers: Headers): { version: Version; heade
 export function refuseSignedPayment(headers: Headers): void {
   const signed = signedPaymentHeader(headers);
   if (signed === null) return;
-  const instead = 'X-PAYMENT with {"txHash":"0x…","network":"…"} of a transfer that was made';
-  throw malformed(signed.version, `no signed payment, for this host has no facilitator: expected ${instead}`);
+  const instead = 'a transfer that was made, as {"txHash":"0x…","network":"…"} in X-PAYMENT';
+  throw malformed(signed.version, `${instead}; this host has no facilitator for signed payments`);
 }
 
 /**
