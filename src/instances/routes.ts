@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Payment } from "../billing/payments/payment.ts";
+import { bringsProof } from "../billing/payments/proof.ts";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
@@ -127,7 +128,8 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       errors: ["payment_required"],
       async handle({ caller, params, request, body, once }) {
         const own = () => instances.get(caller, params.instanceId);
-        // A payment is credited though there is no such instance, and what is wrong with one is told after that.
+        // A transfer that was made is credited though there is no such instance; what is wrong with it is told after that.
+        if (!bringsProof(request.headers)) own();
         const payment = await takePayment(caller.accountId, request).finally(own);
         await body();
         const { status, accountId } = own();

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { newId } from "../../src/lib/id.ts";
 import type { Answer, Person } from "../support/appliance.ts";
 import {
   balanceOf,
@@ -91,6 +92,13 @@ describe("a signed payment is credited once", () => {
     expect(answer.status).toBe(402);
     expect(await balanceOf(person)).toBe("0.000000");
   }, 15_000);
+});
+
+test("no signed payment is settled for the start of an instance that is not there", async () => {
+  const before = settling.facilitator.calls.length;
+  const start = await person.ask("POST", `/v1/instances/${newId("inst")}/start`, undefined, await sign());
+  expect(start.status).toBe(404);
+  expect(settling.facilitator.calls.length).toBe(before);
 });
 
 describe("what is not what was asked for is refused before anybody is told of it", () => {

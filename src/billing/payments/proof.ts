@@ -11,6 +11,9 @@ export interface Proof {
 const HASH = /^0x[0-9a-f]{64}$/i;
 const EXAMPLE = `{"txHash":"0x…64 hex digits","network":"${NETWORK_NAMES.join("|")}"}`;
 
+/** Whether a request says that a transfer was made; any other payment that it brings is only made when it is taken. */
+export const bringsProof = (headers: Headers): boolean => headers.get("x-payment")?.startsWith("{") ?? false;
+
 /** Reads the `X-PAYMENT` header (api.md section 7). Throws `invalid_request` for what is not of its form. */
 export function parseProof(header: string, networks: readonly NetworkName[]): Proof {
   const { txHash, network } = parseObject(header);
