@@ -104,8 +104,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
   }
 
   /** Reads some meters of one account. Its balance, and the limit, bound what they may cost together. */
-  function read(accountId: string, some: readonly Reading[], limit: Micros | null, ends: boolean): Books {
-    const nowNs = clock.monotonicNs();
+  function read(accountId: string, some: Reading[], limit: Micros | null, nowNs: bigint, ends: boolean): Books {
     const nowMs = clock.now();
     let books = ledger.booksOf(accountId);
     const posted: Reading[] = [];
@@ -155,13 +154,14 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       dues.delete(accountId);
       const own = readings.of(accountId);
       if (own.length === 0) return;
-      const books = booksIn(monthOf(clock.now()), read(accountId, own, limit, false));
+      const nowNs = clock.monotonicNs();
+      const books = booksIn(monthOf(clock.now()), read(accountId, own, limit, nowNs, false));
       const { monthlyLimit, suspended } = termsOf(accountId);
       const left = leftOf(books.balance - books.unposted, monthlyLimit, books.spent);
       if (suspended) stopAll(accountId, "suspended");
       else if (pricePerHour === 0n) return;
       else if (left.amount === 0n) stopAll(accountId, left.reason);
-      else warn(books, monthlyLimit);
+      else warn(books, monthlyLimit, nowNs);
     });
   }
 
@@ -182,10 +182,10 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     return isFirst ? { ns: limitNs, reason: "monthly_limit" } : { ns, reason: "insufficient_balance" };
   }
 
-  function warn(books: Books, limit: Micros | null): void {
+  function warn(books: Books, limit: Micros | null, readNs: bigint): void {
     const { accountId } = books;
     const { ns, reason } = runwayOf(books, limit);
-    dues.set(accountId, clock.monotonicNs() + ns);
+    dues.set(accountId, readNs + ns);
     const secondsLeft = Math.floor(Number(ns) / 1e9);
     const level = levelOf(secondsLeft);
     if (level === books.runwayWarned) return;
@@ -229,7 +229,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       if (!reading) return;
       store.transaction(() => {
         const { accountId } = reading;
-        read(accountId, [reading], termsOf(accountId).monthlyLimit, true);
+        read(accountId, [reading], termsOf(accountId).monthlyLimit, clock.monotonicNs(), true);
         readings.remove(instanceId);
       });
     },

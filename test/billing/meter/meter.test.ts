@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import type { Caller } from "../../../src/accounts/caller.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "../../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, MORNING, openMetered } from "./metered.ts";
@@ -191,6 +191,19 @@ describe("where the balance ends", () => {
     metered.clock.advance(1);
     metered.meter.settle(poor.accountId);
     expect(metered.meter.runningInstances(poor.accountId)).toBe(0);
+  });
+
+  test("the moment is the same however long the settling takes", () => {
+    const poor = metered.account(100n);
+    metered.run(poor);
+    const { monotonicNs } = metered.clock;
+    const slow = spyOn(metered.clock, "monotonicNs").mockImplementation(() => {
+      metered.clock.advance(1);
+      return monotonicNs();
+    });
+    metered.meter.settle(poor.accountId);
+    slow.mockRestore();
+    expect(metered.meter.dueNs(poor.accountId)).toBe(12_000_000_000n);
   });
 
   test("more starts do not put off the moment", () => {
