@@ -74,5 +74,8 @@ test("a bar is as long as its day cost, never longer than the chart, and the lea
   expect(barsOf(costs, true).map(({ bar }) => bar)).toEqual(["", "▏", "█".repeat(20), "█".repeat(40)]);
   expect(barsOf(costs, false).map(({ bar }) => bar.length)).toEqual([0, 1, 20, 40]);
   expect(barsOf(costs, false).map(({ value }) => value)).toEqual(["0.00", "0.000001", "0.50", "1.00"]);
+  const widths = barsOf(costs, true, 40).map(({ label, bar, value }) => `${label}  ${bar} ${value}`.length);
+  expect(Math.max(...widths)).toBeLessThanOrEqual(40);
+  expect(barsOf(costs, true, 10).at(-1)?.bar).toBe("█");
   expect(barsOf(new Map([["a", 0n]]), true)).toEqual([{ label: "a", bar: "", value: "0.00" }]);
 });

@@ -51,7 +51,11 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   const days = await readDays(client, Date.now());
   printFields(fieldsOf(billing));
   console.log(`\n${colours.bold(`USDC by day, the last ${DAYS} days`)}`);
-  for (const { label, bar, value } of barsOf(days, process.stdout.isTTY === true)) {
+  for (const { label, bar, value } of barsOf(
+    days,
+    process.stdout.isTTY === true,
+    process.stdout.columns || undefined,
+  )) {
     console.log(`${colours.dim(label)}  ${bar === "" ? "" : `${colours.cyan(bar)} `}${value}`);
   }
   console.log("");
@@ -104,17 +108,20 @@ async function readDays(client: Client, nowMs: number): Promise<Map<string, bigi
   return costs;
 }
 
-const WIDTH = 40;
+const MOST_WIDTH = 40;
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 
-/** A bar for each day, the largest as wide as the chart; of letters where no terminal shows blocks. */
+/** A bar for each day, the largest as wide as the chart, which fits the columns; of letters where no terminal shows blocks. */
 export function barsOf(
   costs: ReadonlyMap<string, bigint>,
   blocks: boolean,
+  columns = 80,
 ): { label: string; bar: string; value: string }[] {
+  const beside = Math.max(...[...costs].map(([day, cost]) => `${day}   ${shortMoney(cost)}`.length));
+  const width = Math.max(1, Math.min(MOST_WIDTH, columns - beside));
   const most = [...costs.values()].reduce((largest, cost) => (cost > largest ? cost : largest), 1n);
   return [...costs].map(([day, cost]) => {
-    const eighths = Number((cost * BigInt(WIDTH * 8)) / most);
+    const eighths = Number((cost * BigInt(width * 8)) / most);
     // Whatever costs something is seen.
     const shown = cost > 0n ? Math.max(1, eighths) : 0;
     const bar = blocks
