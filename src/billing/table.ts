@@ -88,6 +88,7 @@ export const payments = sqliteTable("payments", {
   accountId: text("account_id").notNull(),
   transactionId: text("transaction_id").notNull(),
   status: text("status", { enum: ["credited", "final", "reversed"] }).notNull(),
+  told: integer("told", { mode: "boolean" }).notNull().default(false),
   createdAt: integer("created_at").notNull(),
 });
 

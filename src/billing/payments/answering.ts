@@ -1,5 +1,4 @@
 import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
-import type { Micros } from "../../lib/money.ts";
 import { BLOCK_SECONDS } from "./depth.ts";
 import type { Payment, Refusal } from "./payment.ts";
 import type { PaymentRow } from "./payment-table.ts";
@@ -39,7 +38,7 @@ function answerOf(accountId: string, outcomes: Outcome[], network: NetworkName):
     belongsToOther(outcome, accountId) ? { kind: "unmatched" as const } : outcome,
   );
   const credited = own.flatMap((outcome) => (outcome.kind === "credited" ? outcome.payment : []));
-  if (credited[0]) return { kind: "credited", ...toShow(credited[0], credited), headers: {} };
+  if (credited[0]) return creditOf(credited[0], credited);
   const has = (kind: Outcome["kind"]) => own.some((outcome) => outcome.kind === kind);
   if (has("paid")) return { kind: "known" };
   const shallow = own.find((outcome) => outcome.kind === "shallow");
@@ -61,7 +60,10 @@ function belongsToOther(outcome: Outcome, accountId: string): boolean {
   return "accountId" in outcome && outcome.accountId !== accountId;
 }
 
-const toShow = (first: PaymentRow, all: PaymentRow[]): { transactionId: string; amount: Micros } => ({
-  transactionId: first.transactionId,
+/** What the owner is told of payments that came with one transaction: as one credit. */
+export const creditOf = ({ transactionId }: PaymentRow, all: readonly PaymentRow[]): Payment => ({
+  kind: "credited",
+  transactionId,
   amount: all.reduce((sum, { amount }) => sum + amount, 0n),
+  headers: {},
 });

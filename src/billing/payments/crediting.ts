@@ -68,7 +68,13 @@ export function createCrediting({ store, clock, ledger, meter, audit, invoices }
           against,
           transfer: { chainId, txHash },
         });
-        const place = { blockNumber: Number(blockNumber), blockHash, transactionId, status: "credited" as const };
+        const place = {
+          blockNumber: Number(blockNumber),
+          blockHash,
+          transactionId,
+          status: "credited" as const,
+          told: false,
+        };
         const row = { chainId, txHash, logIndex, payer, amount, invoiceId, accountId, ...place };
         if (before) rows.change(before.paymentId, row);
         const payment = before ? { ...before, ...row } : rows.insert({ ...row, createdAt: clock.now() });

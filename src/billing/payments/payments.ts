@@ -11,7 +11,7 @@ import type { Store } from "../../storage/store.ts";
 import type { Ledger } from "../ledger.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Claim } from "../table.ts";
-import { answerTo } from "./answering.ts";
+import { answerTo, creditOf } from "./answering.ts";
 import { createClaims } from "./claims.ts";
 import { createCrediting } from "./crediting.ts";
 import type { Invoices } from "./invoices.ts";
@@ -99,10 +99,22 @@ export function createPayments(parts: PaymentParts): Payments {
     },
   });
 
-  const standsFor = (accountId: string, { network, txHash }: Proof): boolean =>
-    rows
+  /**
+   * What an account is told of a transaction that is credited to it; null where none is. That it was credited is told
+   * once, also when that happened in the background, between one presentation and the next.
+   */
+  function tell(accountId: string, { network, txHash }: Proof): Payment | null {
+    const own = rows
       .ofTransaction(NETWORKS[network].chainId, txHash)
-      .some((payment) => payment.accountId === accountId && payment.status !== "reversed");
+      .filter((payment) => payment.accountId === accountId && payment.status !== "reversed");
+    if (own.length === 0) return null;
+    const news = own.filter(({ told }) => !told);
+    if (news[0] === undefined) return { kind: "known" };
+    store.transaction(() => {
+      for (const { paymentId } of news) rows.change(paymentId, { told: true });
+    });
+    return creditOf(news[0], news);
+  }
 
   async function present(accountId: string, header: string | null): Promise<Payment | null> {
     if (header === null) return null;
@@ -110,7 +122,8 @@ export function createPayments(parts: PaymentParts): Payments {
     const claim = claims.find(proof);
     const isPending = claim?.status === "pending";
     // While it is, other transfers of the transaction may be due.
-    if (!isPending && standsFor(accountId, proof)) return { kind: "known" };
+    const told = isPending ? null : tell(accountId, proof);
+    if (told) return told;
     // Somebody else's claim is not to be noticed.
     if (!isPending || claim.accountId !== accountId) newcomers.admit(accountId, `${proof.network} ${proof.txHash}`);
     return judge(accountId, proof, PRESENT_LIMIT_MS);
@@ -121,8 +134,9 @@ export function createPayments(parts: PaymentParts): Payments {
     const answer = answerTo(accountId, verdict, proof.network);
     // Also beside a credit: another transfer of the transaction may have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
-    if (answer.kind !== "refused") return answer;
-    return standsFor(accountId, proof) ? { kind: "known" } : answer;
+    const told = tell(accountId, proof);
+    // Those who presented it at the same moment are all told that it is credited.
+    return answer.kind === "credited" ? answer : (told ?? answer);
   }
 
   async function creditSettled({ accountId, network, txHash, payer, amount }: SettledTransfer): Promise<Payment> {

@@ -109,6 +109,8 @@ CREATE TABLE payments (
   -- The entry that credited it last.
   transaction_id TEXT NOT NULL REFERENCES journal_entries (transaction_id),
   status TEXT NOT NULL CHECK (status IN ('credited', 'final', 'reversed')),
+  -- Whether its account has had the answer that it was credited.
+  told INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),
   created_at INTEGER NOT NULL,
   UNIQUE (chain_id, tx_hash, log_index)
 ) STRICT;

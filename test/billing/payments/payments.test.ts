@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { NetworkName } from "../../../src/chain/networks.ts";
 import { newId } from "../../../src/lib/id.ts";
 import { DAY, HOUR, MINUTE } from "../../lib/hand-clock.ts";
-import { balanceOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
+import { balanceOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
 /** The `nth` hash of transactions that do not exist. */
 const unknownHash = (nth: number): string => `0x${nth.toString(16).padStart(64, "0")}`;
@@ -129,6 +129,21 @@ test("a claim that nothing decides is over after a day", async () => {
   expect(statusesOf(paying, "claims")).toEqual(["pending"]);
   paying.clock.advance(MINUTE);
   await paying.until(() => statusesOf(paying, "claims")[0] === "expired");
+});
+
+test("what was credited in the background is told once as a credit, and is already credited from then on", async () => {
+  await using paying = await startPaying();
+  const person = await paying.someone();
+  const { amount } = await quoteFor(person);
+  const txHash = await paying.pay(amount, 3);
+  expect((await topUp(person, {}, txHash)).status).toBe(402);
+  await paying.anvil.mine(7);
+  await paying.until(async () => (await balanceOf(person)) === amount);
+  const told = await topUp(person, {}, txHash);
+  expect([told.status, told.body.amount, told.body.balance]).toEqual([201, amount, amount]);
+  const again = await topUp(person, {}, txHash);
+  expect([again.status, again.body.error.message]).toEqual([402, expect.stringContaining("already credited")]);
+  expect(await entriesOf(person)).toEqual([["top_up", amount]]);
 });
 
 test("an account may present 100 new transactions a minute, and 20 of its claims are kept", async () => {
