@@ -15,6 +15,10 @@ export interface DayUsage {
   cost: Micros;
 }
 
+/** What of a reading is kept. */
+export type Counted = Pick<Reading, "instanceId" | "accountId" | "accrued" | "remainder" | "unposted" | "hour">;
+export type MeterQueries = ReturnType<typeof meterQueries>;
+
 /** The meter's rows, each statement prepared once: a pass over a thousand instances runs them a thousand times. */
 export function meterQueries(db: Db) {
   const p = sql.placeholder;
@@ -88,7 +92,7 @@ export function meterQueries(db: Db) {
 
   return {
     find: (instanceId: string) => find().get({ instanceId }),
-    write({ instanceId, accountId, accrued, remainder, unposted, hour }: Reading): void {
+    write({ instanceId, accountId, accrued, remainder, unposted, hour }: Counted): void {
       write().run({ instanceId, accountId, accrued, remainder, unposted, hour });
     },
     remove: (instanceId: string) => void db.delete(meters).where(eq(meters.instanceId, instanceId)).run(),

@@ -1,33 +1,22 @@
-import { AppError } from "../../lib/app-error.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
+import type { Micros } from "../../lib/money.ts";
 import type { Store } from "../../storage/store.ts";
 import { dayOf, hourOf, monthOf, nextMonthAt } from "../calendar.ts";
 import type { Ledger } from "../ledger.ts";
 import type { Books } from "../table.ts";
 import { accrue, nsUntil } from "./accrual.ts";
-import { type DayUsage, meterQueries } from "./meter-table.ts";
+import { type Counted, meterQueries } from "./meter-table.ts";
 import { createReadings, type Reading } from "./readings.ts";
 import { leftOf, levelOf, type Means, type RunwayWarning, type StopReason } from "./runway.ts";
-import { createUnread } from "./unread.ts";
+import { booksIn, createStanding, type Standing, type Terms } from "./standing.ts";
 
 /**
- * A reading is posted to the journal once it is worth a cent, at the end of its hour and when its instance stops: an
- * entry every ten seconds for each instance would be gigabytes of journal a day at a thousand of them.
+ * A reading is posted to the journal when it is the first of its hour, once it is worth a cent, at the hour's end and when
+ * its instance stops: an entry every ten seconds for each would be gigabytes of journal a day at a thousand instances.
  */
 const WORTH_AN_ENTRY: Micros = 10_000n;
 
 const SETTLE_AFTER_START_NS = 100_000_000n;
-
-/** The last year that ISO 8601 writes in four digits. */
-const LAST_TIME = Date.UTC(9999, 11, 31);
-
-/** What is asked of an account at each reading. */
-export interface Terms {
-  /** Null for an account without one. */
-  monthlyLimit: Micros | null;
-  suspended: boolean;
-}
 
 export interface MeterParts {
   store: Store;
@@ -46,7 +35,7 @@ export interface MeterListener {
   dueSoon?(inNs: bigint): void;
 }
 
-export interface Meter {
+export interface Meter extends Standing {
   /** Begins to count, in the transaction that makes the instance run. One that is counted already goes on. */
   start(instanceId: string, accountId: string): void;
   /** Counts what is left, posts it and ends, in the transaction that stops the instance. */
@@ -66,19 +55,6 @@ export interface Meter {
   accountIds(): string[];
   /** When the account is to be settled at the latest, by the monotonic clock; null where it is not known to run out. */
   dueNs(accountId: string): bigint | null;
-  /** What an instance has cost over its life, up to this moment. */
-  costOf(instanceId: string): Micros;
-  /** What an account has, up to this moment. */
-  balanceOf(accountId: string): Micros;
-  /** The same, and its usage in this calendar month (UTC). */
-  standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
-  /** What the days' usage does not have yet of a running instance; undefined for one that does not run. */
-  unread(instanceId: string): DayUsage | undefined;
-  runningInstances(accountId: string): number;
-  /** When the balance ends as things are, milliseconds since 1970; null where nothing runs or it never does. */
-  emptyAt(accountId: string): number | null;
-  /** Throws `forbidden` when this month's usage has reached the account's limit (api.md section 2). */
-  requireUnderLimit(accountId: string): void;
   listen(listener: MeterListener): void;
 }
 
@@ -90,18 +66,8 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
   /** When each account that runs something is to be settled at the latest; only a hint, so no transaction minds it. */
   const dues = new Map<string, bigint>();
 
-  const unread = createUnread({ readings, clock, pricePerHour, leftOf: leftAtEnd });
-
-  /** The books turned to a month. Its days are summed, so a wall clock that steps there and back forgets no usage. */
-  const booksIn = (month: string, books: Books): Books =>
-    month === books.month ? books : { ...books, month, spent: rows.costIn(books.accountId, month) };
-
-  /** What an account can still be charged; null before the moment at which it may have run out. */
-  function leftAtEnd(accountId: string): Micros | null {
-    if (pricePerHour === 0n || clock.monotonicNs() < (dues.get(accountId) ?? 0n)) return null;
-    const books = booksIn(monthOf(clock.now()), ledger.booksOf(accountId));
-    return leftOf(books.balance - books.unposted, termsOf(accountId).monthlyLimit, books.spent).amount;
-  }
+  const dueNs = (accountId: string): bigint | null => dues.get(accountId) ?? null;
+  const standing = createStanding({ rows, readings, clock, ledger, pricePerHour, termsOf, dueNs });
 
   /** Reads some meters of one account. Its balance, and the limit, bound what they may cost together. */
   function read(accountId: string, some: Reading[], limit: Micros | null, nowNs: bigint, ends: boolean): Books {
@@ -111,13 +77,14 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     for (const reading of some) {
       const { instanceId, sinceNs, sinceMs } = reading;
       const day = dayOf(sinceMs);
-      books = booksIn(monthOf(sinceMs), books);
+      books = booksIn(monthOf(sinceMs), books, rows);
       const left = leftOf(books.balance - books.unposted, limit, books.spent).amount;
       const counted = accrue(reading.remainder, nowNs - sinceNs, pricePerHour);
       // What runs on for the moment between the end of the balance and its stop is given away.
       const charged = counted.cost <= left ? counted : { cost: left, remainder: 0n };
       const unposted = reading.unposted + charged.cost;
-      const posts = unposted > 0n && (ends || unposted >= WORTH_AN_ENTRY || hourOf(nowMs) !== reading.hour);
+      const isLate = hourOf(nowMs) !== reading.hour;
+      const posts = unposted > 0n && (ends || isLate || !reading.isPosted || unposted >= WORTH_AN_ENTRY);
       const next: Reading = {
         ...reading,
         sinceNs: nowNs,
@@ -126,6 +93,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
         remainder: charged.remainder,
         unposted: posts ? 0n : unposted,
         hour: posts || unposted === 0n ? hourOf(nowMs) : reading.hour,
+        isPosted: !isLate && (posts || reading.isPosted),
       };
       if (posts) posted.push({ ...next, unposted, hour: reading.hour });
       books = {
@@ -145,7 +113,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     return books;
   }
 
-  function postUsage({ accountId, instanceId, unposted, hour }: Omit<Reading, "sinceNs" | "sinceMs">): void {
+  function postUsage({ accountId, instanceId, unposted, hour }: Counted): void {
     ledger.post({ type: "usage", accountId, amount: -unposted, against: "revenue", usage: { instanceId, hour } });
   }
 
@@ -155,7 +123,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       const own = readings.of(accountId);
       if (own.length === 0) return;
       const nowNs = clock.monotonicNs();
-      const books = booksIn(monthOf(clock.now()), read(accountId, own, limit, nowNs, false));
+      const books = booksIn(monthOf(clock.now()), read(accountId, own, limit, nowNs, false), rows);
       const { monthlyLimit, suspended } = termsOf(accountId);
       const left = leftOf(books.balance - books.unposted, monthlyLimit, books.spent);
       if (suspended) stopAll(accountId, "suspended");
@@ -208,14 +176,15 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     const row = rows.find(instanceId);
     const sinceMs = clock.now();
     const { accrued = 0n, remainder = 0n } = row ?? {};
-    const reading = { instanceId, accountId, sinceNs: clock.monotonicNs(), sinceMs, accrued, remainder, unposted: 0n };
-    readings.put({ ...reading, hour: hourOf(sinceMs) });
-    rows.write({ ...reading, hour: hourOf(sinceMs) });
+    const counted = { instanceId, accountId, accrued, remainder, unposted: 0n, hour: hourOf(sinceMs) };
+    readings.put({ ...counted, sinceNs: clock.monotonicNs(), sinceMs, isPosted: false });
+    rows.write(counted);
     rows.addDay({ accountId, day: dayOf(sinceMs), instanceId, runningNs: 0n, cost: 0n });
     settleSoon(accountId);
   }
 
   const meter: Meter = {
+    ...standing,
     start(instanceId, accountId) {
       if (readings.get(instanceId)) return;
       store.transaction(() => {
@@ -244,7 +213,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
         rows.notePrice(pricePerHour, clock.now());
         for (const row of rows.unposted()) {
           const books = ledger.booksOf(row.accountId);
-          rows.write({ ...row, sinceNs: 0n, sinceMs: 0, unposted: 0n });
+          rows.write({ ...row, unposted: 0n });
           rows.setBooks({ ...books, unposted: books.unposted - row.unposted });
           postUsage(row);
         }
@@ -254,47 +223,8 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     settle: (accountId) => settle(accountId, termsOf(accountId).monthlyLimit),
     limitChanged: (accountId) => settle(accountId, null),
     accountIds: readings.accountIds,
-    dueNs: (accountId) => dues.get(accountId) ?? null,
-    costOf(instanceId) {
-      const reading = readings.get(instanceId);
-      return reading ? reading.accrued + unread.costOf(reading) : (rows.find(instanceId)?.accrued ?? 0n);
-    },
-    balanceOf: (accountId) => balanceIn(ledger.booksOf(accountId), unread.costOfAll(accountId)),
-    standingOf(accountId) {
-      const books = ledger.booksOf(accountId);
-      const cost = unread.costOfAll(accountId);
-      const { spent } = booksIn(monthOf(clock.now()), books);
-      return { balance: balanceIn(books, cost), spentThisMonth: spent + cost };
-    },
-    unread(instanceId) {
-      const reading = readings.get(instanceId);
-      if (!reading) return undefined;
-      const { accountId, sinceMs, sinceNs } = reading;
-      const runningNs = clock.monotonicNs() - sinceNs;
-      return { accountId, day: dayOf(sinceMs), instanceId, runningNs, cost: unread.costOf(reading) };
-    },
-    runningInstances: readings.countOf,
-    emptyAt(accountId) {
-      const remainders = readings.of(accountId).map((reading) => unread.accrualOf(reading).remainder);
-      const ns = nsUntil(meter.balanceOf(accountId), remainders, pricePerHour);
-      const at = clock.now() + Number(ns ?? 0n) / 1e6;
-      return ns === null || at > LAST_TIME ? null : at;
-    },
-    requireUnderLimit(accountId) {
-      const limit = termsOf(accountId).monthlyLimit;
-      if (limit === null || pricePerHour === 0n || meter.standingOf(accountId).spentThisMonth < limit) return;
-      throw new AppError(
-        "forbidden",
-        `this month's usage has reached the account's monthly limit of ${formatMoney(limit)} ${CURRENCY}: raise it with PATCH /v1/auth/me, or wait for the next month`,
-      );
-    },
+    dueNs,
     listen: (listener) => void listeners.push(listener),
   };
   return meter;
-}
-
-/** Of the books, less what is unread. */
-function balanceIn({ balance, unposted }: Books, unreadCost: Micros): Micros {
-  const left = balance - unposted - unreadCost;
-  return left > 0n ? left : 0n;
 }

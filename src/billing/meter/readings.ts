@@ -13,6 +13,8 @@ export interface Reading {
   /** The part of `accrued` that the journal does not have yet, and the hour it belongs to. */
   readonly unposted: Micros;
   readonly hour: number;
+  /** Whether the journal has an entry of that hour. */
+  readonly isPosted: boolean;
 }
 
 export interface Readings {

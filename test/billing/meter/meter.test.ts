@@ -100,7 +100,7 @@ test("from the first reading after midnight on, the new day has its row, and liv
 });
 
 describe("the journal", () => {
-  test("gets usage by the cent, at the hour's end and at the stop, each in its hour", () => {
+  test("gets usage when an hour's first is read, by the cent, at the hour's end and at the stop, each in its hour", () => {
     const instanceId = metered.run(payer);
     const hour = Math.floor(MORNING / HOUR);
     for (let passed = 0; passed < 30 * MINUTE; passed += 10 * SECOND) {
@@ -108,8 +108,9 @@ describe("the journal", () => {
       settle();
     }
     expect(usage()).toEqual([
+      { hour, amount: 83 },
       { hour, amount: 10_000 },
-      { hour, amount: 5_000 },
+      { hour, amount: 4_917 },
     ]);
     metered.clock.advance(MINUTE);
     metered.stop(instanceId);
@@ -118,14 +119,17 @@ describe("the journal", () => {
 
   test("gets at the next start what was committed before a crash, and nothing of the time after it", () => {
     const instanceId = metered.run(payer);
-    metered.clock.advance(10 * SECOND);
-    settle();
+    for (const _ of ["the first of its hour", "what is not worth an entry"]) {
+      metered.clock.advance(10 * SECOND);
+      settle();
+    }
     metered.clock.advance(9 * SECOND);
-    metered.crash();
-    expect([costOf(instanceId), balance()]).toEqual([83n, 10_000_000n - 83n]);
     expect(usage().map(({ amount }) => amount)).toEqual([83]);
+    metered.crash();
+    expect([costOf(instanceId), balance()]).toEqual([166n, 10_000_000n - 166n]);
+    expect(usage().map(({ amount }) => amount)).toEqual([83, 83]);
     metered.clock.advance(HOUR);
-    expect(costOf(instanceId)).toBe(83n + HOURLY);
+    expect(costOf(instanceId)).toBe(166n + HOURLY);
   });
 
   test("a change of the price between two starts leaves what was counted by the old one", () => {

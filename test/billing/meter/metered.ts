@@ -1,8 +1,9 @@
 import { expect } from "bun:test";
 import type { Caller } from "../../../src/accounts/caller.ts";
 import { createLedger, type Ledger } from "../../../src/billing/ledger.ts";
-import { createMeter, type Meter, type Terms } from "../../../src/billing/meter/meter.ts";
+import { createMeter, type Meter } from "../../../src/billing/meter/meter.ts";
 import type { RunwayWarning, StopReason } from "../../../src/billing/meter/runway.ts";
+import type { Terms } from "../../../src/billing/meter/standing.ts";
 import { createInstances, type Instances } from "../../../src/instances/instances.ts";
 import type { Store } from "../../../src/storage/store.ts";
 import { type HandClock, handClock } from "../../lib/hand-clock.ts";
