@@ -3,7 +3,9 @@ import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSyn
 import { join } from "node:path";
 import { openFoundation } from "../../src/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
+import { startFacilitator } from "../support/facilitator.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 import { type Home, makeHome, operate, type RunOptions, startServer } from "./command-line.ts";
 
 let chain: Anvil;
@@ -46,6 +48,7 @@ test("a host that is well has no finding, with or without a running server", asy
     "mail",
     "rpc",
     "wallet",
+    "facilitator",
     "clock",
   ]);
   for (const finding of all) expect(finding).toMatchObject({ ok: true, detail: expect.any(String), mend: null });
@@ -157,6 +160,32 @@ test("nodes that cannot be reached are told with what it means for payments, and
   expect(half.failed[0]?.detail).toContain("no payment on base is credited");
   const most = await examine(home, { env: { ROOST_BASE_RPC_URL: `${chain.url},${chain.url}/?2,${NOBODY}` } });
   expect(most.failed[0]?.detail).toContain("Payments go on");
+});
+
+test.skipIf(!canCutNetwork)("a host without a network is well: nobody has named a node that should answer", () => {
+  const words = [process.execPath, join(import.meta.dir, "../../src/main.ts"), "doctor", "--json"];
+  const { stdout, exitCode } = Bun.spawnSync([...OFFLINE, ...words, "--data", home.dataDir], {
+    env: { ...home.env, PATH: process.env.PATH ?? "" },
+  });
+  const rpc = (JSON.parse(stdout.toString()) as Finding[]).find(({ check }) => check === "rpc");
+  expect([exitCode, rpc?.ok, rpc?.detail]).toEqual([0, true, expect.stringContaining("payments are off")]);
+});
+
+test("a facilitator is told by what it settles here, and found where it does not answer", async () => {
+  await using facilitator = startFacilitator([chain]);
+  const asked = async (url: string) => {
+    const { all } = await examine(home, { env: { ROOST_FACILITATOR_URL: url } });
+    return all.find(({ check }) => check === "facilitator");
+  };
+  expect(await asked(facilitator.url)).toMatchObject({
+    ok: true,
+    detail: `${new URL(facilitator.url).origin} settles payments on base`,
+  });
+  expect(await asked("http://127.0.0.1:1/secret")).toMatchObject({
+    ok: false,
+    detail: "http://127.0.0.1:1 does not say what it settles",
+    mend: expect.stringContaining("ROOST_FACILITATOR_URL"),
+  });
 });
 
 test("a node of another chain is found", async () => {

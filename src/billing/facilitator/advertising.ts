@@ -1,12 +1,9 @@
 import type { NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Micros } from "../../lib/money.ts";
+import type { Advertise } from "../payments/invoices.ts";
 import type { Authorizations } from "./authorization-table.ts";
 import type { Facilitator } from "./facilitator.ts";
-import { type Advertisement, ASKED, advertise, NOTHING_ADVERTISED, type Offer } from "./x402-protocol.ts";
-
-/** What a 402 tells the x402 protocol's own clients, of an account that lacks `least`. Never throws. */
-export type Advertise = (accountId: string, least: Micros, reason: string) => Promise<Advertisement>;
+import { ASKED, advertise, NOTHING_ADVERTISED, type Offer } from "./x402-protocol.ts";
 
 export interface AdvertisingParts {
   clock: Clock;

@@ -1,7 +1,6 @@
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { FacilitatorRequest, Kind } from "./facilitator.ts";
-import type { SignedPayment } from "./signed-payment.ts";
 
 /**
  * The x402 protocol's own words, versions 1 and 2, of its scheme `exact` on EVM chains: the payer signs a transfer of
@@ -19,6 +18,9 @@ export const NAMES: Record<Version, Record<NetworkName, string | null>> = {
   1: { base: "base", ethereum: null, polygon: "polygon" },
   2: { base: "eip155:8453", ethereum: "eip155:1", polygon: "eip155:137" },
 };
+export const namesOf = (network: NetworkName): string[] =>
+  [NAMES[1][network], NAMES[2][network]].filter((name) => name !== null);
+
 export const REQUEST_HEADERS: Record<Version, string> = { 1: "X-PAYMENT", 2: "PAYMENT-SIGNATURE" };
 const RESPONSE_HEADERS: Record<Version, string> = { 1: "X-PAYMENT-RESPONSE", 2: "PAYMENT-RESPONSE" };
 
@@ -81,8 +83,15 @@ export function advertise(
   };
 }
 
+/** What of a signed payment its facilitator and its payer are told. */
+interface Signed {
+  version: Version;
+  network: NetworkName;
+  payload: { authorization: { from: string } };
+}
+
 /** The payment as a facilitator is told of it: what it is to do, and of the payer's words those that he signed. */
-export function facilitatorRequest({ version, network, payload }: SignedPayment, offer: Offer): FacilitatorRequest {
+export function facilitatorRequest({ version, network, payload }: Signed, offer: Offer): FacilitatorRequest {
   const requirement = requirementOf(version, network, offer);
   if (requirement === null) throw new Error(`version ${version} of x402 has no name for ${network}`);
   const { scheme, network: name } = requirement;
@@ -94,7 +103,7 @@ export function facilitatorRequest({ version, network, payload }: SignedPayment,
 }
 
 /** The header of the answer to a request that paid. */
-export function paidHeaders({ version, network, payload }: SignedPayment, txHash: string): Record<string, string> {
+export function paidHeaders({ version, network, payload }: Signed, txHash: string): Record<string, string> {
   const { from } = payload.authorization;
   const told = { success: true, transaction: txHash, network: NAMES[version][network], payer: from };
   return { [RESPONSE_HEADERS[version]]: encode(told) };

@@ -7,7 +7,6 @@ import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Advertise } from "../facilitator/advertising.ts";
 import type { Invoice } from "../table.ts";
 import { invoiceQueries } from "./invoice-table.ts";
 import type { Payment } from "./payment.ts";
@@ -22,6 +21,13 @@ const MOST_OPEN = 3;
 const MOST_UNPAID_AN_HOUR = 100;
 const HEADS_LIMIT_MS = 1_500;
 const TRIES_A_CENT = 100n;
+
+/** What a 402 adds for the x402 protocol's own clients, of an account that lacks `least`. Never throws. */
+export type Advertise = (
+  accountId: string,
+  least: Micros,
+  reason: string,
+) => Promise<{ body: Record<string, unknown>; headers: Record<string, string> }>;
 
 export interface InvoiceParts {
   store: Store;

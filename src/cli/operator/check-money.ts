@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
+import { createFacilitator } from "../../billing/facilitator/facilitator.ts";
+import { namesOf } from "../../billing/facilitator/x402-protocol.ts";
 import { checkNode } from "../../chain/check-node.ts";
-import type { Address, NetworkName } from "../../chain/networks.ts";
+import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { isKeyOf, isWellTyped, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
 import { type Finding, ill, well } from "./finding.ts";
@@ -8,7 +10,10 @@ import { type Finding, ill, well } from "./finding.ts";
 /** So many must say the same before a payment is credited, where there are more than one (billing.md, x402 5). */
 const QUORUM = 2;
 
-/** Every node of every network is there and up to date. All are asked at once, for at most 1.5 s. */
+/**
+ * Every node of every network is there and up to date. All are asked at once, for at most 1.5 s. A host without a network
+ * is no ill: only who has named nodes expects them to answer.
+ */
 export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | "rpcUrls">): Promise<Finding> {
   const checks = await Promise.all(
     networks.flatMap((network) =>
@@ -17,6 +22,10 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   );
   const bad = checks.filter(({ ok }) => !ok);
   if (bad.length === 0) return well(`all nodes of ${networks.join(", ")} answer and are up to date`);
+  const chosen = networks.some((network) => rpcUrls[network].join() !== NETWORKS[network].defaultRpcUrls.join());
+  if (!chosen && bad.length === checks.length) {
+    return well("no public node can be reached from here: payments are off, roost account credit adds to a balance");
+  }
   const good = (network: NetworkName) => checks.filter((check) => check.network === network && check.ok).length;
   const off = networks.filter((network) => good(network) < Math.min(QUORUM, rpcUrls[network].length));
   const told = bad.map(({ network, detail }) => `${network}: ${detail}`).join("; ");
@@ -27,6 +36,23 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   return ill(
     `${told}. Until they answer no payment on ${off.join(", ")} is credited; nothing else stands on them`,
     `let this host reach them, or set ${settings}; without a network, roost account credit adds to a balance`,
+  );
+}
+
+/** The facilitator, where one is configured, settles payments on a network of this host. */
+export async function checkFacilitator({
+  facilitatorUrl,
+  networks,
+}: Pick<Config, "facilitatorUrl" | "networks">): Promise<Finding> {
+  if (facilitatorUrl === null) return well("none is configured: payments are transfers that the payer makes");
+  const kinds = await createFacilitator({ url: facilitatorUrl }).kinds();
+  const settled = networks.filter((network) =>
+    kinds.some((kind) => kind.scheme === "exact" && namesOf(network).includes(kind.network)),
+  );
+  if (settled.length > 0) return well(`${new URL(facilitatorUrl).origin} settles payments on ${settled.join(", ")}`);
+  return ill(
+    `${new URL(facilitatorUrl).origin} ${kinds.length === 0 ? "does not say what it settles" : `settles on none of ${networks.join(", ")}`}`,
+    "correct ROOST_FACILITATOR_URL, or start the facilitator",
   );
 }
 

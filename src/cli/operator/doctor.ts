@@ -1,7 +1,7 @@
 import { colours, printable, printJson } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
-import { checkRpc, checkWallet } from "./check-money.ts";
+import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, ill } from "./finding.ts";
 
@@ -17,6 +17,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
     ["mail", () => checkMail(config)],
     ["rpc", () => checkRpc(config)],
     ["wallet", () => checkWallet(config)],
+    ["facilitator", () => checkFacilitator(config)],
     ["clock", checkClock],
   ];
   const findings = [];
@@ -34,6 +35,6 @@ const unexpected = (error: unknown): Finding =>
 
 function print(check: string, { ok, detail, mend }: Finding): void {
   const mark = ok ? colours.green("ok  ") : colours.red("FAIL");
-  console.log(`${mark}  ${check.padEnd(8)}  ${printable(detail)}`);
-  if (mend !== null) console.log(`                ${colours.yellow(`→ ${printable(mend)}`)}`);
+  console.log(`${mark}  ${check.padEnd(11)}  ${printable(detail)}`);
+  if (mend !== null) console.log(`                   ${colours.yellow(`→ ${printable(mend)}`)}`);
 }
