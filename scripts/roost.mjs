@@ -29,8 +29,9 @@ const TASKS = {
 async function main([task, ...rest]) {
   const commandsOf = TASKS[task];
   if (commandsOf === undefined) stop(`no task "${task ?? ""}"; there are: ${Object.keys(TASKS).join(", ")}`, 2);
-  const bun = findBun() ?? fetchBun();
-  installPackages(bun, ".");
+  installPackages(findBun() ?? fetchBun(), ".");
+  // The project's own from here on: npm has put node_modules/.bin, whose `bun` only installs one, before the PATH's.
+  const bun = findBun() ?? stop("the packages of bun.lock brought no Bun; remove node_modules and run this again");
   // A chain and its clients: half a gigabyte that no start should wait for.
   if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
   const commands = commandsOf(bun);
