@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync } from "node:fs";
-import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { unpack } from "../../src/models/local/files.ts";
@@ -49,6 +49,15 @@ test("starts at the same moment agree on one whole folder and leave nothing else
   const found = await Promise.all(starts.map((start) => new Response(start.stdout).text()));
   expect(new Set(found).size).toBe(1);
   expect(await readdir(cacheDir)).toHaveLength(1);
+});
+
+test("a folder that another process takes away meanwhile disturbs nobody", async () => {
+  const { cacheDir, files } = await setting();
+  await mkdir(cacheDir);
+  // Listed, and not there when it is looked at.
+  await symlink(join(cacheDir, "gone"), join(cacheDir, "models-other.tmp"));
+  const folder = await unpack(files, cacheDir);
+  expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");
 });
 
 test("a damaged folder is unpacked anew", async () => {

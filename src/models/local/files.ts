@@ -81,7 +81,8 @@ async function removeOld(cacheDir: string, current: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const folder = join(cacheDir, name);
     if (!name.startsWith(UNPACKED_PREFIX) || folder === current) continue;
-    const { mtimeMs } = await stat(folder);
-    if (Date.now() - mtimeMs > OLD_AFTER_MS) await rm(folder, { recursive: true, force: true });
+    // Gone already where another process has moved or removed it meanwhile.
+    const found = await stat(folder).catch(() => undefined);
+    if (found && Date.now() - found.mtimeMs > OLD_AFTER_MS) await rm(folder, { recursive: true, force: true });
   }
 }
