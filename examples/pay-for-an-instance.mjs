@@ -36,7 +36,8 @@ async function pay(quote) {
   if (!option) throw new Error(`this host takes no payment on ${NETWORK}`);
   const amount = parseUnits(option.amount, 6);
   if (amount > MOST) throw new Error(`${option.amount} USDC is more than this program may pay`);
-  const wallet = createWalletClient({ account: privateKeyToAccount(WALLET_KEY), transport: http(RPC_URL) }).extend(
+  const account = privateKeyToAccount(WALLET_KEY);
+  const wallet = createWalletClient({ account, transport: http(RPC_URL), pollingInterval: 1_000 }).extend(
     publicActions,
   );
   if ((await wallet.getChainId()) !== option.chainId) throw new Error(`${RPC_URL} is no node of ${NETWORK}`);
