@@ -3,7 +3,7 @@ import { and, desc, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import { base62 } from "../lib/base62.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import type { Micros } from "../lib/money.ts";
+import { formatMoney, type Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { type Invite, invites } from "./table.ts";
@@ -49,7 +49,7 @@ export function createInvites(store: Store, clock: Clock, audit: Audit): Invites
           actor: "operator",
           action: "invite.create",
           subject: inviteId,
-          detail: { uses, credit: String(credit) },
+          detail: { uses, credit: formatMoney(credit) },
         });
         return { invite, code };
       });
