@@ -1,10 +1,10 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLedger, type Ledger } from "../../src/billing/ledger.ts";
 import type { DayUsage } from "../../src/billing/meter/meter-table.ts";
 import { type Place, placeText, readPlace, readStatement, type Transaction } from "../../src/billing/statement.ts";
 import { hasHad, readUsage, readUsageOf } from "../../src/billing/usage.ts";
+import { plansOf } from "../support/query-plans.ts";
 import { type Ground, openGround } from "../support/route-harness.ts";
 
 let ground: Ground;
@@ -176,26 +176,6 @@ test("usage is paged newest day first, of all instances and of one, deleted or n
   expect(hasHad(db, other, "inst_c")).toBe(true);
 });
 
-/** The plans of all statements that `work` runs. */
-function plansOf(work: () => void): string[] {
-  const plans: string[] = [];
-  const { prepare } = Database.prototype;
-  const real = ground.store.sqlite;
-  const spied = (sql: string) => {
-    const explained = prepare.call(real, `EXPLAIN QUERY PLAN ${sql}`, []);
-    const holes = (sql.match(/\?/g) ?? []).map(() => null);
-    plans.push(...explained.all(...holes).map((row) => (row as { detail: string }).detail));
-    return prepare.call(real, sql);
-  };
-  real.prepare = spied as typeof real.prepare;
-  try {
-    work();
-  } finally {
-    Reflect.deleteProperty(real, "prepare");
-  }
-  return plans;
-}
-
 /** Nothing is gone through but what was looked up: pages in their order, and for one instance the days of its account. */
 const isSlowPage = (plan: string): boolean => /^SCAN|USE TEMP B-TREE/.test(plan);
 const isSlowSearch = (plan: string): boolean => /^SCAN (?!days$)/.test(plan);
@@ -216,8 +196,8 @@ test("no page reads a whole history, before the planner knows the tables' sizes 
   };
   for (const known of [false, true]) {
     if (known) ground.store.transaction(() => sqlite.run("ANALYZE"));
-    expect(plansOf(pages).length).toBeGreaterThan(8);
-    expect(plansOf(pages).filter(isSlowPage)).toEqual([]);
-    expect(plansOf(searches).filter(isSlowSearch)).toEqual([]);
+    expect(plansOf(ground.store, pages).length).toBeGreaterThan(8);
+    expect(plansOf(ground.store, pages).filter(isSlowPage)).toEqual([]);
+    expect(plansOf(ground.store, searches).filter(isSlowSearch)).toEqual([]);
   }
 });

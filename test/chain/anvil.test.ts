@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createWalletClient, getAddress, type Hex, http, numberToHex, parseSignature, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { BRIDGED_USDC, IMPOSTOR_TOKEN, startAnvil, TEST_WEALTH } from "../support/anvil.ts";
+import { AUTHORIZATION } from "../support/usdc/authorization.ts";
 import testUsdc from "../support/usdc/test-usdc.json";
 
 const SOMEBODY = getAddress("0x00000000000000000000000000000000000000a1");
@@ -71,17 +72,7 @@ test("the test token takes a signed authorization once, in both of USDC's forms"
   const sign = (nonce: Hex) =>
     account.signTypedData({
       domain: { name: "USD Coin", version: "2", chainId: anvil.chainId, verifyingContract: anvil.usdc },
-      types: {
-        TransferWithAuthorization: [
-          { name: "from", type: "address" },
-          { name: "to", type: "address" },
-          { name: "value", type: "uint256" },
-          { name: "validAfter", type: "uint256" },
-          { name: "validBefore", type: "uint256" },
-          { name: "nonce", type: "bytes32" },
-        ],
-      },
-      primaryType: "TransferWithAuthorization",
+      ...AUTHORIZATION,
       message: { ...authorization, nonce },
     });
   const fields = (nonce: Hex) =>

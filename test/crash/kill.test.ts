@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/foundation.ts";
 import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
+import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 20;
 const AGENTS = 3;
@@ -57,10 +59,9 @@ const request = (method: string, path: string, body?: unknown, headers: Record<s
     headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
-async function ask(method: string, path: string, body?: unknown): Promise<{ status: number; body: any }> {
+async function ask(method: string, path: string, body?: unknown): Promise<Pick<Answer, "status" | "body">> {
   const response = await request(method, path, body);
-  return { status: response.status, body: await response.json() };
+  return { status: response.status, body: (await response.json()) as Answer["body"] };
 }
 
 /** A client of one agent: sends messages under keys until each is acknowledged, and follows the agent's events. */
@@ -204,10 +205,6 @@ function creditsOf(): Record<string, number> {
 }
 
 const ENDS = /^run\.(completed|failed|cancelled)$/;
-/** The server died under the request, or is not up again yet. */
-const isDead = (error: unknown): boolean =>
-  error instanceof TypeError || (error instanceof Error && "code" in error && /^(E|Conn)/.test(String(error.code)));
-const turn = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 5));
 
 test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream goes on where it was", async () => {
   const instance = (await ask("POST", "/v1/instances", { name: "crash" })).body.instanceId;

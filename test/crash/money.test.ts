@@ -7,7 +7,9 @@ import { checkDatabase } from "../../src/cli/operator/check-data.ts";
 import { openFoundation } from "../../src/foundation.ts";
 import { formatMoney } from "../../src/lib/money.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
+import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
+import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 200;
 const LONGEST_LIFE_MS = 150;
@@ -49,12 +51,6 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-interface Answer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
-  body: any;
-}
-
 /** Asks until somebody answers, whatever dies meanwhile. */
 async function untilAnswered(method: string, path: string, token: string, body?: object, payment?: object) {
   for (;;) {
@@ -68,18 +64,13 @@ async function untilAnswered(method: string, path: string, token: string, body?:
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-      return { status: response.status, body: await response.json() } as Answer;
+      return { status: response.status, body: await response.json() } as Pick<Answer, "status" | "body">;
     } catch (error) {
       if (!isDead(error)) throw error;
       await turn();
     }
   }
 }
-
-/** The server died under the request, or is not up again yet. */
-const isDead = (error: unknown): boolean =>
-  error instanceof TypeError || (error instanceof Error && "code" in error && /^(E|Conn)/.test(String(error.code)));
-const turn = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 5));
 
 async function signUp(number: number): Promise<string> {
   const { links, store } = openFoundation({ dataDir });

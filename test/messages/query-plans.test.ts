@@ -1,4 +1,3 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +6,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createEventLog } from "../../src/messages/event-log.ts";
 import { messageQueries } from "../../src/messages/message-table.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
+import { plansOf } from "../support/query-plans.ts";
 
 let store: Store;
 const dataDir = mkdtempSync(join(tmpdir(), "roost-plans-"));
@@ -18,28 +18,8 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-/** The plans of all statements that `work` runs. */
-function plansOf(work: () => void): string[] {
-  const plans: string[] = [];
-  const { prepare } = Database.prototype;
-  const real = store.sqlite;
-  const spied = (sql: string) => {
-    const explained = prepare.call(real, `EXPLAIN QUERY PLAN ${sql}`, []);
-    const holes = (sql.match(/\?/g) ?? []).map(() => null);
-    plans.push(...explained.all(...holes).map((row) => (row as { detail: string }).detail));
-    return prepare.call(real, sql);
-  };
-  real.prepare = spied as typeof real.prepare;
-  try {
-    work();
-  } finally {
-    Reflect.deleteProperty(real, "prepare");
-  }
-  return plans;
-}
-
 test("no question of the hot path is answered by reading a whole history", () => {
-  const plans = plansOf(() => {
+  const plans = plansOf(store, () => {
     const queries = messageQueries(store.db);
     const events = createEventLog(store, systemClock, () => {});
     queries.nextQueued("a");

@@ -5,6 +5,7 @@ import { type Anvil, type AnvilAccount, startAnvil } from "../support/anvil.ts";
 import { type Answer, type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { startFacilitator, type TestFacilitator } from "../support/facilitator.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
+import { AUTHORIZATION } from "../support/usdc/authorization.ts";
 
 /** An appliance with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
 export interface Settling extends AsyncDisposable {
@@ -105,17 +106,7 @@ export async function signPayment(
   const { validAfter = 0, validBefore = now + 300 } = changes;
   const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
     domain: { name: "USD Coin", version: "2", chainId, verifyingContract: asset },
-    types: {
-      TransferWithAuthorization: [
-        { name: "from", type: "address" },
-        { name: "to", type: "address" },
-        { name: "value", type: "uint256" },
-        { name: "validAfter", type: "uint256" },
-        { name: "validBefore", type: "uint256" },
-        { name: "nonce", type: "bytes32" },
-      ],
-    },
-    primaryType: "TransferWithAuthorization",
+    ...AUTHORIZATION,
     message: {
       from: payer.address,
       to: to as `0x${string}`,

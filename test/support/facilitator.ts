@@ -1,6 +1,7 @@
 import { createWalletClient, type Hex, http, parseSignature, publicActions, recoverTypedDataAddress } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Anvil } from "./anvil.ts";
+import { AUTHORIZATION } from "./usdc/authorization.ts";
 import testUsdc from "./usdc/test-usdc.json";
 
 /** What a facilitator is asked with; of either version of the protocol. */
@@ -94,17 +95,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
     };
     const signer = await recoverTypedDataAddress({
       domain: { name, version, chainId: chain.chainId, verifyingContract: paymentRequirements.asset },
-      types: {
-        TransferWithAuthorization: [
-          { name: "from", type: "address" },
-          { name: "to", type: "address" },
-          { name: "value", type: "uint256" },
-          { name: "validAfter", type: "uint256" },
-          { name: "validBefore", type: "uint256" },
-          { name: "nonce", type: "bytes32" },
-        ],
-      },
-      primaryType: "TransferWithAuthorization",
+      ...AUTHORIZATION,
       message,
       signature,
     }).catch(() => null);
