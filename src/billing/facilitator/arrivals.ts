@@ -1,16 +1,13 @@
 import type { Chain } from "../../chain/chain.ts";
-import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import type { NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { waitFor } from "../../lib/wait-for.ts";
-import type { Store } from "../../storage/store.ts";
 import type { Payment } from "../payments/payment.ts";
-import { paymentQueries } from "../payments/payment-table.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { AuthorizationId, AuthorizationRow, Authorizations } from "./authorization-table.ts";
 
 export interface ArrivalParts {
-  store: Store;
   clock: Clock;
   log: Log;
   authorizations: Authorizations;
@@ -33,9 +30,7 @@ const LAPSES_MS = 10 * 60 * 1000;
 /** Where no node can tell for so long, nobody asks any more. */
 const FORGOTTEN_MS = 24 * 60 * 60 * 1000;
 
-export function createArrivals({ store, clock, log, authorizations, chains, creditSettled }: ArrivalParts): Arrivals {
-  const payments = paymentQueries(store.db);
-
+export function createArrivals({ clock, log, authorizations, chains, creditSettled }: ArrivalParts): Arrivals {
   async function look(id: AuthorizationId): Promise<Payment> {
     const row = authorizations.find(id);
     const chain = chains.get(id.network);
@@ -75,17 +70,10 @@ export function createArrivals({ store, clock, log, authorizations, chains, cred
   }
 
   async function credit(id: AuthorizationId, row: AuthorizationRow, txHash: string): Promise<Payment> {
-    const { accountId, amount } = row;
     const payment = await settledBy(id, row, txHash);
     if (payment.kind === "refused") return payment;
     authorizations.change(id, { status: "credited", txHash });
-    if (payment.kind === "credited") return payment;
-    // Credited by the background meanwhile, or before a crash: of this signature it is the first that is heard.
-    const paid = payments
-      .ofTransaction(NETWORKS[id.network].chainId, txHash)
-      .find((one) => one.accountId === accountId && one.payer.toLowerCase() === id.payer && one.amount === amount);
-    if (!paid) return payment;
-    return { kind: "credited", transactionId: paid.transactionId, amount, headers: {} };
+    return payment;
   }
 
   return {

@@ -39,7 +39,7 @@ export function createFacilitation({ url, store, clock, log, chains, offer }: Fa
   return {
     advertise: createAdvertising({ clock, facilitator, authorizations, networks, offer }),
     collect(creditSettled) {
-      const arrivals = createArrivals({ store, clock, log, authorizations, chains, creditSettled });
+      const arrivals = createArrivals({ clock, log, authorizations, chains, creditSettled });
       const headOf = async (network: NetworkName) => (await chains.get(network)?.head()) ?? null;
       return createFacilitatedPayments({ clock, log, facilitator, authorizations, arrivals, networks, headOf, offer });
     },
