@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { openFoundation } from "../src/foundation.ts";
+import { openFoundation } from "../src/app/foundation.ts";
 import { parseMoney } from "../src/lib/money.ts";
 import { type RunningBinary, startBinary } from "../test/support/binary.ts";
 

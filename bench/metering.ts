@@ -1,9 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Foundation, openFoundation } from "../src/app/foundation.ts";
 import { createMeter } from "../src/billing/meter/meter.ts";
 import { createMetering } from "../src/billing/meter/metering.ts";
-import { type Foundation, openFoundation } from "../src/foundation.ts";
 import { newId } from "../src/lib/id.ts";
 import { createLog } from "../src/lib/log.ts";
 import { HOUR, handClock, SECOND } from "../test/lib/hand-clock.ts";

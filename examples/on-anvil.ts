@@ -4,7 +4,7 @@
  * pay-for-an-instance.mjs as the program with the wallet.
  */
 import { join } from "node:path";
-import { openFoundation } from "../src/foundation.ts";
+import { openFoundation } from "../src/app/foundation.ts";
 import { startAnvil } from "../test/support/anvil.ts";
 import { startBinary } from "../test/support/binary.ts";
 

@@ -39,7 +39,7 @@ const whole = (name: string, fallback: number, least: number, most: number): Set
   fallback: String(fallback),
   expects: `a whole number from ${least} to ${most}`,
   read: (value) =>
-    /^\d{1,9}$/.test(value) && Number(value) >= least && Number(value) <= most ? Number(value) : undefined,
+    /^\d{1,16}$/.test(value) && Number(value) >= least && Number(value) <= most ? Number(value) : undefined,
 });
 const amount = (name: string, fallback: string): Setting<Micros> => ({
   name,
@@ -117,6 +117,15 @@ const SETTINGS = {
       return hosts.every((host) => HOST.test(host)) ? hosts : undefined;
     },
   } satisfies Setting<"none" | "public" | string[]>,
+  readsPerSecond: whole("ROOST_READS_PER_SECOND", 5_000, 1, 1_000_000),
+  writesPerSecond: whole("ROOST_WRITES_PER_SECOND", 200, 1, 1_000_000),
+  maxStreams: whole("ROOST_MAX_STREAMS", 1_000, 1, 1_000_000),
+  maxAwake: whole("ROOST_MAX_AWAKE", 512, 1, 10_000),
+  maxInstances: whole("ROOST_MAX_INSTANCES", 100, 1, 1_000_000),
+  maxAgents: whole("ROOST_MAX_AGENTS", 1_000, 1, 1_000_000),
+  maxWorkspaceBytes: whole("ROOST_MAX_WORKSPACE_BYTES", 1024 ** 3, 1, 2 ** 50),
+  addressRequests: whole("ROOST_ADDRESS_REQUESTS", 300, 1, 1_000_000),
+  addressRefusals: whole("ROOST_ADDRESS_REFUSALS", 30, 1, 1_000_000),
   idleSeconds: whole("ROOST_IDLE_SECONDS", 300, 1, 86_400),
   logLevel: oneOf("ROOST_LOG_LEVEL", "info", LEVELS),
   logFormat: oneOf("ROOST_LOG_FORMAT", process.stdout.isTTY ? "pretty" : "json", ["pretty", "json"] as const),

@@ -11,9 +11,13 @@ export interface ListenOptions {
   trustProxy: boolean;
 }
 
+type Answer = (request: Request) => Response | Promise<Response>;
+
 /** The listening socket, and what only it knows of a request. */
 export interface Listener {
   readonly url: string;
+  /** From now on every request is answered by this; before it, each is asked to come again. */
+  answerWith(fetch: Answer): void;
   addressOf(request: Request): string;
   /** Lets a connection be silent for as long as it likes. */
   keepOpen(request: Request): void;
@@ -26,11 +30,9 @@ const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
 const GRACE_MS = 1_000;
 
-/** Listens, and hands every request to `fetch`. Throws when the address is taken. */
-export function listen(
-  { hostname, port, publicUrl, trustProxy }: ListenOptions,
-  fetch: (request: Request) => Response | Promise<Response>,
-): Listener {
+/** Binds the address. Throws when it is taken. */
+export function listen({ hostname, port, publicUrl, trustProxy }: ListenOptions): Listener {
+  let answer: Answer = starting;
   const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
   const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
   const server = Bun.serve({
@@ -40,13 +42,16 @@ export function listen(
     maxRequestBodySize: SOCKET_BODY_BYTES,
     fetch(request) {
       if (loopback && !trustProxy && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
-      return fetch(request);
+      return answer(request);
     },
     error: (error) => errorAnswer(toAppError(error), randomUUID(), null),
   });
   const shownHost = server.hostname?.includes(":") ? `[${server.hostname}]` : server.hostname;
   return {
     url: `http://${shownHost}:${server.port}`,
+    answerWith(fetch) {
+      answer = fetch;
+    },
     addressOf: (request) => clientAddress(request, server.requestIP(request)?.address ?? "unknown", trustProxy),
     keepOpen: (request) => server.timeout(request, 0),
     async stop() {
@@ -55,6 +60,14 @@ export function listen(
       clearTimeout(late);
     },
   };
+}
+
+function starting(request: Request): Response {
+  const error = new AppError("internal_error", "this server is starting; try again", {
+    status: 503,
+    retryAfterSeconds: 1,
+  });
+  return errorAnswer(error, requestIdOf(request), request.headers.get("accept"));
 }
 
 function wrongHost(request: Request): Response {

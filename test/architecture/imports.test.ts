@@ -22,6 +22,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["runtime"],
   ["tools"],
   ["sandbox", "models", "chain", "mail"],
+  ["limits"],
   ["storage"],
   ["lib"],
 ];
@@ -29,10 +30,10 @@ const FLOORS: readonly (readonly string[])[] = [
 /** Where a room may see less than what is below it. */
 const ONLY: Readonly<Record<string, readonly string[]>> = {
   // Settings are handed down as arguments: only who starts the appliance reads them (see also HIDDEN).
-  config: ["models", "chain", "lib"],
+  config: ["models", "chain", "limits", "lib"],
   // The server's plumbing knows who calls, and nothing else of the features.
-  http: ["accounts", "storage", "lib"],
-  runtime: ["tools", "sandbox", "models", "storage", "lib"],
+  http: ["accounts", "limits", "storage", "lib"],
+  runtime: ["tools", "sandbox", "models", "limits", "storage", "lib"],
 };
 
 /** Rooms that only the named ones may import. */
@@ -65,6 +66,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     "accounts",
     "mail",
     "http",
+    "limits",
   ],
   viem: ["chain"],
   "@xenova/transformers": ["models"],

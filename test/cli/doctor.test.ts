@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openFoundation } from "../../src/foundation.ts";
+import { openFoundation } from "../../src/app/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { startFacilitator } from "../support/facilitator.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openFoundation } from "../../src/foundation.ts";
+import { openFoundation } from "../../src/app/foundation.ts";
 import { type Home, makeHome, operate, run } from "./command-line.ts";
 
 let home: Home;

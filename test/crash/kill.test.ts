@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openFoundation } from "../../src/foundation.ts";
+import { openFoundation } from "../../src/app/foundation.ts";
 import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
 import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";

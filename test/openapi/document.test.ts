@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
-import { VERSION } from "../../src/app.ts";
+import { VERSION } from "../../src/app/start.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { startAppliance } from "../support/appliance.ts";
 import type { OpenApi, Operation } from "../support/openapi-check.ts";

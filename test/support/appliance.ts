@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type App, startApp } from "../../src/app.ts";
+import { type Foundation, openFoundation } from "../../src/app/foundation.ts";
+import { type App, startApp } from "../../src/app/start.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
-import { type Foundation, openFoundation } from "../../src/foundation.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";

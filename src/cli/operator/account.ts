@@ -1,8 +1,8 @@
 import type { Account } from "../../accounts/table.ts";
+import type { Foundation } from "../../app/foundation.ts";
 import { type Dealings, readDealings } from "../../billing/dealings.ts";
 import type { Ledger } from "../../billing/ledger.ts";
 import { NETWORK_NAMES, NETWORKS } from "../../chain/networks.ts";
-import type { Foundation } from "../../foundation.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import { Failure } from "../failure.ts";

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { openFoundation } from "../../app/foundation.ts";
 import { findImbalance } from "../../billing/books.ts";
 import type { Config } from "../../config.ts";
-import { openFoundation } from "../../foundation.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
-import { type Foundation, openFoundation } from "../../foundation.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { Failure } from "../failure.ts";

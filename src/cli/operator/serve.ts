@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
-import { type App, startApp } from "../../app.ts";
+import { type Foundation, openFoundation } from "../../app/foundation.ts";
+import { type App, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
-import { type Foundation, openFoundation } from "../../foundation.ts";
 import { createLog } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { lockDataFolder } from "../../storage/lock.ts";

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { openFoundation } from "../../../src/app/foundation.ts";
 import { createCrediting } from "../../../src/billing/payments/crediting.ts";
 import { matchTransfers } from "../../../src/billing/payments/matching.ts";
 import { paymentQueries } from "../../../src/billing/payments/payment-table.ts";
 import type { Invoice } from "../../../src/billing/table.ts";
 import type { Mined } from "../../../src/chain/chain.ts";
 import { type Address, NETWORKS } from "../../../src/chain/networks.ts";
-import { openFoundation } from "../../../src/foundation.ts";
 import { handClock } from "../../lib/hand-clock.ts";
 
 const RUNS = 20_000;

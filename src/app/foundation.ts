@@ -1,12 +1,12 @@
-import { type Accounts, createAccounts } from "./accounts/accounts.ts";
-import { createInvites, type Invites } from "./accounts/invites.ts";
-import { createSignInLinks, type SignInLinks } from "./accounts/sign-in-links.ts";
-import { createLedger, type Ledger } from "./billing/ledger.ts";
-import type { Config } from "./config.ts";
-import { type Clock, systemClock } from "./lib/clock.ts";
-import { createOutbox, type Outbox } from "./mail/outbox.ts";
-import { type Audit, createAudit } from "./storage/audit.ts";
-import { openStore, type Store } from "./storage/store.ts";
+import { type Accounts, createAccounts } from "../accounts/accounts.ts";
+import { createInvites, type Invites } from "../accounts/invites.ts";
+import { createSignInLinks, type SignInLinks } from "../accounts/sign-in-links.ts";
+import { createLedger, type Ledger } from "../billing/ledger.ts";
+import type { Config } from "../config.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { createOutbox, type Outbox } from "../mail/outbox.ts";
+import { type Audit, createAudit } from "../storage/audit.ts";
+import { openStore, type Store } from "../storage/store.ts";
 
 /** What lies on the data folder without a server: the parts that operator commands use too. */
 export interface Foundation {

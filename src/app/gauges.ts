@@ -1,12 +1,12 @@
-import type { Collecting } from "./billing/collecting.ts";
-import type { Meter } from "./billing/meter/meter.ts";
-import { createRevenue, sumBalances } from "./billing/totals.ts";
-import type { RpcHealth } from "./chain/chain.ts";
-import type { Figure, Sample } from "./http/metrics.ts";
-import type { Micros } from "./lib/money.ts";
-import type { Db } from "./storage/store.ts";
+import type { Collecting } from "../billing/collecting.ts";
+import type { Meter } from "../billing/meter/meter.ts";
+import { createRevenue, sumBalances } from "../billing/totals.ts";
+import type { RpcHealth } from "../chain/chain.ts";
+import type { Figure, Sample } from "../http/metrics.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
 
-export interface FigureParts {
+export interface GaugeParts {
   db: Db;
   instances: { countRunning(): number };
   host: { awake(): number };
@@ -23,7 +23,7 @@ const byStatus = (counts: Record<string, number>): Sample[] =>
 const RPC = ["network", "node"] as const;
 
 /** What `/metrics` tells of the appliance, beside its requests and its process. Each is cheap, whatever the data's size. */
-export function figuresOf(parts: FigureParts): Figure[] {
+export function gaugesOf(parts: GaugeParts): Figure[] {
   const { db, instances, host, hub, meter, collecting } = parts;
   const { invoices, payments, health } = collecting;
   const revenue = createRevenue(db);

@@ -1,0 +1,47 @@
+import { pruneSignInCodes } from "../accounts/sign-in.ts";
+import type { Log } from "../lib/log.ts";
+import type { Features } from "./features.ts";
+import type { Foundation } from "./foundation.ts";
+
+const EVERY_MS = 60 * 60 * 1000;
+
+/** Runs each task now and then every hour, one after the other; one that fails is logged and tried again next time. */
+export function startHousekeeping(tasks: Record<string, () => void | Promise<void>>, log: Log): { stop(): void } {
+  const tidy = async () => {
+    for (const [task, run] of Object.entries(tasks)) {
+      try {
+        await run();
+      } catch (err) {
+        log.error({ err, task }, "housekeeping failed");
+      }
+    }
+  };
+  const timer = setInterval(() => void tidy(), EVERY_MS);
+  timer.unref();
+  const first = setTimeout(() => void tidy(), 10_000);
+  first.unref();
+  return {
+    stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+    },
+  };
+}
+
+/** What is tidied: rows that no rule reads any more. */
+export const housekeepingTasks = (
+  { store, outbox, clock }: Foundation,
+  { idempotency, conversations, collecting }: Features,
+) => ({
+  idempotency: idempotency.prune,
+  payments: collecting.prune,
+  signInCodes: () => pruneSignInCodes(store, clock),
+  outbox: outbox.prune,
+  async events() {
+    for (let after: string | null = ""; after !== null; ) {
+      const from: string = after;
+      // A commit for each hundred agents, and requests in between.
+      after = await store.commitSoon(() => conversations.events.prune(from, 100), "process");
+    }
+  },
+});

@@ -1,0 +1,63 @@
+import { accountRoutes } from "../accounts/routes.ts";
+import { CODE_LIFE_SECONDS, createSignIn } from "../accounts/sign-in.ts";
+import { agentRoutes } from "../agents/routes.ts";
+import { signedPaymentHeader } from "../billing/facilitator/signed-payment.ts";
+import { billingRoutes } from "../billing/routes.ts";
+import type { Config } from "../config.ts";
+import type { Route } from "../http/route.ts";
+import { instanceRoutes } from "../instances/routes.ts";
+import { signInMail } from "../mail/sign-in-mail.ts";
+import { messageRoutes } from "../messages/routes.ts";
+import { secretRoutes } from "../secrets/routes.ts";
+import { skillRoutes } from "../skills/routes.ts";
+import type { Features } from "./features.ts";
+import type { Foundation } from "./foundation.ts";
+
+export interface RouteTableParts {
+  config: Config;
+  foundation: Foundation;
+  features: Features;
+  publicUrl(): string;
+  /** Lets a request's connection be silent for as long as it likes. */
+  keepOpen(request: Request): void;
+}
+
+/** Every route of the API. */
+export function createRoutes({ config, foundation, features, publicUrl, keepOpen }: RouteTableParts): Route[] {
+  const { clock, store, audit, accounts, invites, links } = foundation;
+  const { mail, keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } =
+    features;
+  function takePayment(accountId: string, request: Request) {
+    // A facilitator may take longer than a connection may be silent.
+    if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
+    return features.collecting.takePayment(accountId, request.headers);
+  }
+  const sendCode = (to: string, code: string) => {
+    const text = signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS });
+    return mail.send({ to, code, ...text });
+  };
+  return [
+    ...accountRoutes({
+      clock,
+      accounts,
+      signIn: createSignIn({ store, clock, audit, accounts, invites, pepper, sendCode }),
+      links,
+      tokens,
+      keys,
+      standingOf: meter.standingOf,
+      limitChanged: meter.limitChanged,
+      requireInstance: (caller, instanceId) => void instances.get(caller, instanceId),
+    }),
+    ...instanceRoutes({
+      instances,
+      pricePerHour: config.pricePerHour,
+      costOf: meter.costOf,
+      takePayment,
+    }),
+    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: features.collecting.invoices.quote }),
+    ...agentRoutes(instances, agents, workspaces),
+    ...messageRoutes({ agents, ...conversations, keepOpen }),
+    ...skillRoutes(catalog, skills, instances),
+    ...secretRoutes(secrets, instances),
+  ];
+}

@@ -1,0 +1,112 @@
+import packageFile from "../../package.json" with { type: "json" };
+import type { Metering } from "../billing/meter/metering.ts";
+import { createMetering } from "../billing/meter/metering.ts";
+import type { Config } from "../config.ts";
+import { consolePages } from "../console/pages.ts";
+import { type Listener, listen } from "../http/listener.ts";
+import { createMetrics } from "../http/metrics.ts";
+import { openApiDocument } from "../http/openapi.ts";
+import type { Route } from "../http/route.ts";
+import { createFetch } from "../http/server.ts";
+import { statusPages } from "../http/status-pages.ts";
+import type { Log } from "../lib/log.ts";
+import { createFeatures } from "./features.ts";
+import type { Foundation } from "./foundation.ts";
+import { gaugesOf } from "./gauges.ts";
+import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
+import { createRoutes } from "./route-table.ts";
+
+export const VERSION = packageFile.version;
+
+/** The running appliance. */
+export interface App {
+  url: string;
+  routes: readonly Route[];
+  metering: Pick<Metering, "tick">;
+  /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Config → parts → running appliance. The data folder is open and locked already; whoever opened it closes it. The socket
+ * is bound first: a port that is taken costs nothing, and every part can know the address.
+ */
+export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
+  const { host: hostname, port, publicUrl, trustProxy } = config;
+  const listener = listen({ hostname, port, publicUrl, trustProxy });
+  try {
+    return await startBehind(listener, config, foundation, log);
+  } catch (error) {
+    await listener.stop();
+    throw error;
+  }
+}
+
+async function startBehind(listener: Listener, config: Config, foundation: Foundation, log: Log): Promise<App> {
+  const { store } = foundation;
+  const { addressOf, keepOpen } = listener;
+  const publicUrl = () => config.publicUrl ?? listener.url;
+  const features = await createFeatures(config, foundation, log, publicUrl);
+  const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
+  let ready = true;
+  const routes = createRoutes({ config, foundation, features, publicUrl, keepOpen });
+  const metrics = createMetrics();
+  for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
+  const status = {
+    version: VERSION,
+    isReady: () => ready,
+    metrics,
+    metricsToken: config.metricsToken,
+    addressOf,
+    openApi: () => openApiDocument(routes, VERSION),
+  };
+  const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
+    authenticate(request) {
+      store.readTogether();
+      return features.authenticate({
+        authorization: request.headers.get("authorization"),
+        apiKey: request.headers.get("x-api-key"),
+        address: () => addressOf(request),
+        isRead: request.method === "GET",
+      });
+    },
+    idempotency: features.idempotency,
+    commit: store.transaction,
+    commitSoon: (work) => store.commitSoon(work, "full"),
+    addressOf,
+    onAnswer({ method, path }, code, startedMs, requestId, error) {
+      metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
+      const fields = { requestId, method, path, status: code };
+      // A model that fails and an instance that is not running are answers, not faults of the host.
+      if (error?.code === "internal_error") log.error({ err: error.cause ?? error, ...fields }, "request failed");
+      else log.debug(fields, "request");
+    },
+  });
+
+  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
+  conversations.runs.recover();
+  listener.answerWith(fetch);
+  // The meter begins once there is something to be had for the money.
+  meter.resume(instances.allRunning());
+  const metering = createMetering(meter, store, foundation.clock, log);
+  metering.run();
+  collecting.run();
+  setTimeout(() => void metrics.load(), 1_000).unref();
+  const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
+
+  return {
+    url: listener.url,
+    routes,
+    metering,
+    async stop() {
+      ready = false;
+      housekeeping.stop();
+      conversations.hub.endAll();
+      await listener.stop();
+      await collecting.stop();
+      await metering.stop();
+      host.close();
+      await engines.close();
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** The limits of an account that an operator can change, as `roost account limit` names them. */
+export const LIMIT_NAMES = ["reads", "writes", "streams", "instances", "agents", "workspaceBytes"] as const;
+
+export const accountLimits = sqliteTable(
+  "account_limits",
+  {
+    accountId: text("account_id").notNull(),
+    name: text("name", { enum: LIMIT_NAMES }).notNull(),
+    value: integer("value").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.name] })],
+);
