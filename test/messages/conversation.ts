@@ -32,8 +32,8 @@ export interface Conversation {
   events(after?: number | string, headers?: Record<string, string>): Promise<EventStream>;
   run(runId: string): ReturnType<Person["ask"]>;
   cancel(runId: string): ReturnType<Person["ask"]>;
-  /** Resolves when the agent's log has an event of this kind (of this run), with all frames up to it. */
-  until(kind: string, runId?: string): Promise<Frame[]>;
+  /** Resolves when the agent's log has an event of this kind (of this run) that fits, with all frames up to it. */
+  until(kind: string, runId?: string, fits?: (frame: Frame) => boolean): Promise<Frame[]>;
   stop(): Promise<void>;
 }
 
@@ -98,9 +98,11 @@ export async function startConversation(settings: Record<string, string> = {}): 
     events,
     run: (runId) => person.ask("GET", at(`/runs/${runId}`)),
     cancel: (runId) => person.ask("POST", at(`/runs/${runId}/cancel`)),
-    async until(kind, runId) {
+    async until(kind, runId, fits = () => true) {
       await using stream = await events(0);
-      return await stream.until(({ event, data }) => event === kind && (runId === undefined || data.runId === runId));
+      return await stream.until(
+        (frame) => frame.event === kind && (runId === undefined || frame.data.runId === runId) && fits(frame),
+      );
     },
     async stop() {
       await appliance.stop();

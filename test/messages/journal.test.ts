@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { EventLog } from "../../src/messages/event-log.ts";
 import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/journal.ts";
 import type { Run, StoredEvent } from "../../src/messages/table.ts";
-import { type Conversation, kindsOf, shownText, startConversation } from "./conversation.ts";
+import { type Conversation, type Frame, kindsOf, shownText, startConversation } from "./conversation.ts";
 
 const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;
 
@@ -108,18 +108,24 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const toolThenHang = () => {
+/** Asks an agent whose model calls a tool and, once it has been asked again with the tool's output, says nothing more. */
+async function askUntilTheModelHangs(): Promise<{ runId: string; frames: Frame[] }> {
   it.when(
     "time?",
     { kind: "tools", text: "Look. ", calls: [{ id: "c1", name: "now", arguments: {} }] },
     { kind: "hang" },
   );
-};
+  const asked = it.mock.requests.length;
+  const runId = await it.queue("time?");
+  const frames = await it.until("tool.completed", runId);
+  // The event comes before the second question: what the model is told to answer from here on must not be its answer.
+  await it.mock.arrived(asked + 2);
+  return { runId, frames };
+}
 
 test("after a restart a completed tool call is not repeated: the model is told its output", async () => {
-  toolThenHang();
-  const runId = await it.queue("time?");
-  const output = (await it.until("tool.completed", runId)).at(-1)?.data.output;
+  const { runId, frames: before } = await askUntilTheModelHangs();
+  const output = before.at(-1)?.data.output;
   it.when("time?", { kind: "text", tokens: ["Noon."] });
   await it.appliance.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
@@ -134,9 +140,7 @@ test("after a restart a completed tool call is not repeated: the model is told i
 });
 
 test("a tool call whose outcome the crash took is told as unknown, and is not repeated", async () => {
-  toolThenHang();
-  const runId = await it.queue("time?");
-  await it.until("tool.completed", runId);
+  const { runId } = await askUntilTheModelHangs();
   // As a crash between the two leaves it.
   it.appliance.foundation.store.transaction(() =>
     it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [

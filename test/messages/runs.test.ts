@@ -148,7 +148,8 @@ test("many cancels of one run end it once", async () => {
 });
 
 test("a client that leaves cancels nothing", async () => {
-  it.when("slow", { kind: "text", tokens: ["one", " two", " three"], delayMs: 30 });
+  const left = Promise.withResolvers<void>();
+  it.when("slow", { kind: "text", tokens: ["one", " two", " three"], after: left.promise });
   const stream = await it.stream("slow");
   const [queued] = await stream.until(({ event }) => event === "run.started");
   await stream.close();
@@ -159,9 +160,10 @@ test("a client that leaves cancels nothing", async () => {
     body: JSON.stringify({ message: "slow" }),
     signal: abort.signal,
   });
-  await it.until("run.completed", queued?.data.runId);
+  await it.until("run.queued", undefined, ({ data }) => data.runId !== queued?.data.runId);
   abort.abort();
   await expect(plain).rejects.toThrow();
+  left.resolve();
   const last = await it.queue("hi");
   await it.until("run.completed", last);
   const answers = (await history()).filter((line) => line.startsWith("agent"));

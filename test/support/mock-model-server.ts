@@ -5,12 +5,13 @@
  */
 
 export type MockAnswer =
-  /** Streams the tokens, `delayMs` before each, the head `headDelayMs` late; `ending` says how it ends. */
+  /** Streams the tokens once `after` has come, `delayMs` before each, the head `headDelayMs` late; `ending` says how it ends. */
   | {
       kind: "text";
       tokens: string[];
       delayMs?: number;
       headDelayMs?: number;
+      after?: Promise<unknown>;
       finish?: string;
       usage?: { prompt_tokens: number; completion_tokens: number };
       ending?: "end" | "hang" | "cut";
@@ -72,7 +73,7 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
   const fixed = typeof answer === "function" ? null : answer;
   // The default answer's bytes are made once: the mock must not be the slow part of a bench.
   const instant =
-    fixed?.kind === "text" && !fixed.delayMs && !fixed.headDelayMs && !fixed.ending
+    fixed?.kind === "text" && !fixed.delayMs && !fixed.headDelayMs && !fixed.after && !fixed.ending
       ? encoder.encode(sseOf(fixed))
       : null;
 
@@ -90,7 +91,10 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
     }
     request.signal.addEventListener("abort", departures.add, { once: true });
     const chosen = next ?? (typeof answer === "function" ? answer(seen ?? { path, headers: {}, body: {} }) : answer);
-    if (chosen.kind === "text" && chosen.headDelayMs) await Bun.sleep(chosen.headDelayMs);
+    if (chosen.kind === "text") {
+      await chosen.after;
+      if (chosen.headDelayMs) await Bun.sleep(chosen.headDelayMs);
+    }
     return respond(chosen, text.includes('"stream":true'), request.signal);
   };
 
