@@ -4,6 +4,7 @@ import { agentRoutes } from "../agents/routes.ts";
 import { signedPaymentHeader } from "../billing/facilitator/signed-payment.ts";
 import { billingRoutes } from "../billing/routes.ts";
 import type { Config } from "../config.ts";
+import type { LastingAnswers } from "../http/lasting-answers.ts";
 import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
@@ -17,13 +18,14 @@ export interface RouteTableParts {
   config: Config;
   foundation: Foundation;
   features: Features;
+  lasting: LastingAnswers;
   publicUrl(): string;
   /** Lets a request's connection be silent for as long as it likes. */
   keepOpen(request: Request): void;
 }
 
 /** Every route of the API. */
-export function createRoutes({ config, foundation, features, publicUrl, keepOpen }: RouteTableParts): Route[] {
+export function createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen }: RouteTableParts): Route[] {
   const { clock, store, audit, accounts, invites, links } = foundation;
   const { mail, keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } =
     features;
@@ -56,7 +58,7 @@ export function createRoutes({ config, foundation, features, publicUrl, keepOpen
     }),
     ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: features.collecting.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
-    ...messageRoutes({ agents, ...conversations, keepOpen }),
+    ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
   ];

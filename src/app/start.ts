@@ -3,6 +3,9 @@ import type { Metering } from "../billing/meter/metering.ts";
 import { createMetering } from "../billing/meter/metering.ts";
 import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
+import { createAdmission } from "../http/admission.ts";
+import { createIncomingBodies } from "../http/incoming-bodies.ts";
+import { createLastingAnswers } from "../http/lasting-answers.ts";
 import { type Listener, listen } from "../http/listener.ts";
 import { createMetrics } from "../http/metrics.ts";
 import { openApiDocument } from "../http/openapi.ts";
@@ -10,6 +13,8 @@ import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
 import { statusPages } from "../http/status-pages.ts";
 import type { Log } from "../lib/log.ts";
+import { createAccountRates } from "../limits/account-rates.ts";
+import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
@@ -17,6 +22,9 @@ import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { createRoutes } from "./route-table.ts";
 
 export const VERSION = packageFile.version;
+
+/** Event streams of the host, where it has the files for them (api.md section 1, Limits). */
+const MAX_STREAMS = 20_000;
 
 /** The running appliance. */
 export interface App {
@@ -44,12 +52,19 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
 
 async function startBehind(listener: Listener, config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { store } = foundation;
+  const machine = readMachineLimits();
   const { addressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, publicUrl);
   const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
+  const seconds = () => Number(foundation.clock.monotonicNs() / 1_000_000n) / 1_000;
   let ready = true;
-  const routes = createRoutes({ config, foundation, features, publicUrl, keepOpen });
+  const lasting = createLastingAnswers({
+    total: streamsThatFit(MAX_STREAMS, machine),
+    limitOf: (accountId) => features.limits.of(accountId).streams,
+    stillValid: () => true,
+  });
+  const routes = createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen });
   const metrics = createMetrics();
   for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
@@ -61,15 +76,23 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     openApi: () => openApiDocument(routes, VERSION),
   };
   const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
-    authenticate(request) {
-      store.readTogether();
-      return features.authenticate({
-        authorization: request.headers.get("authorization"),
-        apiKey: request.headers.get("x-api-key"),
-        address: () => addressOf(request),
-        isRead: request.method === "GET",
-      });
-    },
+    admission: createAdmission({
+      authenticate(request) {
+        store.readTogether();
+        return features.authenticate({
+          authorization: request.headers.get("authorization"),
+          apiKey: request.headers.get("x-api-key"),
+          address: () => addressOf(request),
+          isRead: request.method === "GET",
+        });
+      },
+      accountRates: createAccountRates(features.limits, seconds),
+      addressOf,
+      addressRequests: config.addressRequests,
+      addressRefusals: config.addressRefusals,
+      now: seconds,
+    }),
+    bodies: createIncomingBodies({ now: seconds }),
     idempotency: features.idempotency,
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
@@ -102,6 +125,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       ready = false;
       housekeeping.stop();
       conversations.hub.endAll();
+      lasting.stop();
       await listener.stop();
       await collecting.stop();
       await metering.stop();

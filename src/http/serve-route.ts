@@ -1,17 +1,21 @@
 import { z } from "zod";
 import { authorize, type Caller } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
+import { addressKey } from "../limits/address.ts";
+import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
-import { parseJson, readBody } from "./body.ts";
+import { bodyBytesOf, costOf } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
+import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
+import { parseJson } from "./json.ts";
 import { queryOf, requestIdOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
 import type { IdempotentRequest } from "./table.ts";
 
 export interface ServingParts {
-  /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
-  authenticate(request: Request): Caller | Promise<Caller>;
+  admission: Admission;
+  bodies: IncomingBodies;
   idempotency: Idempotency;
   /** Runs `work` in one transaction; on disk when it returns. */
   commit<T>(work: () => T): T;
@@ -29,6 +33,8 @@ interface Exchange {
   request: Request;
   params: Record<string, string>;
   requestId: string;
+  /** Of the answer's body, where it is known. */
+  answerBytes: number;
 }
 
 /** Answers one request for one route, in the order of judgement of api.md section 1. */
@@ -43,7 +49,7 @@ export async function serveRoute(
   let answer: Response;
   let failure: AppError | null = null;
   try {
-    answer = await answerOf({ route, parts, request, params, requestId });
+    answer = await answerOf({ route, parts, request, params, requestId, answerBytes: 0 });
   } catch (thrown) {
     failure = toAppError(thrown);
     answer = errorAnswer(failure, requestId, request.headers.get("accept"));
@@ -54,22 +60,67 @@ export async function serveRoute(
 
 async function answerOf(exchange: Exchange): Promise<Response> {
   const { route, parts, request } = exchange;
-  if (route.access === "public") return toResponse(exchange, await route.handle(createCall(exchange, null)));
-  const known = parts.authenticate(request);
+  if (route.access === "public") return answerAnybody(exchange);
+  const known = parts.admission.caller(request);
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
+  // Most requests are reads: they have no body, and wait for nothing.
+  const answer =
+    route.method === "GET"
+      ? await answerCaller(exchange, caller)
+      : await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
+  const cost = costOf(exchange.answerBytes);
+  if (cost > 0) parts.admission.charge(caller, request, cost);
+  return answer;
+}
+
+async function answerCaller(exchange: Exchange, caller: Caller, incoming?: IncomingBody): Promise<Response> {
+  const { route, request } = exchange;
   const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
-  if (key !== null) return answerOnce(exchange, caller, key);
-  const handled = route.handle(createCall(exchange, caller));
+  if (key !== null && incoming) return answerOnce(exchange, caller, key, incoming);
+  const handled = route.handle(createCall(exchange, caller, { incoming }));
   return toResponse(exchange, handled instanceof Promise ? await handled : handled);
+}
+
+/** Who is refused here may try only so often. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(["unauthorized", "invite_required"]);
+
+async function answerAnybody(exchange: Exchange): Promise<Response> {
+  const { route, parts, request } = exchange;
+  await parts.admission.anybody(request);
+  if (route.method === "GET") return toResponse(exchange, await route.handle(createCall(exchange, null)));
+  const address = parts.addressOf(request);
+  parts.admission.requireFewRefusals(address);
+  try {
+    return await withBody(exchange, addressKey(address), async (incoming) =>
+      toResponse(exchange, await route.handle(createCall(exchange, null, { incoming }))),
+    );
+  } catch (error) {
+    if (error instanceof AppError && REFUSALS.has(error.code)) parts.admission.refused(address);
+    throw error;
+  }
+}
+
+async function withBody<T>(
+  exchange: Exchange,
+  owner: string,
+  work: (incoming: IncomingBody) => Promise<T>,
+): Promise<T> {
+  const { route, parts, request } = exchange;
+  const incoming = parts.bodies.open(request, owner, bodyBytesOf(route));
+  try {
+    return await work(incoming);
+  } finally {
+    incoming.close();
+  }
 }
 
 /** Errors that the operation itself gave, and that a repetition under the same key gives again. */
 const KEPT_ERRORS = new Set([400, 404, 409]);
 
-async function answerOnce(exchange: Exchange, caller: Caller, key: string): Promise<Response> {
+async function answerOnce(exchange: Exchange, caller: Caller, key: string, incoming: IncomingBody): Promise<Response> {
   const { route, parts, request, requestId } = exchange;
-  const body = keyRefusal(key) ?? (await readBody(request).catch(asRefusal));
+  const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
   // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
   if (body instanceof AppError) {
     return toResponse(exchange, await route.handle(createCall(exchange, caller, { refusal: body })));
@@ -125,14 +176,27 @@ function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): 
 /** What a route without fields takes: nothing, or an object. */
 const NO_FIELDS = z.object({});
 
+const NOTHING = new Uint8Array();
+
+interface CallInput {
+  incoming?: IncomingBody | undefined;
+  /** The body, where it was read already. */
+  body?: Uint8Array;
+  attempt?: Attempt;
+  refusal?: AppError;
+}
+
 function createCall(
   { route, parts, request, params, requestId }: Exchange,
   caller: Caller | null,
-  { body, attempt, refusal }: { body?: Uint8Array; attempt?: Attempt; refusal?: AppError } = {},
+  { incoming, body, attempt, refusal }: CallInput = {},
 ): AnyCall {
   const bytes = async () => {
     if (refusal) throw refusal;
-    return body ?? (await readBody(request));
+    const read = body ?? (await incoming?.bytes()) ?? NOTHING;
+    // A body that was held back until many others were judged is one more try like any other.
+    if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
+    return read;
   };
   const operateOnce = <T>(operate: () => T, runId?: (result: T) => string): T => {
     if (refusal) throw refusal;
@@ -157,12 +221,15 @@ function createCall(
   };
 }
 
-function toResponse({ route, requestId }: Exchange, result: unknown): Response {
+function toResponse(exchange: Exchange, result: unknown): Response {
+  const { route, requestId } = exchange;
   if (result instanceof Response) {
     result.headers.set("X-Request-Id", requestId);
+    exchange.answerBytes = Number(result.headers.get("content-length") ?? 0);
     return result;
   }
-  if (result instanceof Reply)
-    return jsonAnswer(result.status, JSON.stringify(result.value), requestId, result.headers);
-  return jsonAnswer(route.status ?? 200, JSON.stringify(result), requestId);
+  const reply = result instanceof Reply ? result : new Reply(route.status ?? 200, result);
+  const body = JSON.stringify(reply.value);
+  exchange.answerBytes = body.length;
+  return jsonAnswer(reply.status, body, requestId, reply.headers);
 }

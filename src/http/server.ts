@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { AppError } from "../lib/app-error.ts";
+import type { Admission } from "./admission.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
 import { requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
@@ -7,6 +8,8 @@ import { type ServingParts, serveRoute } from "./serve-route.ts";
 
 export interface WebPage {
   path: string;
+  /** Answered however often it is asked for: what watches the host must never be kept out. */
+  unlimited?: true;
   answer(request: Request): Response | Promise<Response>;
 }
 
@@ -31,17 +34,19 @@ export function createFetch(
   }
   for (const page of pages) {
     known(page.path, "GET");
-    app.route("GET", page.path, ({ request }) => pageAnswer(page, request), { parse: "none" });
+    app.route("GET", page.path, ({ request }) => pageAnswer(page, parts.admission, request), { parse: "none" });
   }
   for (const [path, methods] of methodsOf) {
     const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
     const error = new AppError("method_not_allowed", `expected one of ${allow.join(", ")}`, {
       headers: { Allow: allow.join(", ") },
     });
-    app.route("ALL", path, ({ request }) => plainError(request, error), { parse: "none" });
+    app.route("ALL", path, ({ request }) => unknownAnswer(parts.admission, request, error), { parse: "none" });
   }
   app.onError(({ request, error, code }) =>
-    plainError(request, code === "NOT_FOUND" ? new AppError("not_found", "no such path") : toAppError(error)),
+    code === "NOT_FOUND"
+      ? unknownAnswer(parts.admission, request, new AppError("not_found", "no such path"))
+      : plainError(request, toAppError(error)),
   );
   return app.compile().fetch;
 }
@@ -52,11 +57,22 @@ const decoded = (params: Record<string, string | null>): Record<string, string> 
   return params as Record<string, string>;
 };
 
-async function pageAnswer(page: WebPage, request: Request): Promise<Response> {
+async function pageAnswer(page: WebPage, admission: Admission, request: Request): Promise<Response> {
   try {
+    if (!page.unlimited) await admission.anybody(request);
     const answer = await page.answer(request);
     answer.headers.set("X-Request-Id", requestIdOf(request));
     return answer;
+  } catch (thrown) {
+    return plainError(request, toAppError(thrown));
+  }
+}
+
+/** An address that asks for what is not there is counted as any other. */
+async function unknownAnswer(admission: Admission, request: Request, error: AppError): Promise<Response> {
+  try {
+    await admission.anybody(request);
+    return plainError(request, error);
   } catch (thrown) {
     return plainError(request, toAppError(thrown));
   }

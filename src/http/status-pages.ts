@@ -16,9 +16,10 @@ export function statusPages(parts: StatusParts): WebPage[] {
   const { version, isReady, metrics, metricsToken, addressOf, openApi } = parts;
   let document: string | undefined;
   return [
-    { path: "/healthz", answer: () => Response.json({ status: "ok", version }) },
+    { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
     {
       path: "/readyz",
+      unlimited: true,
       answer() {
         const ready = isReady();
         // Code execution comes with the sandbox; until then its level is honestly "none".

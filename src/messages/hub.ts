@@ -11,15 +11,22 @@ export interface Subscription {
 export interface Hub {
   /** Sends committed events to whoever listens. */
   publish(agentId: string, rows: StoredEvent[]): void;
-  /** The body of an event stream. It ends with its run, its agent, its client, or the hub. */
-  open(subscription: Subscription): ReadableStream<Uint8Array>;
+  /** An event stream. It ends with its run, its agent, its client, or the hub; `onEnd` is told once. */
+  open(subscription: Subscription, onEnd?: () => void): EventStream;
   /** Ends the agent's streams, after what they were sent. */
   end(agentId: string): void;
   endAll(): void;
   openStreams(): number;
 }
 
+export interface EventStream {
+  body: ReadableStream<Uint8Array>;
+  /** Ends it, after what it was sent. */
+  end(): void;
+}
+
 interface Stream extends Subscription {
+  onEnd: () => void;
   controller: ReadableStreamDefaultController<Uint8Array>;
   /** True while every committed event up to `after` has been handed over, so the next one may be sent as it comes. */
   live: boolean;
@@ -33,6 +40,9 @@ const PING_TURNS = 30;
 const READ_AT_ONCE = 200;
 /** What may wait in memory for one slow reader; beyond it the reader is served from the log, at its own pace. */
 const BUFFER_BYTES = 32 * 1024;
+
+/** When the clients of a host that stops come back: spread over four seconds, not all at once (operations.md). */
+const comeBackMs = () => 1_000 + Math.floor(Math.random() * 4_001);
 
 const encoder = new TextEncoder();
 const encode = (rows: StoredEvent[]) => encoder.encode(rows.map(toFrame).join(""));
@@ -68,6 +78,7 @@ export function createHub(
     if (streams.size === 0) streamsOf.delete(stream.agentId);
     stream.pinged.delete(stream);
     count--;
+    stream.onEnd();
   }
 
   function close(stream: Stream): void {
@@ -121,13 +132,13 @@ export function createHub(
         }
       }
     },
-    open(subscription) {
-      let stream: Stream;
-      return new ReadableStream<Uint8Array>(
+    open(subscription, onEnd = () => {}) {
+      let stream: Stream | undefined;
+      const body = new ReadableStream<Uint8Array>(
         {
           start(controller) {
             const pinged = turns[opened++ % PING_TURNS] ?? new Set();
-            stream = { ...subscription, controller, live: false, pinged };
+            stream = { ...subscription, controller, live: false, pinged, onEnd };
             pinged.add(stream);
             const streams = streamsOf.get(stream.agentId) ?? new Set();
             streamsOf.set(stream.agentId, streams.add(stream));
@@ -135,18 +146,24 @@ export function createHub(
             controller.enqueue(RETRY);
             catchUp(stream);
           },
-          pull: () => catchUp(stream),
-          cancel: () => remove(stream),
+          pull: () => stream && catchUp(stream),
+          cancel: () => stream && remove(stream),
         },
         { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
       );
+      return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
     },
     end(agentId) {
       for (const stream of [...(streamsOf.get(agentId) ?? [])]) close(stream);
     },
     endAll() {
       clearInterval(timer);
-      for (const streams of [...streamsOf.values()]) for (const stream of [...streams]) close(stream);
+      for (const streams of [...streamsOf.values()]) {
+        for (const stream of [...streams]) {
+          stream.controller.enqueue(encoder.encode(`retry: ${comeBackMs()}\n\n`));
+          close(stream);
+        }
+      }
     },
     openStreams: () => count,
   };

@@ -1,15 +1,17 @@
 import { z } from "zod";
+import type { Caller } from "../accounts/caller.ts";
 import type { Agents } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
+import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { EventLog } from "./event-log.ts";
-import type { Hub } from "./hub.ts";
+import type { Hub, Subscription } from "./hub.ts";
 import type { Messages } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
-import type { Runs } from "./runs.ts";
+import type { EndedRun, Runs } from "./runs.ts";
 import type { Run } from "./table.ts";
 
 export interface MessageRouteParts {
@@ -18,6 +20,7 @@ export interface MessageRouteParts {
   runs: Runs;
   events: EventLog;
   hub: Hub;
+  lasting: LastingAnswers;
   /** Keeps a stream's connection open while nothing is said on it. */
   keepOpen(request: Request): void;
 }
@@ -43,12 +46,16 @@ const MessageInput = z.object({
 const ORDER = "asc or desc";
 const CURSOR = "the id of an event, in decimal digits";
 
-export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }: MessageRouteParts): Route[] {
-  function eventStream(request: Request, agentId: string, after: number, runId: string | null): Response {
+export function messageRoutes(parts: MessageRouteParts): Route[] {
+  const { agents, messages, runs, events, hub, lasting, keepOpen } = parts;
+
+  function eventStream(request: Request, place: LastingAnswer, subscription: Subscription): Response {
     keepOpen(request);
+    const { body, end } = hub.open(subscription, place.close);
+    place.endWith(end);
     // HEAD comes through the same route, and would wait for the length of a body that does not end.
-    const body = request.method === "HEAD" ? null : hub.open({ agentId, after, runId });
-    return new Response(body, {
+    if (request.method === "HEAD") end();
+    return new Response(request.method === "HEAD" ? null : body, {
       headers: {
         "Content-Type": "text/event-stream; charset=utf-8",
         "Cache-Control": "no-store",
@@ -57,21 +64,27 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
     });
   }
 
-  /** The answer to a message, in the form that its request asked for. */
-  async function answer(request: Request, run: Run, stream: boolean): Promise<unknown> {
-    if (stream) return eventStream(request, run.agentId, run.firstEventId - 1, run.runId);
-    if (/(^|[\s,;])respond-async([\s,;]|$)/i.test(request.headers.get("prefer") ?? "")) {
-      return new Reply(
-        202,
-        { runId: run.runId, messageId: run.messageId, status: run.status },
-        { "Preference-Applied": "respond-async" },
-      );
+  /**
+   * The answer to a message, in the form that its request asks for. What lasts has its place before the message is
+   * written: nobody is told to come again later about a message that is on its way.
+   */
+  async function answer(request: Request, caller: Caller, stream: boolean, send: () => Promise<Run>): Promise<unknown> {
+    if (!stream && /(^|[\s,;])respond-async([\s,;]|$)/i.test(request.headers.get("prefer") ?? "")) {
+      const { runId, messageId, status } = await send();
+      return new Reply(202, { runId, messageId, status }, { "Preference-Applied": "respond-async" });
     }
-    keepOpen(request);
-    const { run: ended, reply } = await runs.whenEnded(run.runId);
-    if (reply && ended.status !== "failed") return reply;
-    const code = ended.errorCode === "model_error" ? "model_error" : "internal_error";
-    throw new AppError(code, ended.errorMessage ?? "the run failed");
+    const place = lasting.open(caller, "run");
+    try {
+      const { runId, agentId, firstEventId } = await send();
+      if (stream) return eventStream(request, place, { agentId, after: firstEventId - 1, runId });
+      keepOpen(request);
+      const ended = await runs.whenEnded(runId);
+      place.close();
+      return replyOf(ended);
+    } catch (error) {
+      place.close();
+      throw error;
+    }
   }
 
   return [
@@ -86,21 +99,17 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
       async handle({ caller, params, body, once, request }) {
         agents.get(caller, params.instanceId, params.agentId);
         const input = await body();
-        const run = await once(
-          () => {
-            const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
-            const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
-            const sender = { type, id, name };
-            return messages.send(instance, agent, { text: input.message, sender });
-          },
-          ({ runId }) => runId,
-        );
-        return answer(request, run, input.stream ?? false);
+        const send = () => {
+          const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
+          const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
+          return messages.send(instance, agent, { text: input.message, sender: { type, id, name } });
+        };
+        return answer(request, caller, input.stream ?? false, () => once(send, ({ runId }) => runId));
       },
       async replay({ caller, params, body, request }, runId) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const { stream } = await body();
-        return answer(request, runs.get(agent.agentId, runId), stream ?? false);
+        return answer(request, caller, stream ?? false, async () => runs.get(agent.agentId, runId));
       },
     }),
     route({
@@ -166,10 +175,18 @@ export function messageRoutes({ agents, messages, runs, events, hub, keepOpen }:
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const after = cursorOf(request.headers.get("last-event-id"), query().after);
         if (after !== null) events.checkCursor(agent.agentId, after);
-        return eventStream(request, agent.agentId, after ?? events.lastEventId(agent.agentId), null);
+        const { agentId } = agent;
+        const place = lasting.open(caller, "events");
+        return eventStream(request, place, { agentId, after: after ?? events.lastEventId(agentId), runId: null });
       },
     }),
   ];
+}
+
+function replyOf({ run, reply }: EndedRun): MessageRecord {
+  if (reply && run.status !== "failed") return reply;
+  const code = run.errorCode === "model_error" ? "model_error" : "internal_error";
+  throw new AppError(code, run.errorMessage ?? "the run failed");
 }
 
 /** The header wins over the query (api.md section 5, rule 4). Null: from now on. */

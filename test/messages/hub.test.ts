@@ -40,7 +40,7 @@ function createLog(pingMs?: number) {
     },
     published: () => publishedId,
     open: (after: number, runId: string | null = null) =>
-      readEvents(new Response(hub.open({ agentId: AGENT, after, runId }))),
+      readEvents(new Response(hub.open({ agentId: AGENT, after, runId }).body)),
   };
 }
 const hubs: Hub[] = [];
@@ -124,7 +124,7 @@ test("an ended agent's streams end behind what they were sent; other agents' go 
 
 test("a silent stream is kept alive by pings", async () => {
   const log = createLog(30);
-  const reader = new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null })).body?.getReader();
+  const reader = new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body).body?.getReader();
   let text = "";
   while (!text.includes(": ping\n\n: ping\n\n")) text += new TextDecoder().decode((await reader?.read())?.value);
   expect(text).toStartWith("retry: 2000\n\n: ping\n\n");
@@ -137,7 +137,7 @@ test("a reader that does not read costs no memory, and then gets everything in o
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null })),
+    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body),
   });
   const socket = await open(server.port ?? 0);
   try {

@@ -9,6 +9,7 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
 import { NO_NODES } from "./no-nodes.ts";
+import { ONE_ADDRESS } from "./one-address.ts";
 import { type OpenApi, type OpenApiCheck, openApiCheck } from "./openapi-check.ts";
 
 export interface Answer {
@@ -66,6 +67,7 @@ export async function startAppliance(
     ROOST_LOG_LEVEL: "silent",
     ROOST_DATA_DIR: dataDir,
     ...NO_NODES,
+    ...ONE_ADDRESS,
     ...settings,
   });
   const open = async () => {

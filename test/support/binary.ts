@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { NO_NODES } from "./no-nodes.ts";
+import { ONE_ADDRESS } from "./one-address.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const START_DEADLINE_MS = 20_000;
@@ -58,7 +59,14 @@ export async function startBinary(options: StartOptions = {}): Promise<RunningBi
   const dataDir = options.dataDir ?? join(home, "data");
   const child = Bun.spawn([binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])], {
     cwd: options.cwd ?? home,
-    env: { HOME: home, PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ROOST_LOG_FORMAT: "json", ...NO_NODES, ...options.env },
+    env: {
+      HOME: home,
+      PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+      ROOST_LOG_FORMAT: "json",
+      ...NO_NODES,
+      ...ONE_ADDRESS,
+      ...options.env,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const logs: LogLine[] = [];
@@ -121,7 +129,7 @@ export async function runBinary(
   try {
     const child = Bun.spawn([options.binary ?? (await buildBinary()), ...args], {
       cwd: options.cwd ?? home,
-      env: { HOME: home, PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...NO_NODES, ...options.env },
+      env: { HOME: home, PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...NO_NODES, ...ONE_ADDRESS, ...options.env },
       stdin: new Blob([options.input ?? ""]),
       stdout: "pipe",
       stderr: "pipe",

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Caller, SCOPES } from "../../src/accounts/caller.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
+import { createIncomingBodies } from "../../src/http/incoming-bodies.ts";
 import type { Route } from "../../src/http/route.ts";
 import { createFetch } from "../../src/http/server.ts";
 import { createInstances, type Instances } from "../../src/instances/instances.ts";
@@ -70,15 +71,22 @@ export interface RouteServer extends AsyncDisposable {
   send(caller: Caller | null, method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Answer>;
 }
 
-/** Serves these routes on a free port. Authentication alone is replaced: a header names the caller. */
+/** Serves these routes on a free port. Admission alone is replaced: a header names the caller, who has no limits. */
 export function serve(routes: readonly Route[], { store, clock }: Ground): RouteServer {
   const callers = new Map<string, Caller>();
   const fetchRoutes = createFetch(routes, [], {
-    authenticate(request) {
-      const caller = callers.get(request.headers.get("x-caller") ?? "");
-      if (!caller) throw new AppError("unauthorized", "missing or invalid credentials");
-      return caller;
+    admission: {
+      caller(request) {
+        const caller = callers.get(request.headers.get("x-caller") ?? "");
+        if (!caller) throw new AppError("unauthorized", "missing or invalid credentials");
+        return caller;
+      },
+      anybody: () => null,
+      requireFewRefusals() {},
+      refused() {},
+      charge() {},
     },
+    bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock),
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),

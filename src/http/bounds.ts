@@ -1,0 +1,35 @@
+import type { Route } from "./route.ts";
+
+/**
+ * What one request may cost the host, named by each route (api.md section 1). Rates, and the size of the body, follow from
+ * its method and from who may use it; the answer's size and time are its own.
+ */
+export const BOUNDS = {
+  /** One record, or a page of at most 100: a few look-ups. */
+  record: { answer: "a record or a page of at most 100", lastsUntil: "it is made" },
+  /** Texts of a workspace. */
+  texts: { answer: "at most 1 MiB of text", lastsUntil: "it is made" },
+  /** Waits for another machine: a mail server, the nodes of a chain, a facilitator. */
+  outside: { answer: "a record", lastsUntil: "the deadline of the outgoing call" },
+  /** Waits for an agent. */
+  run: { answer: "a message, or its events", lastsUntil: "the run's end" },
+  /** Goes on. */
+  stream: { answer: "events, at the reader's pace", lastsUntil: "its credential or its agent ends" },
+} as const;
+
+export type Bound = keyof typeof BOUNDS;
+
+/** Bytes of a body, at most (api.md section 1, Sizes and Limits). */
+const BODY_BYTES = 1024 * 1024;
+const PUBLIC_BODY_BYTES = 16 * 1024;
+
+export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">): number => {
+  if (method === "GET" || method === "DELETE") return 0;
+  return access === "public" ? PUBLIC_BODY_BYTES : BODY_BYTES;
+};
+
+/** An ordinary answer; each further one of its size costs as much as one more request. */
+const ORDINARY_ANSWER_BYTES = 4 * 1024;
+
+/** What an answer of so many bytes cost beyond an ordinary request. */
+export const costOf = (answerBytes: number): number => Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);

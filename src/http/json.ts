@@ -1,0 +1,17 @@
+import { AppError } from "../lib/app-error.ts";
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** The JSON value in a body. An empty body is `{}`. Throws `invalid_request` for any other type, encoding or syntax. */
+export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
+  if (bytes.byteLength === 0) return {};
+  const type = contentType?.split(";", 1)[0]?.trim().toLowerCase();
+  if (type !== "application/json") {
+    throw new AppError("invalid_request", "Content-Type: expected application/json");
+  }
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw new AppError("invalid_request", "body: expected well-formed JSON in UTF-8");
+  }
+}

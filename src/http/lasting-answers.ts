@@ -1,0 +1,108 @@
+import type { Caller } from "../accounts/caller.ts";
+import { AppError } from "../lib/app-error.ts";
+import { createPlaces } from "../limits/places.ts";
+
+/** What an answer that lasts is for. Each kind has places of its own, so that event streams never keep a message out. */
+export type LastingKind = "events" | "run";
+
+/** The place of one answer that lasts. */
+export interface LastingAnswer {
+  /** What ends the answer when its credential does. */
+  endWith(end: () => void): void;
+  /** Gives the place back. Again, it does nothing. */
+  close(): void;
+}
+
+export interface LastingAnswers {
+  /** Throws `rate_limited` where the caller's account has too many open, 503 where the host has. */
+  open(caller: Caller, kind: LastingKind): LastingAnswer;
+  /** Open now, of all accounts. */
+  count(): number;
+  stop(): void;
+}
+
+export interface LastingAnswersOptions {
+  /** Of the host. */
+  total: number;
+  /** Of one account. */
+  limitOf(accountId: string): number;
+  /** Whether the credential that made this caller is good now: a few microseconds. */
+  stillValid(caller: Caller): boolean;
+  lookMs?: number;
+}
+
+/** A credential is looked at every three looks at the latest, so an answer ends within a second of it. */
+const LOOK_MS = 250;
+const LOOKS = 3;
+
+interface Open {
+  caller: Caller;
+  end: () => void;
+}
+
+/**
+ * Answers that go on after their request was judged: streams of events, and messages that wait for their answer. They
+ * have a bound for each account and one for all, and none outlives its credential (api.md section 1, Limits).
+ */
+export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
+  const { total, limitOf, stillValid, lookMs = LOOK_MS } = options;
+  const places = createPlaces({ total });
+  /** By credential: thousands of streams of one key are one question. */
+  const open = new Map<string, Set<Open>>();
+  let unseen: string[] = [];
+  let timer: Timer | undefined;
+
+  function look(): void {
+    if (unseen.length === 0) unseen = [...open.keys()];
+    for (const credential of unseen.splice(0, Math.ceil(open.size / LOOKS))) {
+      const answers = open.get(credential);
+      const [first] = answers ?? [];
+      if (first && !stillValid(first.caller)) for (const { end } of [...(answers ?? [])]) end();
+    }
+    if (open.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    open(caller, kind) {
+      const owner = `${kind} ${caller.accountId}`;
+      const most = limitOf(caller.accountId);
+      switch (places.take(owner, 1, most)) {
+        case "each":
+          throw new AppError(
+            "rate_limited",
+            `more than ${most} answers are streamed to this account at once; end one`,
+            {
+              retryAfterSeconds: 5,
+            },
+          );
+        case "total":
+          throw new AppError("internal_error", "this host streams as many answers as it can; try again later", {
+            status: 503,
+            retryAfterSeconds: 5,
+          });
+        case "taken":
+      }
+      const credential = credentialOf(caller);
+      const answer: Open = { caller, end() {} };
+      const answers = open.get(credential) ?? new Set();
+      open.set(credential, answers.add(answer));
+      timer ??= setInterval(look, lookMs).unref();
+      return {
+        endWith(end) {
+          answer.end = end;
+        },
+        close() {
+          if (!answers.delete(answer)) return;
+          if (answers.size === 0) open.delete(credential);
+          places.give(owner);
+        },
+      };
+    },
+    count: () => places.held(),
+    stop: () => clearInterval(timer),
+  };
+}
+
+const credentialOf = ({ keyId, accountId }: Caller): string => keyId ?? accountId;

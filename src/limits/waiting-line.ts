@@ -1,0 +1,54 @@
+export interface WaitingLine<T> {
+  /** Puts an item at the end of its owner's line. One that waits already keeps its place. */
+  add(owner: string, item: T): void;
+  delete(owner: string, item: T): void;
+  /**
+   * Offers the first item of each owner in turn, until `accept` says that nothing more can be had. `"taken"`: the owner's
+   * next item comes after everybody else's; `"not this owner"`: its line waits on.
+   */
+  serve(accept: (item: T, owner: string) => "taken" | "not this owner" | "nobody"): void;
+  readonly size: number;
+}
+
+/** Who waits for what the host has too little of: owners take turns, and within one owner the first come is first served. */
+export function createWaitingLine<T>(): WaitingLine<T> {
+  /** In the order of their turns. */
+  const lines = new Map<string, Set<T>>();
+
+  function remove(owner: string, item: T): void {
+    const line = lines.get(owner);
+    if (line?.delete(item) && line.size === 0) lines.delete(owner);
+  }
+
+  return {
+    add(owner, item) {
+      const line = lines.get(owner);
+      if (line) line.add(item);
+      else lines.set(owner, new Set([item]));
+    },
+    delete: remove,
+    serve(accept) {
+      const refused = new Set<string>();
+      while (refused.size < lines.size) {
+        for (const [owner, line] of [...lines]) {
+          const [item] = line;
+          if (item === undefined || refused.has(owner) || !lines.has(owner)) continue;
+          const answer = accept(item, owner);
+          if (answer === "nobody") return;
+          if (answer === "not this owner") {
+            refused.add(owner);
+            continue;
+          }
+          remove(owner, item);
+          // To the end: the others come first.
+          if (lines.delete(owner)) lines.set(owner, line);
+        }
+      }
+    },
+    get size() {
+      let size = 0;
+      for (const line of lines.values()) size += line.size;
+      return size;
+    },
+  };
+}
