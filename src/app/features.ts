@@ -16,8 +16,9 @@ import { createIdempotency } from "../http/idempotency.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
+import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
 import { createMail } from "../mail/mail.ts";
-import { createConversations } from "../messages/conversations.ts";
+import { type Conversations, createConversations } from "../messages/conversations.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createHost } from "../runtime/host.ts";
@@ -31,10 +32,19 @@ import type { Foundation } from "./foundation.ts";
 
 const TOOLS: readonly Tool[] = [now];
 
+/** Awake workers, and runs with their model calls, of one account (api.md section 1, Limits). */
+const AT_WORK_OF_ONE = 64;
+
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
 /** The rules, each room's built once from what it needs. */
-export async function createFeatures(config: Config, foundation: Foundation, log: Log, publicUrl: () => string) {
+export async function createFeatures(
+  config: Config,
+  foundation: Foundation,
+  log: Log,
+  machine: MachineLimits,
+  publicUrl: () => string,
+) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
@@ -100,8 +110,21 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
   const engines = createEngines({ cacheDir: cacheFolder(), idleMs, log }, openAiOptions(config, log));
-  const host = createHost({ clock, log, tools: TOOLS, engineOf: engines.of, idleMs });
-  const conversations = createConversations({
+  const host = createHost({
+    clock,
+    log,
+    tools: TOOLS,
+    engineOf: engines.of,
+    idleMs,
+    bounds: {
+      workers: workersThatFit(config.maxAwake, machine),
+      workersOfOne: AT_WORK_OF_ONE,
+      runs: modelCallsThatFit(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
+      runsOfOne: AT_WORK_OF_ONE,
+    },
+    onRoom: () => conversations.runs.serve(),
+  });
+  const conversations: Conversations = createConversations({
     store,
     clock,
     log,

@@ -55,7 +55,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   const machine = readMachineLimits();
   const { addressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
-  const features = await createFeatures(config, foundation, log, publicUrl);
+  const features = await createFeatures(config, foundation, log, machine, publicUrl);
   const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
   const seconds = () => Number(foundation.clock.monotonicNs() / 1_000_000n) / 1_000;
   let ready = true;

@@ -51,6 +51,15 @@ export const streamsThatFit = (wished: number, { openFiles }: MachineLimits): nu
 export const workersThatFit = (wished: number, { threads }: MachineLimits): number =>
   threads === null ? wished : Math.max(1, Math.min(wished, threads - THREADS_FOR_ITSELF));
 
+/** What Bun's fetch asks for at once where its environment does not say otherwise. */
+const FETCHES_OF_BUN = 256;
+/** Outgoing calls that are no model's: payments' nodes and facilitators, and what instances' tools fetch. */
+const FETCHES_FOR_OTHERS = 64;
+
+/** How many model calls may be on their way, so that another kind of call always finds a connection. */
+export const modelCallsThatFit = (fetches: string | undefined): number =>
+  Math.max(1, (numberOf(fetches) ?? FETCHES_OF_BUN) - FETCHES_FOR_OTHERS);
+
 const numberOf = (text: string | undefined): number | null =>
   text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
 

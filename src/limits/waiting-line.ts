@@ -1,13 +1,12 @@
 export interface WaitingLine<T> {
   /** Puts an item at the end of its owner's line. One that waits already keeps its place. */
   add(owner: string, item: T): void;
-  delete(owner: string, item: T): void;
   /**
-   * Offers the first item of each owner in turn, until `accept` says that nothing more can be had. `"taken"`: the owner's
-   * next item comes after everybody else's; `"not this owner"`: its line waits on.
+   * Offers the first item of each owner in turn. `"taken"`: the owner's next item comes after everybody else's; `"not this
+   * owner"`: its line waits on.
    */
-  serve(accept: (item: T, owner: string) => "taken" | "not this owner" | "nobody"): void;
-  readonly size: number;
+  serve(accept: (item: T, owner: string) => "taken" | "not this owner"): void;
+  isEmpty(): boolean;
 }
 
 /** Who waits for what the host has too little of: owners take turns, and within one owner the first come is first served. */
@@ -26,7 +25,6 @@ export function createWaitingLine<T>(): WaitingLine<T> {
       if (line) line.add(item);
       else lines.set(owner, new Set([item]));
     },
-    delete: remove,
     serve(accept) {
       const refused = new Set<string>();
       while (refused.size < lines.size) {
@@ -34,7 +32,6 @@ export function createWaitingLine<T>(): WaitingLine<T> {
           const [item] = line;
           if (item === undefined || refused.has(owner) || !lines.has(owner)) continue;
           const answer = accept(item, owner);
-          if (answer === "nobody") return;
           if (answer === "not this owner") {
             refused.add(owner);
             continue;
@@ -45,10 +42,6 @@ export function createWaitingLine<T>(): WaitingLine<T> {
         }
       }
     },
-    get size() {
-      let size = 0;
-      for (const line of lines.values()) size += line.size;
-      return size;
-    },
+    isEmpty: () => lines.size === 0,
   };
 }

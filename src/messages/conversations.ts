@@ -41,6 +41,7 @@ export function createConversations(parts: ConversationParts): Conversations {
     queries,
     host,
     prepare: (run, journal) => prepareRun({ ...parts, conversation: messages.conversation }, run, journal),
+    accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
   const messages = createMessages(store, clock, events, queries, runs);

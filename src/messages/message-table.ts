@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gt, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, lt, max, type SQL, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
 import { type Message, messages, type Run, runs } from "./table.ts";
@@ -53,12 +53,13 @@ export function messageQueries(db: Db) {
       .limit(1)
       .prepare(),
   );
-  const nextQueued = lazily(() =>
+  const nextUnfinished = lazily(() =>
     db
       .select()
       .from(runs)
-      .where(and(unfinishedOfAgent, eq(runs.status, "queued")))
-      // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back.
+      .where(unfinishedOfAgent)
+      // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
+      // progress arrived before those that wait.
       .orderBy(asc(runs.firstEventId))
       .limit(1)
       .prepare(),
@@ -107,7 +108,7 @@ export function messageQueries(db: Db) {
     run: (runId: string): Run | undefined => runById().get({ runId }),
     message: (messageId: string): Message | undefined => messageById().get({ messageId }),
     reply: (agentId: string, messageId: string): Message | undefined => replyTo().get({ agentId, messageId }),
-    nextQueued: (agentId: string): Run | undefined => nextQueued().get({ agentId }),
+    nextUnfinished: (agentId: string): Run | undefined => nextUnfinished().get({ agentId }),
     countUnfinished: (agentId: string): number => countUnfinished().get({ agentId })?.count ?? 0,
     /** Newest first. */
     recent: (agentId: string, limit: number): Pick<Message, "messageId" | "role" | "text" | "inReplyTo">[] =>
@@ -124,9 +125,16 @@ export function messageQueries(db: Db) {
         .where(unfinished(sql`instance_id = ${instanceId}`))
         .orderBy(asc(runs.runId))
         .all(),
-    /** Those in progress before those that wait. */
-    allUnfinished: (): Run[] =>
-      db.select().from(runs).where(unfinished(sql`TRUE`)).orderBy(desc(runs.status), asc(runs.firstEventId)).all(),
+    /** Those with a run in progress before those whose runs wait. */
+    agentsWithUnfinished: (): string[] =>
+      db
+        .select({ agentId: runs.agentId })
+        .from(runs)
+        .where(unfinished(sql`TRUE`))
+        .groupBy(runs.agentId)
+        .orderBy(desc(max(runs.status)), asc(runs.agentId))
+        .all()
+        .map(({ agentId }) => agentId),
     page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
       const beyond = order === "asc" ? gt : lt;
       return db

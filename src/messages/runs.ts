@@ -11,6 +11,7 @@ import { readJournal } from "./journal.ts";
 import type { MessageQueries, NewMessage } from "./message-table.ts";
 import { advance, newProgress, type Progress } from "./progress.ts";
 import { type MessageRecord, showMessage } from "./record.ts";
+import { createRunQueue } from "./run-queue.ts";
 import type { Run } from "./table.ts";
 
 export interface RunParts {
@@ -22,6 +23,8 @@ export interface RunParts {
   host: Host;
   /** What the runtime needs for this run, as the agent stands now; null when its instance is not running. */
   prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
+  /** The account that a run's places are taken for; undefined for an instance that is gone. */
+  accountOf(instanceId: string): string | undefined;
   /** How the agent signs its messages. */
   senderOf(agentId: string): { id: string; name: string };
   /** How long after a commit that failed (a full disk) a run is taken up again. */
@@ -43,6 +46,8 @@ export interface Runs {
   cancelAll(runs: Run[]): void;
   /** The run, once it has ended and its end is on disk. */
   whenEnded(runId: string): Promise<EndedRun>;
+  /** Gives places that have become free to the runs that wait for one. */
+  serve(): void;
   /** After a start: runs what was queued, and goes on with what was in progress (api.md section 5, rule 7). */
   recover(): void;
 }
@@ -61,25 +66,41 @@ const BROKEN: RunOutcome = {
 };
 
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, host, prepare, senderOf, retryMs = 5_000 } = parts;
+  const { store, clock, log, events, queries, host, prepare, accountOf, senderOf, retryMs = 5_000 } = parts;
   /** One for each agent at most. */
   const active = new Map<string, ActiveRun>();
   const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
 
-  /** Starts the agent's next run, if none is in progress. */
-  function dispatch(agentId: string): void {
-    if (active.has(agentId) || host.closed()) return;
-    const run = queries.nextQueued(agentId);
-    if (run) start(run, [], { type: "run.started", runId: run.runId });
+  const queue = createRunQueue({
+    nextRun: (agentId) => (active.has(agentId) || host.closed() ? undefined : queries.nextUnfinished(agentId)),
+    accountOf,
+    reserve: host.reserve,
+    start: take,
+    onFailure: fail,
+  });
+  const { dispatch } = queue;
+
+  /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
+  function take(run: Run): void {
+    const { runId } = run;
+    if (run.status === "queued") {
+      start(run, [], { type: "run.started", runId });
+    } else {
+      const { shown, steps } = readJournal(events, run);
+      start(run, steps, shown ? { type: "run.restarted", runId } : null);
+    }
   }
 
   /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come to pass. */
   function start(run: Run, journal: JournalStep[], first: AgentEvent | null): void {
-    const { agentId, runId } = run;
+    const { agentId, instanceId, runId } = run;
     const current: ActiveRun = { run, progress: newProgress(run), state: "live" };
     try {
       const prepared = prepare(run, journal);
-      if (!prepared) return;
+      if (!prepared) {
+        host.release(instanceId);
+        return;
+      }
       active.set(agentId, current);
       if (first) {
         void commit(current, () => {
@@ -87,12 +108,17 @@ export function createRuns(parts: RunParts): Runs {
           events.append(agentId, [first]);
         });
       }
-      host.run(run.instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
+      host.run(instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
     } catch (err) {
-      log.error({ err, runId }, "a run could not be started");
-      active.set(agentId, current);
-      void commit(current, () => end(run, BROKEN, current));
+      host.release(instanceId);
+      fail(run, err, current);
     }
+  }
+
+  function fail(run: Run, err: unknown, current: ActiveRun = { run, progress: newProgress(run), state: "live" }): void {
+    log.error({ err, runId: run.runId }, "a run could not be started");
+    active.set(run.agentId, current);
+    void commit(current, () => end(run, BROKEN, current));
   }
 
   /** Commits what happened to a run, unless it is over. */
@@ -122,7 +148,7 @@ export function createRuns(parts: RunParts): Runs {
     setTimeout(() => {
       if (active.get(agentId) !== current || host.closed()) return;
       active.delete(agentId);
-      resume(runId);
+      dispatch(agentId);
     }, retryMs).unref();
   }
 
@@ -216,18 +242,6 @@ export function createRuns(parts: RunParts): Runs {
     return cancelled;
   }
 
-  /** Takes up a run that an earlier process, or a commit that failed, left in progress. */
-  function resume(runId: string): void {
-    const run = queries.run(runId);
-    if (!run || active.has(run.agentId)) return;
-    if (run.status !== "running") {
-      dispatch(run.agentId);
-      return;
-    }
-    const { shown, steps } = readJournal(events, run);
-    start(run, steps, shown ? { type: "run.restarted", runId } : null);
-  }
-
   return {
     get(agentId, runId) {
       const run = isId("run", runId) ? queries.run(runId) : undefined;
@@ -272,7 +286,8 @@ export function createRuns(parts: RunParts): Runs {
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {
-      for (const run of queries.allUnfinished()) resume(run.runId);
+      for (const agentId of queries.agentsWithUnfinished()) dispatch(agentId);
     },
+    serve: queue.serve,
   };
 }

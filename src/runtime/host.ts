@@ -2,6 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type ModelEngine, ModelError } from "../models/engine.ts";
 import { callTool, type Tool } from "../tools/tool.ts";
+import { createHostPlaces, type HostBounds, type IdleWorker, longestIdle } from "./host-places.ts";
 import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 
@@ -16,7 +17,14 @@ export interface HostedRun {
 }
 
 export interface Host {
-  /** Hands a run to its instance's worker, waking it where it sleeps. */
+  /**
+   * Takes a place for a run and wakes its instance's worker where it sleeps; the longest idle one is put to sleep for it
+   * where too many are awake. `"each"` where the account has as much at work as it may, `"total"` where the host has.
+   */
+  reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
+  /** Gives back a place that no run came to. */
+  release(instanceId: string): void;
+  /** Hands a run, for which a place was taken, to its instance's worker. */
   run(instanceId: string, run: HostedRun): void;
   cancel(instanceId: string, runId: string): void;
   /** Ends the instance's worker. Runs that it still held are forgotten, not ended: their owner has seen to them. */
@@ -34,6 +42,9 @@ export interface HostParts {
   /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
   idleMs: number;
+  bounds: HostBounds;
+  /** Told, once for each turn of the event loop, that a place has become free. */
+  onRoom(): void;
   /** Where workers run. */
   spawn?: typeof spawnWorker;
   /** How often workers are looked after, and how many looks a worker may leave unanswered before it counts as stuck. */
@@ -41,12 +52,14 @@ export interface HostParts {
   stuckTicks?: number;
 }
 
-interface Instance {
+interface Instance extends IdleWorker {
+  instanceId: string;
+  /** Places that were taken for runs which are not here yet. */
+  reserved: number;
   worker: WorkerHandle;
   runs: Map<string, { run: HostedRun; committed: Promise<void> }>;
   /** What the worker has asked for and not yet got. */
   calls: Map<number, { runId: string; abort: AbortController }>;
-  lastUsedMs: number;
   /** Looks since the worker was asked for a sign of life; null once it gave one. */
   unanswered: number | null;
 }
@@ -57,46 +70,82 @@ const STUCK_TICKS = 30;
 
 /** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, tools, engineOf, idleMs } = parts;
+  const { clock, log, tools, engineOf, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const instances = new Map<string, Instance>();
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
-  function wake(instanceId: string): Instance {
+  const places = createHostPlaces(bounds, () => closed || onRoom());
+
+  const isIdle = ({ runs, reserved }: Instance) => runs.size + reserved === 0;
+
+  /** Puts an idle worker to sleep for this account. False where every one has work. */
+  function makeRoom(accountId: string): boolean {
+    const oldest = longestIdle([...instances.values()].filter(isIdle), accountId);
+    if (oldest) end(oldest.instanceId, oldest);
+    return oldest !== undefined;
+  }
+
+  function wake(accountId: string, instanceId: string): Instance | "each" | "total" {
     const awake = instances.get(instanceId);
     if (awake) return awake;
-    const instance: Instance = {
-      worker: spawn({
-        onMessage: (message) => receive(instanceId, instance, message),
-        onDeath: (reason) => bury(instanceId, instance, reason),
-      }),
+    let place = places.workers.take(accountId);
+    if (place !== "taken" && makeRoom(accountId)) place = places.workers.take(accountId);
+    if (place !== "taken") return place;
+    const instance: Omit<Instance, "worker"> = {
+      instanceId,
+      accountId,
+      reserved: 0,
       runs: new Map(),
       calls: new Map(),
       lastUsedMs: monotonicMs(),
       unanswered: null,
     };
-    instances.set(instanceId, instance);
-    return instance;
+    try {
+      const worker = spawn({
+        onMessage: (message) => receive(instanceId, spawned, message),
+        onDeath: (reason) => bury(instanceId, spawned, reason),
+      });
+      const spawned: Instance = { ...instance, worker };
+      instances.set(instanceId, spawned);
+      return spawned;
+    } catch (err) {
+      // Too few threads are left for what the settings allow. Who has work goes on; this run waits for one of them.
+      places.giveWorker(accountId);
+      log.error({ err, instanceId, awake: instances.size }, "a worker could not be started; lower ROOST_MAX_AWAKE");
+      if (instances.size === 0) throw err;
+      return "total";
+    }
   }
 
   function end(instanceId: string, instance: Instance): void {
     instances.delete(instanceId);
     instance.worker.end();
     for (const { abort } of instance.calls.values()) abort.abort();
+    places.giveRuns(instance.accountId, instance.runs.size + instance.reserved);
+    places.giveWorker(instance.accountId);
+  }
+
+  /** The run is over, or somebody else's. */
+  function drop(instance: Instance, runId: string): boolean {
+    if (!instance.runs.delete(runId)) return false;
+    places.giveRuns(instance.accountId);
+    return true;
   }
 
   /** The worker died or is stuck: its runs fail, other instances notice nothing. */
   function bury(instanceId: string, instance: Instance, reason: string): void {
     if (instances.get(instanceId) !== instance) return;
     log.error({ instanceId, reason }, "an instance's worker ended");
+    const held = [...instance.runs.values()];
     end(instanceId, instance);
     const outcome = {
       kind: "failed",
       code: "internal_error",
       message: "the agent's worker ended unexpectedly",
     } as const;
-    for (const { run } of instance.runs.values()) void run.sink([{ type: "ended", outcome }]);
+    for (const { run } of held) void run.sink([{ type: "ended", outcome }]);
   }
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
@@ -110,7 +159,7 @@ export function createHost(parts: HostParts): Host {
         const held = instance.runs.get(message.runId);
         if (!held) break;
         held.committed = held.run.sink(message.events);
-        if (message.events.some(({ type }) => type === "ended")) instance.runs.delete(message.runId);
+        if (message.events.some(({ type }) => type === "ended")) drop(instance, message.runId);
         instance.lastUsedMs = monotonicMs();
         break;
       }
@@ -179,21 +228,42 @@ export function createHost(parts: HostParts): Host {
       } else if (runs.size > 0) {
         instance.unanswered = 0;
         worker.send({ type: "ping" });
-      } else if (now - lastUsedMs >= idleMs) end(instanceId, instance);
+      } else if (isIdle(instance) && now - lastUsedMs >= idleMs) end(instanceId, instance);
     }
   }, tickMs);
   timer.unref();
 
   return {
+    reserve(accountId, instanceId) {
+      const place = places.runs.take(accountId);
+      if (place !== "taken") return place;
+      let instance: ReturnType<typeof wake> | undefined;
+      try {
+        instance = wake(accountId, instanceId);
+      } finally {
+        if (typeof instance !== "object") places.giveRuns(accountId);
+      }
+      if (typeof instance !== "object") return instance;
+      instance.reserved++;
+      return "taken";
+    },
+    release(instanceId) {
+      const instance = instances.get(instanceId);
+      if (!instance || instance.reserved === 0) return;
+      instance.reserved--;
+      places.giveRuns(instance.accountId);
+    },
     run(instanceId, run) {
-      const instance = wake(instanceId);
+      const instance = instances.get(instanceId);
+      if (!instance || instance.reserved === 0) throw new Error("a run came without a place for it");
+      instance.reserved--;
       instance.lastUsedMs = monotonicMs();
       instance.runs.set(run.input.runId, { run, committed: Promise.resolve() });
       instance.worker.send({ type: "run", run: run.input });
     },
     cancel(instanceId, runId) {
       const instance = instances.get(instanceId);
-      if (!instance?.runs.delete(runId)) return;
+      if (!instance || !drop(instance, runId)) return;
       instance.worker.send({ type: "cancel", runId });
       for (const call of instance.calls.values()) if (call.runId === runId) call.abort.abort();
     },

@@ -41,7 +41,10 @@ beforeEach(async () => {
     log: await createLog("silent", "json"),
     events: createEventLog(store, systemClock, (_, rows) => void log.push(...rows)),
     queries: messageQueries(store.db),
+    accountOf: () => "acct_a",
     host: {
+      reserve: () => "taken",
+      release: () => {},
       run: (_, run) => void hosted.push(run),
       cancel: (_, runId) => void cancelled.push(runId),
       sleep: () => {},

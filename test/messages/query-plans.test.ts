@@ -22,11 +22,11 @@ test("no question of the hot path is answered by reading a whole history", () =>
   const plans = plansOf(store, () => {
     const queries = messageQueries(store.db);
     const events = createEventLog(store, systemClock, () => {});
-    queries.nextQueued("a");
+    queries.nextUnfinished("a");
     queries.countUnfinished("a");
     queries.unfinishedOf("a");
     queries.unfinishedIn("i");
-    queries.allUnfinished();
+    queries.agentsWithUnfinished();
     queries.recent("a", 10);
     queries.reply("a", "m");
     queries.page("a", "desc", 5, 10);

@@ -4,6 +4,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models/engine.ts";
 import { createHost, type Host, type HostedRun } from "../../src/runtime/host.ts";
+import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -14,15 +15,27 @@ type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<Mode
 let host: Host | undefined;
 afterEach(() => host?.close());
 
+const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, runs: 100, runsOfOne: 100 };
+
+/** A host whose runs take their places as they come. */
 function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> = {}): Host {
-  host = createHost({
+  const made = createHost({
     clock: systemClock,
     log,
     tools: [],
     engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true }), stream }),
     idleMs: 60_000,
+    bounds: BOUNDS,
+    onRoom() {},
     ...parts,
   });
+  host = {
+    ...made,
+    run(instanceId, run) {
+      expect(made.reserve("acct_a", instanceId)).toBe("taken");
+      made.run(instanceId, run);
+    },
+  };
   return host;
 }
 
