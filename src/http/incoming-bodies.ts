@@ -24,6 +24,8 @@ export interface IncomingBodiesOptions {
   totalBytes?: number;
   /** A body that has not come after this never comes. */
   deadlineSeconds?: number;
+  /** How often it is looked for those. */
+  lookMs?: number;
   /** Seconds of a clock that never steps. */
   now(): number;
 }
@@ -34,7 +36,7 @@ const LOOK_MS = 1_000;
 const EMPTY: IncomingBody = { bytes: async () => new Uint8Array(), close() {} };
 
 export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBodies {
-  const { totalBytes = TOTAL_BYTES, deadlineSeconds = DEADLINE_SECONDS, now } = options;
+  const { totalBytes = TOTAL_BYTES, deadlineSeconds = DEADLINE_SECONDS, lookMs = LOOK_MS, now } = options;
   const places = createPlaces({ total: totalBytes });
   /** Those that are being received, the oldest first, and when they began. */
   const receiving = new Map<{ expire(): void }, number>();
@@ -66,7 +68,7 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
       late.promise.catch(() => {}); // heard only by who reads
       const body = { expire: () => late.reject(tooSlow(deadlineSeconds)) };
       receiving.set(body, now());
-      timer ??= setInterval(look, LOOK_MS).unref();
+      timer ??= setInterval(look, lookMs).unref();
       // Without a length it must be counted as it comes, whoever else is still being asked.
       const counted = declared === null ? receive(request, limitBytes) : undefined;
       counted?.catch(() => {});

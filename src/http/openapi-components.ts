@@ -152,15 +152,19 @@ export const FAILURES = {
   invite_required: { status: 403, says: "A new account needs a valid invite" },
   forbidden: { status: 403, says: "The credential, or the state of the account, does not allow it" },
   not_found: { status: 404, says: "Not there, or not the caller's", headers: KEPT },
+  request_timeout: { status: 408, says: "The body did not come in time; the code is invalid_request" },
   conflict: { status: 409, says: "Taken, or another request has this Idempotency-Key", headers: { ...WAIT, ...KEPT } },
   gone: { status: 410, says: "The cursor is older than what is kept, or ahead of it; the code is not_found" },
   precondition_failed: { status: 412, says: "If-Match or If-None-Match does not hold" },
-  payload_too_large: { status: 413, says: "The body is larger than 1 MiB" },
+  payload_too_large: {
+    status: 413,
+    says: "The body is larger than 1 MiB, or than 16 KiB where no credential is needed",
+  },
   rate_limited: { status: 429, says: "Too much at once", headers: WAIT },
   internal_error: { status: 500, says: "A fault of the host" },
   model_error: { status: 502, says: "The model failed" },
   instance_not_ready: { status: 503, says: "The instance is not running", headers: WAIT },
-  disk_full: { status: 503, says: "The host's disk is full; the code is internal_error", headers: WAIT },
+  host_full: { status: 503, says: "The host's disk or memory is full; the code is internal_error", headers: WAIT },
 } satisfies Record<string, Failure>;
 export type FailureName = keyof typeof FAILURES;
 

@@ -200,7 +200,8 @@ function failures(route: Route): Json {
     payload_too_large: takesBody(route),
     rate_limited: true,
     internal_error: true,
-    disk_full: route.method !== "GET",
+    request_timeout: takesBody(route),
+    host_full: route.method !== "GET" || route.answer === "text/event-stream",
   };
   const own = new Set<string>(route.errors ?? []);
   const responses: Record<number, { $ref: string; description: string }> = {};

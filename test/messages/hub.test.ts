@@ -187,3 +187,14 @@ function received(socket: Socket, text: string): Promise<string> {
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+test("at the end each stream is told when to come back: between one second and five, and not all at once", async () => {
+  const log = createLog();
+  const streams = Array.from({ length: 40 }, () =>
+    new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body).text(),
+  );
+  log.hub.endAll();
+  const waits = (await Promise.all(streams)).map((text) => Number(/retry: (\d+)\n\n$/.exec(text)?.[1]));
+  for (const wait of waits) expect(wait).toBeWithin(1_000, 5_001);
+  expect(new Set(waits).size).toBeGreaterThan(10);
+});

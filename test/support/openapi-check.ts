@@ -55,6 +55,8 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     // Parameters of a path stand beside its operations.
     if (!operation || Array.isArray(operation)) {
       const expected = known ? 405 : 404;
+      // The limits of address and account come before the path.
+      if (status === 429) return components.responses.rate_limited ?? null;
       if (status !== expected) throw new Error(`expected ${expected}: there is no such operation`);
       return components.responses.not_found ?? null;
     }

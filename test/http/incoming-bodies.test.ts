@@ -1,0 +1,90 @@
+import { afterEach, expect, test } from "bun:test";
+import { createIncomingBodies, type IncomingBodies } from "../../src/http/incoming-bodies.ts";
+import { AppError } from "../../src/lib/app-error.ts";
+import { hold } from "./held-request.ts";
+
+const KIB = 1024;
+let server: Bun.Server<undefined> | undefined;
+afterEach(() => server?.stop(true));
+
+/** A server that reads what each request brings, in the name of its `X-Owner`, and says how it went. */
+function serve(bodies: IncomingBodies, limitBytes = 64 * KIB): string {
+  server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      try {
+        const body = bodies.open(request, request.headers.get("x-owner") ?? "nobody", limitBytes);
+        return new Response(String((await body.bytes()).byteLength));
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        return new Response(error.message, { status: error.status, headers: error.headers });
+      }
+    },
+  });
+  return server.url.href;
+}
+const until = async (holds: () => boolean) => {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test("what is being received is bounded for all, whoever sends it, and given back when it is over", async () => {
+  const bodies = createIncomingBodies({ totalBytes: 256 * KIB, now: () => 0 });
+  const url = serve(bodies);
+  const body = "x".repeat(16 * KIB);
+  const held = [];
+  for (let at = 0; at < 30; at++) {
+    held.push(await hold(url, "POST", "/", body, { "X-Owner": "attacker" }));
+    await until(() => bodies.receiving() >= Math.min(at + 1, 12) * 16 * KIB);
+  }
+  // Twelve fit into the share of one; the rest is refused before it is read.
+  const refused = await Promise.all(held.slice(12).map(({ answered }) => answered));
+  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([503]));
+  expect(bodies.receiving()).toBe(12 * 16 * KIB);
+  const neighbour = await fetch(url, { method: "POST", body, headers: { "X-Owner": "neighbour" } });
+  expect([neighbour.status, await neighbour.text()]).toEqual([200, String(16 * KIB)]);
+  for (const request of held) request.destroy();
+  await until(() => bodies.receiving() === 0);
+});
+
+test("a body over its limit is refused at once, and none of it is kept", async () => {
+  const bodies = createIncomingBodies({ now: () => 0 });
+  const url = serve(bodies, KIB);
+  const held = await hold(url, "POST", "/", "x".repeat(1_000 * KIB));
+  expect((await held.answered).status).toBe(413);
+  expect(bodies.receiving()).toBe(0);
+  held.destroy();
+});
+
+test("a body without a length is counted as it comes", async () => {
+  const bodies = createIncomingBodies({ now: () => 0 });
+  const url = serve(bodies, 10 * KIB);
+  const chunked = (chunks: number) => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < chunks; at++) controller.enqueue(new Uint8Array(KIB));
+        controller.close();
+      },
+    });
+    return fetch(url, { method: "POST", body });
+  };
+  expect(await (await chunked(10)).text()).toBe(String(10 * KIB));
+  expect((await chunked(11)).status).toBe(413);
+  expect(bodies.receiving()).toBe(0);
+});
+
+test("a body that does not come in time is given up, and its connection closed", async () => {
+  let now = 0;
+  const bodies = createIncomingBodies({ deadlineSeconds: 30, lookMs: 5, now: () => now });
+  const url = serve(bodies);
+  const held = await hold(url, "POST", "/", "x".repeat(KIB));
+  await until(() => bodies.receiving() > 0);
+  now = 31;
+  expect((await held.answered).status).toBe(408);
+  expect(bodies.receiving()).toBe(0);
+});
+
+test("a request without a body takes nothing", async () => {
+  const bodies = createIncomingBodies({ totalBytes: 1, now: () => 0 });
+  expect(await (await fetch(serve(bodies), { method: "DELETE" })).text()).toBe("0");
+});

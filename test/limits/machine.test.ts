@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test";
+import { modelCallsThatFit, readMachineLimits, streamsThatFit, workersThatFit } from "../../src/limits/machine.ts";
+
+const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
+Max processes             80                   96343                processes
+Max open files            1024                 20000                files
+`;
+const filesOf = (files: Record<string, string>) => (path: string) => files[path] ?? "";
+
+test("on Linux the limits of this process are known", () => {
+  const { openFiles, threads } = readMachineLimits();
+  if (process.platform !== "linux") return expect([openFiles, threads]).toEqual([null, null]);
+  expect(openFiles).toBeGreaterThan(16);
+});
+
+test("threads are what the user's limit or the control group leaves, whichever is less", () => {
+  const own = { "/proc/self/limits": LIMITS, "/proc/self/status": "Name:\troost\nThreads:\t9\n" };
+  expect(readMachineLimits(filesOf(own))).toEqual({ openFiles: 1024, threads: 71 });
+  const v2 = { ...own, "/proc/self/cgroup": "0::/system.slice/roost.service\n" };
+  const unit = "/sys/fs/cgroup/system.slice/roost.service";
+  expect(
+    readMachineLimits(filesOf({ ...v2, [`${unit}/pids.max`]: "60\n", [`${unit}/pids.current`]: "12\n" })).threads,
+  ).toBe(48);
+  expect(readMachineLimits(filesOf({ ...v2, [`${unit}/pids.max`]: "max\n" })).threads).toBe(71);
+  const container = { "/sys/fs/cgroup/pids.max": "50\n", "/sys/fs/cgroup/pids.current": "10\n" };
+  expect(readMachineLimits(filesOf({ ...v2, ...container })).threads).toBe(40);
+  const v1 = {
+    "/proc/self/cgroup": "8:pids:/a\n0::/\n",
+    "/sys/fs/cgroup/pids/a/pids.max": "30",
+    "/sys/fs/cgroup/pids/a/pids.current": "1",
+  };
+  expect(readMachineLimits(filesOf({ ...own, ...v1 })).threads).toBe(29);
+  expect(readMachineLimits(() => "")).toEqual({ openFiles: null, threads: null });
+});
+
+test("what fits is what was wished, or less on a small machine, and never nothing", () => {
+  expect(streamsThatFit(20_000, { openFiles: null, threads: null })).toBe(20_000);
+  expect(streamsThatFit(20_000, { openFiles: 1_024, threads: null })).toBe(576);
+  expect(streamsThatFit(20_000, { openFiles: 100, threads: null })).toBe(16);
+  expect(workersThatFit(512, { openFiles: null, threads: null })).toBe(512);
+  expect(workersThatFit(512, { openFiles: null, threads: 71 })).toBe(39);
+  expect(workersThatFit(512, { openFiles: null, threads: 20 })).toBe(1);
+  expect([undefined, "", "4096", "many", "10"].map(modelCallsThatFit)).toEqual([192, 192, 4032, 192, 1]);
+});

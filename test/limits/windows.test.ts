@@ -1,0 +1,21 @@
+import { expect, test } from "bun:test";
+import { createWindows } from "../../src/limits/windows.ts";
+
+test("so many in a window, and the rest is told how long it lasts", () => {
+  let now = 100;
+  const windows = createWindows(() => now, { seconds: 60, most: 30 });
+  const counted = Array.from({ length: 40 }, () => windows.count("a"));
+  expect(counted.filter((wait) => wait === 0)).toHaveLength(30);
+  expect(counted.at(-1)).toBe(60);
+  now += 59;
+  expect([windows.wait("a"), windows.wait("b")]).toEqual([1, 0]);
+  now += 1;
+  expect(windows.count("a")).toBe(0);
+});
+
+test("what is remembered is bounded", () => {
+  const windows = createWindows(() => 0, { seconds: 60, most: 1 }, 10);
+  for (let at = 0; at < 1_000; at++) windows.count(`address ${at}`);
+  const full = Array.from({ length: 1_000 }, (_, at) => windows.wait(`address ${at}`)).filter((wait) => wait > 0);
+  expect(full).toHaveLength(10);
+});
