@@ -5,21 +5,42 @@ import { openFoundation } from "../src/app/foundation.ts";
 import { parseMoney } from "../src/lib/money.ts";
 import { type RunningBinary, startBinary } from "../test/support/binary.ts";
 
+/** An account alone shall be able to show what the host can do: the limits that keep it from that are lifted. */
+const NO_LIMITS = {
+  ROOST_READS_PER_SECOND: "1000000",
+  ROOST_WRITES_PER_SECOND: "1000000",
+  ROOST_MAX_STREAMS: "20000",
+  ROOST_MAX_INSTANCES: "100000",
+  ROOST_MAX_AGENTS: "1000000",
+};
+
 /** The binary, running on a data folder that already holds an account. */
 export interface BenchHost extends AsyncDisposable {
   server: RunningBinary;
   key: string;
+  dataDir: string;
+  /** Another account with much credit; gives its API key. */
+  signUp(email: string): Promise<string>;
   ask(method: string, path: string, body?: unknown): Promise<Record<string, string>>;
 }
 
-/** Starts `dist/roost` with the mock model server, or the settings given; an account with much credit has an API key. */
-export async function startHost(env: Record<string, string> = {}): Promise<BenchHost> {
+/**
+ * Starts `dist/roost` with the settings given; an account with much credit has an API key. Its limits are lifted, or the
+ * product's own where `limits` is `"kept"`.
+ */
+export async function startHost(
+  env: Record<string, string> = {},
+  limits: "lifted" | "kept" = "lifted",
+): Promise<BenchHost> {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));
-  const server = await startBinary({ dataDir, env: { ROOST_LOG_LEVEL: "info", ...env } });
-  const key = await makeKey(dataDir, server.url);
+  const lifted = limits === "lifted" ? NO_LIMITS : {};
+  const server = await startBinary({ dataDir, env: { ROOST_LOG_LEVEL: "info", ...lifted, ...env } });
+  const key = await makeKey(dataDir, server.url, "bench@example.com");
   return {
     server,
     key,
+    dataDir,
+    signUp: (email) => makeKey(dataDir, server.url, email),
     async ask(method, path, body) {
       const response = await fetch(new URL(path, server.url), {
         method,
@@ -37,9 +58,9 @@ export async function startHost(env: Record<string, string> = {}): Promise<Bench
   };
 }
 
-async function makeKey(dataDir: string, url: string): Promise<string> {
+async function makeKey(dataDir: string, url: string, email: string): Promise<string> {
   const { store, links } = openFoundation({ dataDir });
-  const link = links.create("bench@example.com", parseMoney("100000") ?? 0n);
+  const link = links.create(email, parseMoney("100000") ?? 0n);
   store.close();
   const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const response = await fetch(new URL(path, url), {
@@ -55,10 +76,12 @@ async function makeKey(dataDir: string, url: string): Promise<string> {
   return key;
 }
 
-/** The mock model server in a process of its own: every answer at once. */
-export async function startMock(): Promise<{ url: string } & AsyncDisposable> {
-  const script = resolve(import.meta.dir, "../test/support/mock-model-server.ts");
-  const child = Bun.spawn([process.execPath, script, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+/** The mock model server in a process of its own: every answer at once, or what another script makes of it. */
+export async function startMock(
+  script = "../test/support/mock-model-server.ts",
+): Promise<{ url: string } & AsyncDisposable> {
+  const path = resolve(import.meta.dir, script);
+  const child = Bun.spawn([process.execPath, path, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   const reader = child.stdout.getReader();
   const { value } = await reader.read();
   const url = /http:\/\/\S+/.exec(new TextDecoder().decode(value))?.[0];

@@ -7,6 +7,7 @@ import { formatRows, type Row } from "./figure.ts";
 import { benchMessages } from "./messages.ts";
 import { benchMetering } from "./metering.ts";
 import { benchModel, type Figure } from "./model.ts";
+import { benchNeighbours } from "./neighbours.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
 import { benchStart } from "./start.ts";
@@ -17,6 +18,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   messages: () => benchMessages(),
   scale: benchScale,
   metering: benchMetering,
+  neighbours: () => benchNeighbours(),
   model: async () => modelRows(await benchModel()),
 };
 

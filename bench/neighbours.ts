@@ -1,0 +1,135 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ATTACKS, type Target } from "./attacks.ts";
+import { percentile, type Row, residentMiB } from "./figure.ts";
+import { type BenchHost, startHost, startMock } from "./host.ts";
+
+const SECONDS = 4;
+const AGENTS = 20;
+const FILES = 2_000;
+const PAUSE_MS = 4;
+/** What a figure may grow to beside its quiet one, and at most. */
+const TIMES = 5;
+const MOST_MS = 100;
+const MOST_MIB = 150;
+
+interface Felt {
+  getMs: number[];
+  messageMs: number[];
+  /** Answers of 500 and above. */
+  broken: number;
+}
+
+/** A quiet account's p99 of a GET and of a message while another account, or a stranger, does its worst. */
+export async function benchNeighbours(only = Object.keys(ATTACKS)): Promise<Row[]> {
+  const rows: Row[] = [];
+  await using mock = await startMock("hanging-model.ts");
+  for (const attack of only) {
+    await using host = await startHost({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url }, "kept");
+    rows.push(...(await underAttack(attack, host)));
+  }
+  return rows;
+}
+
+async function underAttack(attack: string, host: BenchHost): Promise<Row[]> {
+  const quiet = await makeAgent(host, host.key, "quiet");
+  const target = await makeTarget(host);
+  const pid = host.server.process.pid;
+  const feel = (seconds: number) => use(host, quiet, seconds);
+  await feel(1);
+  const before = await feel(SECONDS);
+  const mibBefore = residentMiB(pid);
+  const attacker = Bun.spawn(
+    [process.execPath, resolve(import.meta.dir, "attacks.ts"), attack, JSON.stringify(target)],
+    {
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, residentMiB(pid));
+  }, 100);
+  const during = await feel(SECONDS);
+  clearInterval(watch);
+  attacker.kill("SIGKILL");
+  await attacker.exited;
+  const code = await host.server.stop();
+  const p99 = (values: number[]) => percentile(values, 0.99);
+  const row = (what: string, quietMs: number, ms: number): Row => ({
+    figure: `${what} while another ${attack}`,
+    value: ms,
+    unit: "ms",
+    baseline: { what: "quiet", value: quietMs },
+    goal: `≤ ${TIMES} × and ≤ ${MOST_MS} ms`,
+    met: ms <= TIMES * quietMs && ms <= MOST_MS,
+  });
+  const sound = during.broken === 0 && code === 0;
+  return [
+    row("GET p99", p99(before.getMs), p99(during.getMs)),
+    row("message p99", p99(before.messageMs), p99(during.messageMs)),
+    {
+      figure: `memory over before${sound ? "" : ` (${during.broken} answers of 5xx, exit ${code})`}`,
+      value: Math.max(0, most - mibBefore),
+      unit: "MiB",
+      goal: `≤ ${MOST_MIB} MiB, no 5xx, exit 0`,
+      met: most - mibBefore <= MOST_MIB && sound,
+    },
+  ];
+}
+
+/** One request after the other, as a quiet account makes them. */
+async function use(host: BenchHost, { instanceId, agentId }: Place, seconds: number): Promise<Felt> {
+  const felt: Felt = { getMs: [], messageMs: [], broken: 0 };
+  const headers = { "X-API-Key": host.key, "Content-Type": "application/json" };
+  const time = async (into: number[], path: string, init: RequestInit) => {
+    const began = performance.now();
+    const response = await fetch(new URL(path, host.server.url), { ...init, headers });
+    await response.text();
+    into.push(performance.now() - began);
+    if (response.status >= 500) felt.broken++;
+  };
+  const body = JSON.stringify({ message: "Hello" });
+  for (const until = performance.now() + seconds * 1000; performance.now() < until; ) {
+    for (let times = 0; times < 3; times++) await time(felt.getMs, `/v1/instances/${instanceId}`, {});
+    await time(felt.messageMs, `/v1/instances/${instanceId}/agents/${agentId}/messages`, { method: "POST", body });
+    await Bun.sleep(PAUSE_MS);
+  }
+  return felt;
+}
+
+interface Place {
+  instanceId: string;
+  agentId: string;
+}
+
+async function makeAgent(host: BenchHost, key: string, name: string): Promise<Place> {
+  const instanceId = await make(host, key, "/v1/instances", { name }, "instanceId");
+  return { instanceId, agentId: await make(host, key, `/v1/instances/${instanceId}/agents`, { name }, "agentId") };
+}
+
+/** An account of another's, with thousands of files that lie on the disk already. */
+async function makeTarget(host: BenchHost): Promise<Target> {
+  const key = await host.signUp("attacker@example.com");
+  const instanceId = await make(host, key, "/v1/instances", { name: "attacker" }, "instanceId");
+  const agents: string[] = [];
+  for (let number = 0; number < AGENTS; number++) {
+    const slug = `agent-${number}`;
+    agents.push(await make(host, key, `/v1/instances/${instanceId}/agents`, { name: slug, slug }, "agentId"));
+    const folder = join(host.dataDir, "instances", instanceId, "agents", slug, "notes");
+    mkdirSync(folder);
+    for (let file = 0; file < FILES; file++) writeFileSync(join(folder, `${"long-name-".repeat(8)}${file}.md`), "x");
+  }
+  return { url: host.server.url, key, instanceId, agents };
+}
+
+async function make(host: BenchHost, key: string, path: string, body: unknown, id: string): Promise<string> {
+  const response = await fetch(new URL(path, host.server.url), {
+    method: "POST",
+    headers: { "X-API-Key": key, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const made = (await response.json()) as Record<string, string>;
+  const value = made[id];
+  if (!response.ok || value === undefined) throw new Error(`${path}: ${response.status} ${JSON.stringify(made)}`);
+  return value;
+}
