@@ -10,6 +10,7 @@ import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
+import type { SignedOut } from "./signed-out.ts";
 import type { Account, ApiKey } from "./table.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -20,6 +21,7 @@ export interface AccountRouteParts {
   links: SignInLinks;
   tokens: Tokens;
   keys: Keys;
+  signedOut: SignedOut;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** Told in the transaction that changes an account's monthly limit. */
@@ -60,7 +62,7 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, standingOf, limitChanged, requireInstance } = parts;
+  const { clock, accounts, signIn, links, tokens, keys, signedOut, standingOf, limitChanged, requireInstance } = parts;
 
   function show(account: Account) {
     const { balance, spentThisMonth } = standingOf(account.accountId);
@@ -194,7 +196,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.
       answer: KeyRecord.extend({ key: z.string().optional() }),
-      errors: ["not_found"],
+      errors: ["not_found", "conflict"],
       kept: (result: { key?: string }) => ({ ...result, key: undefined }),
       async handle({ caller, body, once }) {
         const input = await body();
@@ -247,6 +249,24 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         return once(() => {
           accounts.revokeTokens(caller.accountId);
           return { revokedAt: isoTime(clock.now()) };
+        });
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/sign-out",
+      summary: "Make the token that asks invalid; other tokens and all keys stay",
+      access: "read",
+      answer: z.object({ signedOut: z.literal(true) }),
+      async handle({ caller, body, once }) {
+        const token = caller.credentials.find(({ kind }) => kind === "token");
+        if (token?.kind !== "token") {
+          throw new AppError("forbidden", "an API key signs nobody in: revoke it with DELETE /v1/auth/keys/:keyId");
+        }
+        await body();
+        return once(() => {
+          signedOut.add(token.tokenId, token.expiresAt);
+          return { signedOut: true };
         });
       },
     }),
