@@ -5,6 +5,7 @@ import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
@@ -108,9 +109,10 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       answer: z.object({ sent: z.literal(true), expiresInSeconds: z.int() }),
       errors: ["invite_required", "rate_limited"],
       async handle({ address, body }) {
-        signIn.checkAddress(address());
+        const from = addressKey(address());
+        signIn.checkAddress(from);
         const input = await body();
-        await signIn.sendCode({ email: input.email, inviteCode: input.inviteCode ?? null, address: address() });
+        await signIn.sendCode({ email: input.email, inviteCode: input.inviteCode ?? null, address: from });
         return { sent: true, expiresInSeconds: CODE_LIFE_SECONDS };
       },
     }),
@@ -127,9 +129,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       }),
       answer: SignedIn,
       errors: ["unauthorized", "invite_required", "forbidden"],
-      async handle({ body }) {
-        const input = await body();
-        return signedIn(signIn.verifyCode({ email: input.email, code: input.code, name: input.name ?? null }));
+      async handle({ address, body }) {
+        const { email, code, name = null } = await body();
+        return signedIn(signIn.verifyCode({ email, code, name, address: addressKey(address()) }));
       },
     }),
     route({
@@ -141,9 +143,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       body: z.object({ link: z.string({ error: LINK }).min(1, { error: LINK }).max(100, { error: LINK }) }),
       answer: SignedIn,
       errors: ["unauthorized", "forbidden"],
-      async handle({ body }) {
+      async handle({ address, body }) {
         const { link } = await body();
-        return signedIn(links.redeem(link));
+        return signedIn(links.redeem(link, addressKey(address())));
       },
     }),
     route({

@@ -1,3 +1,4 @@
+import { pruneKnownAddresses } from "../accounts/known-addresses.ts";
 import { pruneSignInCodes } from "../accounts/sign-in.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
@@ -38,12 +39,14 @@ async function inSlices(store: Store, prune: (limit: number) => boolean): Promis
 
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
-  { store, outbox, clock }: Foundation,
+  { store, outbox, links, clock }: Foundation,
   { idempotency, conversations, collecting, keys, signedOut }: Features,
 ) => ({
   idempotency: idempotency.prune,
   payments: collecting.prune,
-  signInCodes: () => pruneSignInCodes(store, clock),
+  signInCodes: () => inSlices(store, (limit) => pruneSignInCodes(store, clock, limit)),
+  signInLinks: () => inSlices(store, links.prune),
+  signInAddresses: () => inSlices(store, (limit) => pruneKnownAddresses(store, clock, limit)),
   signedOut: () => inSlices(store, signedOut.prune),
   keys: () => inSlices(store, keys.prune),
   outbox: outbox.prune,
