@@ -1,7 +1,7 @@
-import { and, desc, eq, inArray, notInArray, type SQL } from "drizzle-orm";
+import { and, desc, eq, inArray, lt, notInArray, type SQL } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Db } from "../storage/store.ts";
+import type { Db, Store } from "../storage/store.ts";
 import { knownAddresses } from "./known-addresses.ts";
 import { type Invite, signInCodes } from "./table.ts";
 
@@ -24,9 +24,6 @@ const OF_EMAIL: readonly Limit[] = [
 const OF_ADDRESS: Limit = { windowMs: HOUR, most: 20 };
 /** What an invite lets strangers have mailed to whom they like: room for mistyped addresses and for trying again. */
 const ofInvite = ({ uses }: Invite): Limit => ({ windowMs: DAY, most: 10 + 3 * uses });
-
-/** The longest window: what is older is counted by nobody. */
-export const COUNTED_MS = DAY;
 
 /**
  * How many sign-in codes may be sent, counted from the rows of those that were, so that a restart resets nothing and a
@@ -74,4 +71,17 @@ export function createCodeLimits(db: Db, clock: Clock): CodeLimits {
     },
     checkInvite: (invite) => check(eq(signInCodes.inviteId, invite.inviteId), ofInvite(invite), " with this invite"),
   };
+}
+
+/** Removes at most `limit` codes that no limit counts any more. True when there may be more. */
+export function pruneSignInCodes({ db, transaction }: Store, clock: Clock, limit: number): boolean {
+  return transaction(() => {
+    const old = db
+      .select({ codeId: signInCodes.codeId })
+      .from(signInCodes)
+      .where(lt(signInCodes.createdAt, clock.now() - DAY))
+      .limit(limit);
+    const { codeId } = signInCodes;
+    return db.delete(signInCodes).where(inArray(codeId, old)).returning({ codeId }).all().length === limit;
+  });
 }

@@ -1,12 +1,12 @@
 import { createHmac, randomInt, timingSafeEqual } from "node:crypto";
-import { and, desc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
-import { COUNTED_MS, createCodeLimits } from "./code-limits.ts";
+import { createCodeLimits } from "./code-limits.ts";
 import type { Invites } from "./invites.ts";
 import { rememberAddress } from "./known-addresses.ts";
 import { type Account, signInCodes } from "./table.ts";
@@ -153,17 +153,4 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
       });
     },
   };
-}
-
-/** Removes at most `limit` codes that no limit counts any more. True when there may be more. */
-export function pruneSignInCodes({ db, transaction }: Store, clock: Clock, limit: number): boolean {
-  return transaction(() => {
-    const old = db
-      .select({ codeId: signInCodes.codeId })
-      .from(signInCodes)
-      .where(lt(signInCodes.createdAt, clock.now() - COUNTED_MS))
-      .limit(limit);
-    const { codeId } = signInCodes;
-    return db.delete(signInCodes).where(inArray(codeId, old)).returning({ codeId }).all().length === limit;
-  });
 }

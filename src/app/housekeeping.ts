@@ -1,5 +1,5 @@
+import { pruneSignInCodes } from "../accounts/code-limits.ts";
 import { pruneKnownAddresses } from "../accounts/known-addresses.ts";
-import { pruneSignInCodes } from "../accounts/sign-in.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";

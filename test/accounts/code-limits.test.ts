@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { createCodeLimits } from "../../src/accounts/code-limits.ts";
-import { pruneSignInCodes } from "../../src/accounts/sign-in.ts";
+import { createCodeLimits, pruneSignInCodes } from "../../src/accounts/code-limits.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
