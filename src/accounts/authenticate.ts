@@ -23,7 +23,7 @@ export interface Credentials {
 }
 
 /** What one valid credential says; whether its account may act at all is judged once all of them are known. */
-interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId"> {
+interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId" | "credentials"> {
   account: Account;
 }
 
@@ -42,13 +42,17 @@ export function createAuthentication(
     const account = record ? accounts.find(record.accountId) : undefined;
     if (!record || !account) throw unauthorized();
     keys.touch(record, address, isRead);
-    return { account, scopes: scopesOf(record.scopes), instanceId: record.instanceId, keyId: record.keyId };
+    const { keyId, instanceId, expiresAt } = record;
+    const credentials = [{ kind: "key", keyId, expiresAt } as const];
+    return { account, scopes: scopesOf(record.scopes), instanceId, keyId, credentials };
   }
 
   function byClaims(claims: TokenClaims | null): Known {
     const account = claims ? accounts.find(claims.accountId) : undefined;
     if (!account || !claims || account.tokenEpoch !== claims.epoch) throw unauthorized();
-    return { account, scopes: EVERY_SCOPE, instanceId: null, keyId: null };
+    const { tokenId, epoch, expiresAt } = claims;
+    const credentials = [{ kind: "token", tokenId, epoch, expiresAt } as const];
+    return { account, scopes: EVERY_SCOPE, instanceId: null, keyId: null, credentials };
   }
 
   function byBearer(authorization: string, credentials: Credentials): Known | Promise<Known> {
@@ -77,7 +81,12 @@ function both(bearer: Known, key: Known): Known {
   const scopes = reachOf(bearer.scopes) < reachOf(key.scopes) ? bearer.scopes : key.scopes;
   // Two keys that are limited to different instances allow nothing together.
   const apart = bearer.instanceId !== null && key.instanceId !== null && bearer.instanceId !== key.instanceId;
-  return { ...key, scopes: apart ? new Set() : scopes, instanceId: key.instanceId ?? bearer.instanceId };
+  return {
+    ...key,
+    scopes: apart ? new Set() : scopes,
+    instanceId: key.instanceId ?? bearer.instanceId,
+    credentials: [...bearer.credentials, ...key.credentials],
+  };
 }
 
 const REACHES = ["read", "chat", "write", "keys"] as const;
@@ -86,10 +95,10 @@ const REACHES = ["read", "chat", "write", "keys"] as const;
 const reachOf = (scopes: ReadonlySet<Scope>): number =>
   REACHES.findLastIndex((access) => mayUse({ scopes, instanceId: null }, access));
 
-function callerOf({ account, scopes, instanceId, keyId }: Known): Caller {
+function callerOf({ account, ...reach }: Known): Caller {
   if (account.suspendedAt !== null)
     throw new AppError("forbidden", "this account is suspended; ask the host's operator");
-  return { accountId: account.accountId, email: account.email, name: account.name, scopes, instanceId, keyId };
+  return { accountId: account.accountId, email: account.email, name: account.name, ...reach };
 }
 
 function scopesOf(text: string): ReadonlySet<Scope> {

@@ -14,7 +14,14 @@ export interface Caller {
   instanceId: string | null;
   /** Null for a token. */
   keyId: string | null;
+  /** What the request was made with, for what outlives it: one, or a token and a key, or two keys. */
+  credentials: readonly Credential[];
 }
+
+/** A credential that was valid when the request came, and by what to see whether it still is. Times in milliseconds. */
+export type Credential =
+  | { kind: "key"; keyId: string; expiresAt: number | null }
+  | { kind: "token"; tokenId: string; epoch: number; expiresAt: number };
 
 /**
  * What a route asks of its caller. `keys` is the management of credentials; `account` is `write` on things that belong

@@ -1,10 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, inArray, isNull, lt, lte, notInArray, or, sql } from "drizzle-orm";
 import { AppError, notFound } from "../lib/app-error.ts";
 import { base62 } from "../lib/base62.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createFairCache } from "../lib/fair-cache.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
+import { MAX_KEYS, refuseOverQuota } from "../limits/account-limits.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
@@ -12,14 +14,24 @@ import { type ApiKey, apiKeys } from "./table.ts";
 
 const PREFIX = "rst_live_";
 const TOUCH_EVERY_MS = 60_000;
-/** Keys with their addresses that are remembered; beyond it the memory starts anew. */
+/** Keys with their addresses that are remembered, of all accounts and of one. */
 const MOST_PLACES = 10_000;
+const MOST_PLACES_OF_ONE = 500;
+/** An expired key is shown in the list for this long, so that its owner sees why a program stopped. */
+const EXPIRED_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+/** Of one account: making keys that end at once must not fill the disk. */
+const EXPIRED_KEPT = 100;
 
 export interface Keys {
-  /** The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past. */
+  /**
+   * The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past, and
+   * `conflict` beyond the account's quota of keys that have not expired.
+   */
   create(accountId: string, input: NewKey): { key: string; record: ApiKey };
   /** The record of a key that works now, else null. */
   verify(key: string): ApiKey | null;
+  /** Whether this key is there and has not expired, as the database says now. */
+  works(keyId: string): boolean;
   /**
    * Notes a use and the address it came from, at most once a minute for each: of reads the first in a minute, of
    * everything else each. An address that is new to the key goes into the audit log.
@@ -28,6 +40,8 @@ export interface Keys {
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
+  /** Removes at most `limit` keys that expired 30 days ago. True when there may be more. */
+  prune(limit: number): boolean;
 }
 
 export interface NewKey {
@@ -60,9 +74,35 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
       .prepare(),
   );
+  const endOf = lazily(() =>
+    db
+      .select({ expiresAt: apiKeys.expiresAt })
+      .from(apiKeys)
+      .where(eq(apiKeys.keyId, sql.placeholder("keyId")))
+      .prepare(),
+  );
+  const hasEnded = (expiresAt: number | null) => expiresAt !== null && expiresAt <= clock.now();
   /** When each key was last used by a read, and by anything from each address. */
-  const readAt = new Map<string, number>();
-  const usedAt = new Map<string, number>();
+  const readAt = createFairCache<number>(MOST_PLACES, MOST_PLACES_OF_ONE);
+  const usedAt = createFairCache<number>(MOST_PLACES, MOST_PLACES_OF_ONE);
+
+  function makeRoom(accountId: string): void {
+    const now = clock.now();
+    const own = eq(apiKeys.accountId, accountId);
+    const working = or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now));
+    const { used } = db.select({ used: count() }).from(apiKeys).where(and(own, working)).get() ?? { used: 0 };
+    refuseOverQuota("API keys", "an account", used + 1, MAX_KEYS);
+    const expired = and(own, lte(apiKeys.expiresAt, now));
+    const newest = db
+      .select({ keyId: apiKeys.keyId })
+      .from(apiKeys)
+      .where(expired)
+      .orderBy(desc(apiKeys.expiresAt))
+      .limit(EXPIRED_KEPT);
+    db.delete(apiKeys)
+      .where(and(expired, notInArray(apiKeys.keyId, newest)))
+      .run();
+  }
 
   return {
     create(accountId, { name, scopes, instanceId, expiresAt }) {
@@ -73,6 +113,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       const keyId = newId("key");
       const ordered = SCOPES.filter((scope) => scopes.includes(scope)).join(" ");
       return store.transaction(() => {
+        makeRoom(accountId);
         const record = db
           .insert(apiKeys)
           .values({
@@ -100,20 +141,22 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     verify(key) {
       if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
       const record = byHash().get({ keyHash: hashOf(key) });
-      if (!record || (record.expiresAt !== null && record.expiresAt <= clock.now())) return null;
-      return record;
+      return record && !hasEnded(record.expiresAt) ? record : null;
+    },
+    works(keyId) {
+      const record = endOf().get({ keyId });
+      return record !== undefined && !hasEnded(record.expiresAt);
     },
     touch(record, address, isRead) {
       const now = clock.now();
       // A socket's address costs as much as the rest of a read, so reads ask for it once a minute.
       if (isRead && now - (readAt.get(record.keyId) ?? 0) < TOUCH_EVERY_MS) return;
-      readAt.set(record.keyId, now);
+      readAt.set(record.accountId, record.keyId, now);
       const from = address();
       const place = `${record.keyId} ${from}`;
       const last = usedAt.get(place);
       if (last !== undefined && now - last < TOUCH_EVERY_MS) return;
-      if (usedAt.size >= MOST_PLACES) usedAt.clear();
-      usedAt.set(place, now);
+      usedAt.set(record.accountId, place, now);
       const isNew = last === undefined && record.lastAddress !== from;
       store
         .commitSoon(() => {
@@ -144,6 +187,19 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
           .get();
         if (!gone) throw notFound("key");
         audit.append({ actor: accountId, action: "key.revoke", subject: keyId });
+      });
+    },
+    prune(limit) {
+      return store.transaction(() => {
+        const old = db
+          .select({ keyId: apiKeys.keyId })
+          .from(apiKeys)
+          .where(lt(apiKeys.expiresAt, clock.now() - EXPIRED_KEPT_MS))
+          .limit(limit);
+        return (
+          db.delete(apiKeys).where(inArray(apiKeys.keyId, old)).returning({ keyId: apiKeys.keyId }).all().length ===
+          limit
+        );
       });
     },
   };

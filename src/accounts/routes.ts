@@ -5,11 +5,13 @@ import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
+import type { SignedOut } from "./signed-out.ts";
 import type { Account, ApiKey } from "./table.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -20,6 +22,7 @@ export interface AccountRouteParts {
   links: SignInLinks;
   tokens: Tokens;
   keys: Keys;
+  signedOut: SignedOut;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** Told in the transaction that changes an account's monthly limit. */
@@ -60,7 +63,7 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, standingOf, limitChanged, requireInstance } = parts;
+  const { clock, accounts, signIn, links, tokens, keys, signedOut, standingOf, limitChanged, requireInstance } = parts;
 
   function show(account: Account) {
     const { balance, spentThisMonth } = standingOf(account.accountId);
@@ -106,9 +109,10 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       answer: z.object({ sent: z.literal(true), expiresInSeconds: z.int() }),
       errors: ["invite_required", "rate_limited"],
       async handle({ address, body }) {
-        signIn.checkAddress(address());
+        const from = addressKey(address());
+        signIn.checkAddress(from);
         const input = await body();
-        await signIn.sendCode({ email: input.email, inviteCode: input.inviteCode ?? null, address: address() });
+        await signIn.sendCode({ email: input.email, inviteCode: input.inviteCode ?? null, address: from });
         return { sent: true, expiresInSeconds: CODE_LIFE_SECONDS };
       },
     }),
@@ -125,9 +129,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       }),
       answer: SignedIn,
       errors: ["unauthorized", "invite_required", "forbidden"],
-      async handle({ body }) {
-        const input = await body();
-        return signedIn(signIn.verifyCode({ email: input.email, code: input.code, name: input.name ?? null }));
+      async handle({ address, body }) {
+        const { email, code, name = null } = await body();
+        return signedIn(signIn.verifyCode({ email, code, name, address: addressKey(address()) }));
       },
     }),
     route({
@@ -139,9 +143,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       body: z.object({ link: z.string({ error: LINK }).min(1, { error: LINK }).max(100, { error: LINK }) }),
       answer: SignedIn,
       errors: ["unauthorized", "forbidden"],
-      async handle({ body }) {
+      async handle({ address, body }) {
         const { link } = await body();
-        return signedIn(links.redeem(link));
+        return signedIn(links.redeem(link, addressKey(address())));
       },
     }),
     route({
@@ -194,7 +198,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.
       answer: KeyRecord.extend({ key: z.string().optional() }),
-      errors: ["not_found"],
+      errors: ["not_found", "conflict"],
       kept: (result: { key?: string }) => ({ ...result, key: undefined }),
       async handle({ caller, body, once }) {
         const input = await body();
@@ -247,6 +251,24 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         return once(() => {
           accounts.revokeTokens(caller.accountId);
           return { revokedAt: isoTime(clock.now()) };
+        });
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/auth/sign-out",
+      summary: "Make the token that asks invalid; other tokens and all keys stay",
+      access: "read",
+      answer: z.object({ signedOut: z.literal(true) }),
+      async handle({ caller, body, once }) {
+        const token = caller.credentials.find(({ kind }) => kind === "token");
+        if (token?.kind !== "token") {
+          throw new AppError("forbidden", "an API key signs nobody in: revoke it with DELETE /v1/auth/keys/:keyId");
+        }
+        await body();
+        return once(() => {
+          signedOut.add(token.tokenId, token.expiresAt);
+          return { signedOut: true };
         });
       },
     }),

@@ -1,20 +1,27 @@
 import { createHash, randomBytes } from "node:crypto";
-import { and, eq, gt, isNull } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lt } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
+import { rememberAddress } from "./known-addresses.ts";
 import { type Account, signInLinks } from "./table.ts";
 
 const LIFE_MS = 60 * 60 * 1000;
+const ENDED_KEPT_MS = 24 * 60 * 60 * 1000;
 
 export interface SignInLinks {
   /** A token for a link that signs in once, within the hour; `credit` is for an account that the link itself makes. */
   create(email: string, credit: Micros): string;
-  /** The link's account, made now where the e-mail is new. Throws `unauthorized` for a used or expired link. */
-  redeem(token: string): Account;
+  /**
+   * The link's account, made now where the e-mail is new. Throws `unauthorized` for a used or expired link. `address` is
+   * the address key of who redeems it.
+   */
+  redeem(token: string, address: string): Account;
+  /** Removes at most `limit` links that ended, used or not, a day ago. True when there may be more. */
+  prune(limit: number): boolean;
 }
 
 const hashOf = (token: string) => createHash("sha256").update(token).digest();
@@ -34,7 +41,7 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
       });
       return token;
     },
-    redeem(token) {
+    redeem(token, address) {
       return store.transaction(() => {
         const now = clock.now();
         const link = db
@@ -55,6 +62,7 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
         const name = email.split("@")[0] ?? email;
         const account = accounts.findByEmail(email) ?? accounts.create({ email, name, credit, note: "sign-in link" });
         if (account.suspendedAt !== null) throw new AppError("forbidden", "this account is suspended");
+        rememberAddress(db, account.accountId, address, now);
         audit.append({
           actor: account.accountId,
           action: "sign_in",
@@ -62,6 +70,17 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
           detail: { by: "link" },
         });
         return account;
+      });
+    },
+    prune(limit) {
+      return store.transaction(() => {
+        const { tokenHash, expiresAt } = signInLinks;
+        const old = db
+          .select({ tokenHash })
+          .from(signInLinks)
+          .where(lt(expiresAt, clock.now() - ENDED_KEPT_MS))
+          .limit(limit);
+        return db.delete(signInLinks).where(inArray(tokenHash, old)).returning({ tokenHash }).all().length === limit;
       });
     },
   };

@@ -1,24 +1,19 @@
 import { createHmac, randomInt, timingSafeEqual } from "node:crypto";
-import { and, count, desc, eq, gt, lt, min, sql } from "drizzle-orm";
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
+import { createCodeLimits } from "./code-limits.ts";
 import type { Invites } from "./invites.ts";
+import { rememberAddress } from "./known-addresses.ts";
 import { type Account, signInCodes } from "./table.ts";
 
-/** Limits of api.md section 2. They are counted from the rows of the codes sent, so a restart resets nothing. */
+/** How long a code lives, and how often it is tried (api.md section 2). */
 export const CODE_LIFE_SECONDS = 600;
 const TRIES = 5;
-const MINUTE = 60_000;
-const EMAIL_LIMITS = [
-  { windowMs: MINUTE, most: 1 },
-  { windowMs: 60 * MINUTE, most: 5 },
-  { windowMs: 24 * 60 * MINUTE, most: 10 },
-];
-const ADDRESS_LIMIT = { windowMs: 60 * MINUTE, most: 20 };
 
 export interface SignInParts {
   store: Store;
@@ -30,13 +25,14 @@ export interface SignInParts {
   sendCode(to: string, code: string): Promise<void>;
 }
 
+/** Every `address` is an address key (src/limits/address.ts). */
 export interface SignIn {
-  /** Throws `rate_limited` when this address asked too often; judged before the body is read. */
+  /** Throws `rate_limited` when this address asked too often: before a body is read for nothing. */
   checkAddress(address: string): void;
   /** Sends a code. Throws `rate_limited`, or `invite_required` for a stranger without a valid invite. */
   sendCode(input: { email: string; inviteCode: string | null; address: string }): Promise<void>;
   /** The account that the code opens, made now for a new e-mail. Throws `unauthorized`, `invite_required`, `forbidden`. */
-  verifyCode(input: { email: string; code: string; name: string | null }): Account;
+  verifyCode(input: { email: string; code: string; name: string | null; address: string }): Account;
 }
 
 const wrongCode = () =>
@@ -47,62 +43,45 @@ const inviteRequired = () => new AppError("invite_required", "inviteCode: expect
 
 export function createSignIn({ store, clock, audit, accounts, invites, pepper, sendCode }: SignInParts): SignIn {
   const { db } = store;
+  const limits = createCodeLimits(db, clock);
   const hmac = (email: string, code: string) => createHmac("sha256", pepper).update(`${email}\n${code}`).digest();
   const latest = lazily(() =>
     db
       .select()
       .from(signInCodes)
-      .where(eq(signInCodes.email, sql.placeholder("email")))
+      .where(and(eq(signInCodes.email, sql.placeholder("email")), isNull(signInCodes.refusedAt)))
       .orderBy(desc(signInCodes.codeId))
       .limit(1)
       .prepare(),
   );
 
-  function checkLimit(who: "email" | "address", value: string, limit: { windowMs: number; most: number }): void {
-    const since = clock.now() - limit.windowMs;
-    const sent = db
-      .select({ times: count(), first: min(signInCodes.createdAt) })
-      .from(signInCodes)
-      .where(and(eq(signInCodes[who], value), gt(signInCodes.createdAt, since)))
-      .get();
-    if (!sent || sent.times < limit.most) return;
-    const retryAfterSeconds = ((sent.first ?? clock.now()) - since) / 1000;
-    throw new AppError(
-      "rate_limited",
-      `too many codes were asked for; try again in ${Math.ceil(retryAfterSeconds)} seconds`,
-      {
-        retryAfterSeconds,
-      },
-    );
-  }
-
-  /** The latest code's row when it may still be tried, one try taken; undefined else. Committed whatever follows. */
-  function takeTry(email: string) {
+  /**
+   * The latest code's row when this address may still try it, one try taken; undefined else. Committed whatever follows.
+   * Who asked for the code has tries of their own.
+   */
+  function takeTry(email: string, address: string) {
     return store.transaction(() => {
       const row = latest().get({ email });
-      if (!row || row.usedAt !== null || row.expiresAt <= clock.now() || row.tries >= TRIES) return undefined;
+      if (!row || row.usedAt !== null || row.expiresAt <= clock.now()) return undefined;
+      const tries = row.address === address ? "tries" : "otherTries";
+      if (row[tries] >= TRIES) return undefined;
       db.update(signInCodes)
-        .set({ tries: row.tries + 1 })
+        .set({ [tries]: row[tries] + 1 })
         .where(eq(signInCodes.codeId, row.codeId))
         .run();
       return row;
     });
   }
 
-  function register(email: string, name: string | null, inviteId: string | null): Account {
-    const invite = inviteId === null ? undefined : invites.consume(inviteId);
-    if (!invite) throw inviteRequired();
-    const shownName = name ?? (email.split("@")[0] ?? email).slice(0, 100);
-    return accounts.create({ email, name: shownName, credit: invite.credit, note: `invite ${invite.inviteId}` });
-  }
-
-  return {
-    checkAddress: (address) => checkLimit("address", address, ADDRESS_LIMIT),
-    async sendCode({ email, inviteCode, address }) {
-      for (const limit of EMAIL_LIMITS) checkLimit("email", email, limit);
+  /** Judges every limit in the transaction that counts towards them: of requests at the same moment none slips by. */
+  function makeCode(email: string, inviteCode: string | null, address: string): { codeId: number; code: string } {
+    return store.transaction(() => {
+      const account = accounts.findByEmail(email);
+      limits.checkAddress(address);
+      limits.checkEmail(email, account?.accountId ?? null, address);
       const invite = inviteCode === null ? undefined : invites.findUsable(inviteCode);
-      if (inviteCode !== null && !invite) throw inviteRequired();
-      if (!invite && !accounts.findByEmail(email)) throw inviteRequired();
+      if (!invite && (inviteCode !== null || !account)) throw inviteRequired();
+      if (invite) limits.checkInvite(invite);
       const code = String(randomInt(100_000_000)).padStart(8, "0");
       const now = clock.now();
       const row = {
@@ -113,11 +92,33 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
         createdAt: now,
         expiresAt: now + CODE_LIFE_SECONDS * 1000,
       };
-      const { codeId } = store.transaction(() => db.insert(signInCodes).values(row).returning().get());
+      const { codeId } = db.insert(signInCodes).values(row).returning().get();
+      return { codeId, code };
+    });
+  }
+
+  /** It opens nothing and supersedes none, but it counts: else mail to who refuses it could be had without end. */
+  function markRefused(codeId: number): void {
+    store.transaction(() =>
+      db.update(signInCodes).set({ refusedAt: clock.now() }).where(eq(signInCodes.codeId, codeId)).run(),
+    );
+  }
+
+  function register(email: string, name: string | null, inviteId: string | null): Account {
+    const invite = inviteId === null ? undefined : invites.consume(inviteId);
+    if (!invite) throw inviteRequired();
+    const shownName = name ?? (email.split("@")[0] ?? email).slice(0, 100);
+    return accounts.create({ email, name: shownName, credit: invite.credit, note: `invite ${invite.inviteId}` });
+  }
+
+  return {
+    checkAddress: limits.checkAddress,
+    async sendCode({ email, inviteCode, address }) {
+      const { codeId, code } = makeCode(email, inviteCode, address);
       try {
         await sendCode(email, code);
       } catch (cause) {
-        store.transaction(() => db.delete(signInCodes).where(eq(signInCodes.codeId, codeId)).run());
+        markRefused(codeId);
         throw new AppError("internal_error", "the code could not be mailed; try again in a minute", {
           cause,
           status: 503,
@@ -125,9 +126,9 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
         });
       }
     },
-    verifyCode({ email, code, name }) {
+    verifyCode({ email, code, name, address }) {
       const given = hmac(email, code);
-      const row = takeTry(email);
+      const row = takeTry(email, address);
       if (!row || !timingSafeEqual(row.codeHmac, given)) throw wrongCode();
       return store.transaction(() => {
         const used = db
@@ -141,6 +142,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
         if (account.suspendedAt !== null) {
           throw new AppError("forbidden", "this account is suspended; ask the host's operator");
         }
+        rememberAddress(db, account.accountId, address, clock.now());
         audit.append({
           actor: account.accountId,
           action: "sign_in",
@@ -151,10 +153,4 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
       });
     },
   };
-}
-
-/** Removes the codes that no limit counts any more. */
-export function pruneSignInCodes({ db, transaction }: Store, clock: Clock): void {
-  const old = lt(signInCodes.createdAt, clock.now() - 25 * 60 * MINUTE);
-  transaction(() => db.delete(signInCodes).where(old).run());
 }

@@ -1,4 +1,4 @@
-import { blob, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { micros } from "../storage/columns.ts";
 
 export const accounts = sqliteTable("accounts", {
@@ -25,13 +25,35 @@ export const invites = sqliteTable("invites", {
 export const signInCodes = sqliteTable("sign_in_codes", {
   codeId: integer("code_id").primaryKey(),
   email: text("email").notNull(),
+  /** The address key (src/limits/address.ts) of who asked for it. */
   address: text("address").notNull(),
   codeHmac: blob("code_hmac", { mode: "buffer" }).notNull(),
   inviteId: text("invite_id"),
+  /** By the address that asked for it, and by all others together. */
   tries: integer("tries").notNull().default(0),
+  otherTries: integer("other_tries").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   expiresAt: integer("expires_at").notNull(),
   usedAt: integer("used_at"),
+  /** Set where its mail could not be handed over: it counts as sent, and opens nothing. */
+  refusedAt: integer("refused_at"),
+});
+
+/** Where an account has signed in from, by address key. */
+export const signInAddresses = sqliteTable(
+  "sign_in_addresses",
+  {
+    accountId: text("account_id").notNull(),
+    address: text("address").notNull(),
+    signedInAt: integer("signed_in_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.address] })],
+);
+
+/** Tokens that were signed out, until their own end. */
+export const signedOutTokens = sqliteTable("signed_out_tokens", {
+  tokenId: text("token_id").primaryKey(),
+  expiresAt: integer("expires_at").notNull(),
 });
 
 export const signInLinks = sqliteTable("sign_in_links", {

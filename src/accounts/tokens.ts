@@ -1,28 +1,40 @@
+import { createHash, randomUUID } from "node:crypto";
 import jwt from "@elysiajs/jwt";
 import type { Clock } from "../lib/clock.ts";
+import { createFairCache } from "../lib/fair-cache.ts";
 import type { HostKeys } from "./host-keys.ts";
+import type { SignedOut } from "./signed-out.ts";
 
 const LIFE_MS = 24 * 60 * 60 * 1000;
 const CACHED_TOKENS = 10_000;
+/** An account gets about twenty tokens in the day that one lives; the rest is room for links and other spellings. */
+const CACHED_OF_ONE = 100;
 const ISSUER = "roost";
 
-/** What a valid token says: whose it is, and which generation of that account's tokens. */
-export interface TokenClaims {
+/** Whose a token is, and which generation of that account's tokens. */
+export interface TokenSubject {
   accountId: string;
   epoch: number;
 }
 
+/** What a valid token says. */
+export interface TokenClaims extends TokenSubject {
+  /** Its `jti`; of a token made before there was one, a hash of what is signed in it. */
+  tokenId: string;
+  expiresAt: number;
+}
+
 export interface Tokens {
-  issue(claims: TokenClaims): Promise<{ token: string; expiresAt: number }>;
+  issue(subject: TokenSubject): Promise<{ token: string; expiresAt: number }>;
   /**
-   * The claims of a token that we signed and that has not expired, else null. A token seen before is answered from
-   * memory, without a signature check; whether its epoch still counts is the caller's question.
+   * The claims of a token that we signed, that has not expired and is not signed out, else null. A token seen before is
+   * answered from memory, without a signature check; whether its epoch still counts is the caller's question.
    */
   verify(token: string): TokenClaims | null | Promise<TokenClaims | null>;
 }
 
 /** JWTs by @elysiajs/jwt: HS256 only, 24 hours, the newest key signs and every kept key verifies (security.md). */
-export function createTokens(hostKeys: HostKeys, clock: Clock): Tokens {
+export function createTokens(hostKeys: HostKeys, clock: Clock, signedOut: Pick<SignedOut, "has">): Tokens {
   const signers = new Map(
     hostKeys.tokenKeys.map(({ kid, secret }) => [
       kid,
@@ -32,7 +44,9 @@ export function createTokens(hostKeys: HostKeys, clock: Clock): Tokens {
   const [newest] = signers.values();
   if (!newest)
     throw new Error("host-keys.json holds no token key; restore it from a backup, or remove it to make new ones");
-  const seen = new Map<string, TokenClaims & { expiresAt: number }>();
+  const seen = createFairCache<TokenClaims>(CACHED_TOKENS, CACHED_OF_ONE);
+  const valid = (claims: TokenClaims) =>
+    claims.expiresAt > clock.now() && !signedOut.has(claims.tokenId) ? claims : null;
 
   async function check(token: string): Promise<TokenClaims | null> {
     const signer = signers.get(kidOf(token));
@@ -40,33 +54,32 @@ export function createTokens(hostKeys: HostKeys, clock: Clock): Tokens {
       ? await signer.verify(token, { algorithms: ["HS256"], issuer: ISSUER, currentDate: new Date(clock.now()) })
       : false;
     if (!payload || typeof payload.sub !== "string" || typeof payload.exp !== "number") return null;
-    const epoch = (payload as Record<string, unknown>).epoch;
+    const { epoch, jti } = payload as Record<string, unknown>;
     if (typeof epoch !== "number") return null;
-    if (seen.size >= CACHED_TOKENS)
-      for (const oldest of seen.keys()) {
-        seen.delete(oldest);
-        break;
-      }
-    const claims = { accountId: payload.sub, epoch, expiresAt: payload.exp * 1000 };
-    seen.set(token, claims);
-    return claims;
+    const tokenId = typeof jti === "string" ? jti : hashOfSigned(token);
+    const claims = { accountId: payload.sub, epoch, tokenId, expiresAt: payload.exp * 1000 };
+    seen.set(claims.accountId, token, claims);
+    return valid(claims);
   }
 
   return {
     async issue({ accountId, epoch }) {
       const expiresAt = Math.floor((clock.now() + LIFE_MS) / 1000) * 1000;
-      const token = await newest.sign({ sub: accountId, epoch, exp: expiresAt / 1000 });
+      const token = await newest.sign({ sub: accountId, epoch, exp: expiresAt / 1000, jti: randomUUID() });
       return { token, expiresAt };
     },
     verify(token) {
       const known = seen.get(token);
-      if (!known) return check(token);
-      if (known.expiresAt > clock.now()) return known;
-      seen.delete(token);
-      return null;
+      return known ? valid(known) : check(token);
     },
   };
 }
+
+/** The signature is left out: there are several spellings of the same one. */
+const hashOfSigned = (token: string): string =>
+  createHash("sha256")
+    .update(token.slice(0, token.lastIndexOf(".")))
+    .digest("base64url");
 
 function kidOf(token: string): string {
   try {

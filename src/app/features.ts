@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
+import { createSignedOut } from "../accounts/signed-out.ts";
+import { createStillValid } from "../accounts/still-valid.ts";
 import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
 import { createWorkspaces, readDefaultFiles } from "../agents/workspaces.ts";
@@ -64,7 +66,8 @@ export async function createFeatures(
     workspaceBytes: config.maxWorkspaceBytes,
   });
   const keys = createKeys(store, clock, audit);
-  const tokens = createTokens(hostKeys, clock);
+  const signedOut = createSignedOut(store, clock);
+  const tokens = createTokens(hostKeys, clock, signedOut);
   const meter = createMeter({
     store,
     clock,
@@ -138,8 +141,10 @@ export async function createFeatures(
     engineOf: engines.of,
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
+  const stillValid = createStillValid({ clock, accounts, keys, signedOut });
   const idempotency = createIdempotency(store, clock);
-  const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
+  const { pepper } = hostKeys;
+  const held = { limits, mail, keys, tokens, signedOut, pepper, authenticate, stillValid, idempotency };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

@@ -1,5 +1,7 @@
-import { pruneSignInCodes } from "../accounts/sign-in.ts";
+import { pruneSignInCodes } from "../accounts/code-limits.ts";
+import { pruneKnownAddresses } from "../accounts/known-addresses.ts";
 import type { Log } from "../lib/log.ts";
+import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 
@@ -28,14 +30,25 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
   };
 }
 
+const SLICE = 200;
+
+/** Does a work that prunes, and says whether there is more, by commits of a few rows with requests in between. */
+async function inSlices(store: Store, prune: (limit: number) => boolean): Promise<void> {
+  while (await store.commitSoon(() => prune(SLICE), "process"));
+}
+
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
-  { store, outbox, clock }: Foundation,
-  { idempotency, conversations, collecting }: Features,
+  { store, outbox, links, clock }: Foundation,
+  { idempotency, conversations, collecting, keys, signedOut }: Features,
 ) => ({
   idempotency: idempotency.prune,
   payments: collecting.prune,
-  signInCodes: () => pruneSignInCodes(store, clock),
+  signInCodes: () => inSlices(store, (limit) => pruneSignInCodes(store, clock, limit)),
+  signInLinks: () => inSlices(store, links.prune),
+  signInAddresses: () => inSlices(store, (limit) => pruneKnownAddresses(store, clock, limit)),
+  signedOut: () => inSlices(store, signedOut.prune),
+  keys: () => inSlices(store, keys.prune),
   outbox: outbox.prune,
   async events() {
     for (let after: string | null = ""; after !== null; ) {

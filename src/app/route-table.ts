@@ -27,8 +27,21 @@ export interface RouteTableParts {
 /** Every route of the API. */
 export function createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen }: RouteTableParts): Route[] {
   const { clock, store, audit, accounts, invites, links } = foundation;
-  const { mail, keys, tokens, pepper, meter, workspaces, instances, agents, secrets, catalog, skills, conversations } =
-    features;
+  const {
+    mail,
+    keys,
+    tokens,
+    signedOut,
+    pepper,
+    meter,
+    workspaces,
+    instances,
+    agents,
+    secrets,
+    catalog,
+    skills,
+    conversations,
+  } = features;
   function takePayment(accountId: string, request: Request) {
     // A facilitator may take longer than a connection may be silent.
     if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
@@ -46,6 +59,7 @@ export function createRoutes({ config, foundation, features, lasting, publicUrl,
       links,
       tokens,
       keys,
+      signedOut,
       standingOf: meter.standingOf,
       limitChanged: meter.limitChanged,
       requireInstance: (caller, instanceId) => void instances.get(caller, instanceId),

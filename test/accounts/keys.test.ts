@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
+import { createKeys } from "../../src/accounts/keys.ts";
+import { DAY, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 
 const clock = handClock();
@@ -158,6 +159,62 @@ describe("a key", () => {
     await owner.ask("DELETE", `/v1/instances/${instanceId}`);
     expect((await appliance.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
     expect((await appliance.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
+  });
+});
+
+describe("a hundred keys", () => {
+  const newKeys = (count: number, expiresAt?: string) =>
+    Promise.all(Array.from({ length: count }, () => create(expiresAt === undefined ? {} : { expiresAt })));
+  const countRows = (accountId: string) =>
+    Number(
+      appliance.foundation.store.sqlite
+        .query("SELECT count(*) FROM api_keys WHERE account_id = ?")
+        .values(accountId)
+        .flat()[0],
+    );
+
+  test("are what an account has at most, also of two hundred asked for at once: 409 that names the quota", async () => {
+    const made = await newKeys(200);
+    expect(made.filter(({ status }) => status === 201)).toHaveLength(100);
+    const refused = made.filter(({ status }) => status === 409);
+    expect(new Set(refused.map(({ body }) => body.error.code))).toEqual(new Set(["conflict"]));
+    expect(refused[0]?.body.error.message).toBe(
+      "API keys: expected at most 100 for an account; this would make it 101",
+    );
+    expect(countRows(owner.accountId)).toBe(100);
+    await owner.ask("DELETE", `/v1/auth/keys/${made.find(({ status }) => status === 201)?.body.keyId}`);
+    expect((await create()).status).toBe(201);
+    expect((await create()).status).toBe(409);
+    const stranger = await appliance.signUp();
+    expect((await stranger.ask("POST", "/v1/auth/keys", {})).status).toBe(201);
+  });
+
+  test("do not hold those that have expired, of which a hundred are kept", async () => {
+    for (let round = 0; round < 3; round++) {
+      const made = await newKeys(100, new Date(clock.now() + MINUTE).toISOString());
+      expect(made.filter(({ status }) => status === 201)).toHaveLength(100);
+      clock.advance(MINUTE);
+    }
+    expect((await create()).status).toBe(201);
+    expect(countRows(owner.accountId)).toBe(101);
+  });
+
+  test("that expired thirty days ago are removed, a slice at a time; those that work stay", async () => {
+    const lasting = (await create()).body.key;
+    await newKeys(7, new Date(clock.now() + MINUTE).toISOString());
+    const keys = createKeys(appliance.foundation.store, clock, appliance.foundation.audit);
+    // What other tests left goes first: they made theirs earlier.
+    clock.advance(30 * DAY);
+    while (keys.prune(100));
+    expect(countRows(owner.accountId)).toBe(8);
+    clock.advance(MINUTE + 1);
+    const everyKey = () =>
+      Number(appliance.foundation.store.sqlite.query("SELECT count(*) FROM api_keys").values().flat()[0]);
+    const before = everyKey();
+    expect([keys.prune(3), before - everyKey()]).toEqual([true, 3]);
+    while (keys.prune(3));
+    expect(countRows(owner.accountId)).toBe(1);
+    expect(await statusOf(lasting)).toBe(200);
   });
 });
 

@@ -195,7 +195,7 @@ test("a sign-in link goes to the public URL, else to the default address, which 
   expect(named.output).toStartWith("https://roost.example/#link=");
   const token = named.output.trim().split("#link=")[1] ?? "";
   const { store, links } = openFoundation(home);
-  expect(links.redeem(token).email).toBe("new@example.org");
+  expect(links.redeem(token, "127.0.0.1").email).toBe("new@example.org");
   store.close();
 });
 

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,6 +30,13 @@ test("a login keeps the server and a key of its own, for nobody else to read", (
     key: expect.stringMatching(/^rst_/),
     email: "ada@example.org",
   });
+});
+
+test("a login leaves no token behind that works", () => {
+  const database = new Database(join(home.dataDir, "roost.db"), { readonly: true });
+  const count = (table: string) => Number(database.query(`SELECT count(*) FROM ${table}`).values().flat()[0]);
+  expect([count("signed_out_tokens"), count("api_keys")]).toEqual([1, 1]);
+  database.close();
 });
 
 test("a login with a key keeps that key, and a wrong key is refused and not kept", async () => {

@@ -5,7 +5,7 @@ import { signedToken } from "./signed-token.ts";
 
 /** What api.md section 2 asks of a caller, route by route, written down apart from the routes' own declarations. */
 interface Rule {
-  needs: "nobody" | "read" | "chat" | "write" | "keys";
+  needs: "nobody" | Level;
   /** Belongs to the whole account: closed to a key with an `instanceId`. */
   whole?: true;
   /** What a caller gets that may: the status, and for a 404 what it is that does not exist. */
@@ -27,6 +27,7 @@ const RULES: Record<string, Rule> = {
   "GET /v1/auth/keys": { needs: "keys", passes: 200 },
   "DELETE /v1/auth/keys/:keyId": { needs: "keys", passes: 200, spends: true },
   "POST /v1/auth/revoke-tokens": { needs: "keys", passes: 200, spends: true },
+  "POST /v1/auth/sign-out": { needs: "token", passes: 200, spends: true },
   "POST /v1/instances": { needs: "write", whole: true, body: { name: "new" }, passes: 201 },
   "GET /v1/instances": { needs: "read", passes: 200 },
   "GET /v1/instances/:instanceId": { needs: "read", passes: 200 },
@@ -65,7 +66,8 @@ const RULES: Record<string, Rule> = {
   "POST /v1/chat/completions": { needs: "chat", body: {}, passes: 400 },
 };
 
-type Level = "read" | "chat" | "write" | "keys";
+/** `token` is what no key is enough for: ending the session that a token is. */
+type Level = "read" | "chat" | "write" | "keys" | "token";
 /** Each level with those that reach it: scopes of api.md section 2. */
 const LEVELS_OF: Record<string, Level[]> = {
   read: ["read"],
@@ -98,6 +100,7 @@ let appliance: Appliance;
 let world: World;
 
 const ALL: Level[] = ["read", "chat", "write", "keys"];
+const SESSION: Level[] = [...ALL, "token"];
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 async function makeWorld(): Promise<World> {
@@ -160,10 +163,15 @@ async function makeWorld(): Promise<World> {
     valid("a key limited to the instance", { "X-API-Key": limited.key }, ALL, "limited"),
     valid("a reading key limited to the instance", { "X-API-Key": limitedReader.key }, ["read"], "limited"),
     valid("a key limited to another instance", { "X-API-Key": elsewhere.key }, ALL, "nothing"),
-    valid("a stranger's token", bearer(stranger.token), ALL, "own"),
-    valid("the owner's token", bearer(owner.token)),
+    valid("a stranger's token", bearer(stranger.token), SESSION, "own"),
+    valid("the owner's token", bearer(owner.token), SESSION),
     valid("the owner's key as a token", bearer(anyKey.key)),
-    valid("the owner's token with a limited key", { ...bearer(owner.token), "X-API-Key": limited.key }, ALL, "limited"),
+    valid(
+      "the owner's token with a limited key",
+      { ...bearer(owner.token), "X-API-Key": limited.key },
+      SESSION,
+      "limited",
+    ),
   ];
   const params = {
     instanceId,

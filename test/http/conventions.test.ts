@@ -284,6 +284,7 @@ describe("a body", () => {
       `/v1/instances/${instanceId}/stop`,
       `/v1/instances/${instanceId}/start`,
       "/v1/auth/revoke-tokens",
+      "/v1/auth/sign-out",
     ]) {
       expectEnvelope(await post(path, "{"), 400, "invalid_request");
       expectEnvelope(await post(path, "[]"), 400, "invalid_request");

@@ -26,7 +26,7 @@ interface Target {
 }
 
 /** What a case leaves less of for the cases behind it. */
-const DESTRUCTIVE = /^(delete(Instance|InstanceAgent|Key)|revokeTokens|stopInstance)$/;
+const DESTRUCTIVE = /^(delete(Instance|InstanceAgent|Key)|revokeTokens|signOut|stopInstance)$/;
 
 const PATH_PARTS = [
   "%",

@@ -49,7 +49,15 @@ export function openGround(clock: Clock = systemClock): Ground {
         `${name}@example.com`,
         name,
       ]);
-      return { accountId, email: `${name}@example.com`, name, scopes: new Set(SCOPES), instanceId: null, keyId: null };
+      return {
+        accountId,
+        email: `${name}@example.com`,
+        name,
+        scopes: new Set(SCOPES),
+        instanceId: null,
+        keyId: null,
+        credentials: [],
+      };
     },
     async [Symbol.asyncDispose]() {
       store.close();

@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { Failure } from "../failure.ts";
 import { note, printable, printJson, shortMoney } from "../output.ts";
 import { type Client, createClient, Refusal } from "./client.ts";
 import { DEFAULT_URL, readCredentials, type ServerOptions, writeCredentials } from "./credentials.ts";
@@ -48,6 +49,7 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     const before = readCredentials();
     writeCredentials({ url, key: made.key, keyId: made.keyId, accountId: account.accountId, email: account.email });
     if (before?.url === url && before.accountId === account.accountId) await revoke(signedIn, before.keyId);
+    await signOut(signedIn);
     return account;
   } finally {
     prompt.close();
@@ -93,5 +95,14 @@ async function revoke(client: Client, keyId: string | null): Promise<void> {
     await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== "not_found") throw error;
+  }
+}
+
+/** Ends the token, which has made its key. Where that fails it ends by itself within a day: no reason to fail the login. */
+async function signOut(client: Client): Promise<void> {
+  try {
+    await client.call("POST", "/v1/auth/sign-out");
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
   }
 }

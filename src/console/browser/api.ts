@@ -1,6 +1,7 @@
 const TOKEN = "roost.token";
 const NOTICE = "roost.notice";
 const ANSWER_WITHIN_MS = 30_000;
+const SIGN_OUT_WITHIN_MS = 5_000;
 
 export interface Account {
   email: string;
@@ -65,12 +66,47 @@ let token = sessionStorage.getItem(TOKEN);
 
 export const isSignedIn = (): boolean => token !== null;
 
+/** Holds this token from now on; the one before it, if any, is signed out. */
 export function beginSession(given: string): void {
+  const before = token;
   token = given;
   sessionStorage.setItem(TOKEN, given);
+  if (before !== null) void endOnHost(before);
 }
 
-export function forgetSession(): void {
+/** Whose session this tab holds; null without one, and for one that the host lets do nothing any more. */
+export async function readSession(): Promise<Account | null> {
+  if (token === null) return null;
+  const answer = await ask(token, "GET", "/auth/me", undefined, AbortSignal.timeout(ANSWER_WITHIN_MS));
+  if (answer.status === 401 || answer.status === 403) {
+    forgetSession();
+    return null;
+  }
+  if (!answer.ok) throw await refusal(answer);
+  return (await answer.json()) as Account;
+}
+
+/** Ends the session here whatever happens, and on the host where it can be told. */
+export async function signOut(): Promise<void> {
+  const ended = token;
+  forgetSession();
+  const told = ended === null || (await endOnHost(ended));
+  endSession(
+    told ? "You are signed out." : "You are signed out here. The host could not be told: it ends by itself in a day.",
+  );
+}
+
+/** False where the host did not hear it. A token that it no longer takes has ended before. */
+async function endOnHost(ended: string): Promise<boolean> {
+  try {
+    const answer = await ask(ended, "POST", "/auth/sign-out", {}, AbortSignal.timeout(SIGN_OUT_WITHIN_MS));
+    return answer.ok || answer.status === 401;
+  } catch {
+    return false;
+  }
+}
+
+function forgetSession(): void {
   token = null;
   sessionStorage.clear();
 }
@@ -99,8 +135,29 @@ export async function call<T>(
   return (await answer.json()) as T;
 }
 
+/** One call that has nothing to do with this tab's session: a way to sign in. Throws `ApiError`. */
+export async function callSignedOut<T>(path: string, body: unknown): Promise<T> {
+  const answer = await ask(null, "POST", path, body, AbortSignal.timeout(ANSWER_WITHIN_MS));
+  if (!answer.ok) throw await refusal(answer);
+  return (await answer.json()) as T;
+}
+
 /** One call of the API, its answer unread. Throws `ApiError`. */
 export async function open(
+  method: string,
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const answer = await ask(token, method, path, body, signal, headers);
+  if (answer.ok) return answer;
+  if (answer.status === 401 && token !== null) endSession("Your session has ended. Sign in again.");
+  throw await refusal(answer);
+}
+
+async function ask(
+  credential: string | null,
   method: string,
   path: string,
   body: unknown,
@@ -108,11 +165,10 @@ export async function open(
   more: Record<string, string> = {},
 ): Promise<Response> {
   const headers: Record<string, string> = { ...more };
-  if (token !== null) headers.Authorization = `Bearer ${token}`;
+  if (credential !== null) headers.Authorization = `Bearer ${credential}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  let answer: Response;
   try {
-    answer = await fetch(`/v1${path}`, {
+    return await fetch(`/v1${path}`, {
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),
@@ -122,9 +178,6 @@ export async function open(
   } catch {
     throw unreachable();
   }
-  if (answer.ok) return answer;
-  if (answer.status === 401 && token !== null) endSession("Your session has ended. Sign in again.");
-  throw await refusal(answer);
 }
 
 export const unreachable = (): ApiError =>

@@ -1,9 +1,9 @@
-import { type Account, call, endSession, isSignedIn, takeNotice } from "./api.ts";
+import { type Account, call, isSignedIn, signOut, takeNotice } from "./api.ts";
 import { openChat } from "./chat.ts";
-import { armCopyButtons, money, part } from "./dom.ts";
+import { armCopyButtons, attempt, money, part } from "./dom.ts";
 import { openKeys } from "./keys.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
-import { offerSignIn, redeemLink, takeLink } from "./sign-in.ts";
+import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
 
 const BALANCE_EVERY_MS = 60_000;
@@ -12,11 +12,12 @@ async function open(): Promise<void> {
   const link = takeLink();
   const notice = takeNotice();
   armCopyButtons();
-  part("sign-out", HTMLButtonElement).addEventListener("click", () => endSession("You are signed out."));
+  const leave = part("sign-out", HTMLButtonElement);
+  leave.addEventListener("click", () => void attempt(leave, signOut));
   // A sign-in link pasted into the address of this page changes nothing but the part behind `#`.
   addEventListener("hashchange", () => location.hash.startsWith("#link=") && location.reload());
 
-  const account = link !== null ? await redeemLink(link) : isSignedIn() ? await readAccount() : null;
+  const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
   if (account) return showAccountPage(account);
   part("notice", HTMLElement).textContent = notice;
   offerSignIn((account) => {

@@ -1,4 +1,4 @@
-import { type Account, beginSession, call, forgetSession } from "./api.ts";
+import { type Account, beginSession, callSignedOut, readSession } from "./api.ts";
 import { attempt, part, sayError } from "./dom.ts";
 
 interface SignedIn {
@@ -20,16 +20,42 @@ export function takeLink(): string | null {
   return link;
 }
 
-/** Signs in by a link; where that fails, says so beside the other ways. */
-export async function redeemLink(link: string): Promise<Account | null> {
-  forgetSession();
+/**
+ * Signs in by a link; where that fails, says so beside the other ways. Who is signed in already is asked first: a link
+ * from somebody else would put them, unseen, into an account that is not theirs.
+ */
+export async function followLink(link: string): Promise<Account | null> {
+  const current = await readSession();
+  if (current) return askToReplace(current, link);
   try {
-    return begin(await call<SignedIn>("POST", "/auth/redeem-link", { link }));
+    return await redeem(link);
   } catch (error) {
     sayError(part("sign-in-alert", HTMLElement), error);
     return null;
   }
 }
+
+/** The account that was chosen: the one of now, or that of the link. */
+function askToReplace(current: Account, link: string): Promise<Account> {
+  const question = part("replace-session", HTMLElement);
+  const keep = part("keep-session", HTMLButtonElement);
+  part("current-email", HTMLElement).textContent = current.email;
+  question.hidden = false;
+  keep.focus();
+  return new Promise((resolve) => {
+    const offer = (button: HTMLButtonElement, choose: () => Promise<Account>) =>
+      button.addEventListener("click", () => {
+        void attempt(button, async () => {
+          resolve(await choose());
+          question.hidden = true;
+        });
+      });
+    offer(keep, async () => current);
+    offer(part("use-link", HTMLButtonElement), () => redeem(link));
+  });
+}
+
+const redeem = async (link: string): Promise<Account> => begin(await callSignedOut("/auth/redeem-link", { link }));
 
 /** Shows the forms for a code by e-mail; `signedIn` is told when one was right. */
 export function offerSignIn(signedIn: (account: Account) => void): void {
@@ -39,7 +65,7 @@ export function offerSignIn(signedIn: (account: Account) => void): void {
     event.preventDefault();
     void attempt(askForm, async () => {
       const invite = inviteCode.value.trim();
-      await call("POST", "/auth/send-code", { email: email.value, ...(invite && { inviteCode: invite }) });
+      await callSignedOut("/auth/send-code", { email: email.value, ...(invite && { inviteCode: invite }) });
       part("sent-to", HTMLElement).textContent = email.value.trim();
       showForm(enterForm, code);
     });
@@ -49,7 +75,7 @@ export function offerSignIn(signedIn: (account: Account) => void): void {
     void attempt(enterForm, async () => {
       const given = { email: email.value, code: code.value.replaceAll(/\s/g, "") };
       const ownName = name.value.trim();
-      signedIn(begin(await call("POST", "/auth/verify-code", { ...given, ...(ownName && { name: ownName }) })));
+      signedIn(begin(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) })));
     });
   });
   part("other-address", HTMLButtonElement).addEventListener("click", () => showForm(askForm, email));

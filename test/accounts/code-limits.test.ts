@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { createCodeLimits, pruneSignInCodes } from "../../src/accounts/code-limits.ts";
+import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
+import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
+import { plansOf } from "../support/query-plans.ts";
+
+const clock = handClock();
+let appliance: Appliance;
+let people = 0;
+
+beforeAll(async () => {
+  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+});
+afterAll(() => appliance.stop());
+
+const HOME = "198.51.100.1";
+const newEmail = () => `c${++people}@example.com`;
+const newInvite = (uses = 1) => appliance.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
+const from = (address: string) => ({ "X-Forwarded-For": address });
+const send = (email: string, address: string, inviteCode?: string) =>
+  appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
+const verify = (email: string, code: string, address: string) =>
+  appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code }, headers: from(address) });
+const mailed = (email: string) => appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
+const stranger = () => `203.0.${++people >> 8}.${people & 0xff}`;
+const statuses = (answers: Answer[]) => answers.map(({ status }) => status);
+
+/** An account that has signed in from `address`, ten days ago: nothing that was sent then is counted. */
+async function known(address = stranger()): Promise<string> {
+  const email = newEmail();
+  await send(email, address, newInvite());
+  expect((await verify(email, mailed(email), address)).status).toBe(200);
+  clock.advance(10 * DAY);
+  return email;
+}
+
+/** As many codes as this address may have for this e-mail now, by waiting no longer than a minute in between. */
+async function sendAll(email: string, address: string | (() => string), most = 12): Promise<number> {
+  let sent = 0;
+  for (; sent < most; sent++) {
+    const { status } = await send(email, typeof address === "string" ? address : address());
+    if (status !== 200) break;
+    clock.advance(MINUTE);
+  }
+  return sent;
+}
+
+describe("the tries of a code", () => {
+  test("of who asked for it are not used up by all others together", async () => {
+    const email = await known();
+    await send(email, HOME);
+    const code = mailed(email);
+    for (let tries = 0; tries < 12; tries++) {
+      expect((await verify(email, wrong(code), stranger())).status).toBe(401);
+    }
+    // Strangers have none left, be the code right; its owner has.
+    expect((await verify(email, code, stranger())).status).toBe(401);
+    expect((await verify(email, code, HOME)).status).toBe(200);
+  });
+
+  test("are five by the address that asked, and five by all others", async () => {
+    const email = await known();
+    await send(email, HOME);
+    const code = mailed(email);
+    for (let tries = 0; tries < 5; tries++) await verify(email, wrong(code), HOME);
+    expect((await verify(email, code, HOME)).status).toBe(401);
+    for (let tries = 0; tries < 4; tries++) await verify(email, wrong(code), stranger());
+    expect((await verify(email, code, stranger())).status).toBe(200);
+  });
+
+  test("count an IPv6 address by its /64, and one written as IPv6 as its IPv4", async () => {
+    const email = await known();
+    await send(email, "2001:db8:1:2::1");
+    const code = mailed(email);
+    for (let tries = 0; tries < 5; tries++) await verify(email, wrong(code), stranger());
+    expect((await verify(email, code, "2001:db8:1:3::1")).status).toBe(401);
+    expect((await verify(email, code, "2001:db8:1:2:ffff::9")).status).toBe(200);
+    clock.advance(DAY);
+    await send(email, "::ffff:192.0.2.44");
+    const next = mailed(email);
+    for (let tries = 0; tries < 5; tries++) await verify(email, wrong(next), stranger());
+    expect((await verify(email, next, "192.0.2.44")).status).toBe(200);
+  });
+});
+
+describe("twenty codes an hour for an address", () => {
+  test("are twenty also for sixty requests whose last byte comes at one moment", async () => {
+    const address = "192.0.2.60";
+    const emails = Array.from({ length: 60 }, newEmail);
+    const held = await Promise.all(emails.map((email) => holdLastByte(email, newInvite(), address)));
+    // Each of them has been judged by its address before its body: none was sent to this address yet.
+    expect((await appliance.ask("GET", "/healthz")).status).toBe(200);
+    const answers = await Promise.all(held.map((request) => request.finish()));
+    const count = (status: number) => answers.filter((answer) => answer === status).length;
+    expect([count(200), count(429)]).toEqual([20, 40]);
+    expect(emails.filter((email) => mailed(email) !== "")).toHaveLength(20);
+  });
+
+  test("are counted by the /64 of an IPv6 address", async () => {
+    const answers: Answer[] = [];
+    for (let host = 1; host <= 21; host++) {
+      answers.push(await send(newEmail(), `2001:db8:77:1:${host.toString(16)}::${host}`, newInvite()));
+    }
+    expect(statuses(answers)).toEqual([...Array(20).fill(200), 429]);
+    expect((await send(newEmail(), "2001:db8:77:2::1", newInvite())).status).toBe(200);
+  });
+});
+
+describe("what strangers ask for in somebody's name", () => {
+  test("is not counted against an address that has signed in before, nor the other way round", async () => {
+    const email = await known(HOME);
+    expect(await sendAll(email, stranger)).toBe(5);
+    expect((await send(email, stranger())).status).toBe(429);
+    // At the same moment, without a minute's wait: five an hour of its own.
+    expect(await sendAll(email, HOME)).toBe(5);
+    expect((await send(email, HOME)).status).toBe(429);
+    clock.advance(HOUR);
+    expect([await sendAll(email, stranger), await sendAll(email, HOME)]).toEqual([5, 5]);
+    clock.advance(HOUR);
+    // Ten a day each: twice the limit is the most that one mailbox gets.
+    expect(statuses([await send(email, stranger()), await send(email, HOME)])).toEqual([429, 429]);
+  });
+
+  test("is counted together with the account's own where it never signed in", async () => {
+    const email = newEmail();
+    const invite = newInvite(5);
+    for (let sent = 0; sent < 5; sent++) {
+      expect((await send(email, stranger(), invite)).status).toBe(200);
+      clock.advance(MINUTE);
+    }
+    expect((await send(email, HOME, invite)).status).toBe(429);
+  });
+
+  test("leaves the limits of an e-mail as they are for who comes from one address only", async () => {
+    const email = newEmail();
+    const home = stranger();
+    await send(email, home, newInvite());
+    expect((await verify(email, mailed(email), home)).status).toBe(200);
+    // The code that was sent before this address was known still counts.
+    expect((await send(email, home)).headers.get("retry-after")).toBe("60");
+    clock.advance(MINUTE);
+    expect(await sendAll(email, home)).toBe(4);
+    clock.advance(HOUR);
+    expect(await sendAll(email, home)).toBe(5);
+    clock.advance(HOUR);
+    const eleventh = await send(email, home);
+    expect([eleventh.status, Number(eleventh.headers.get("retry-after")) > 20 * 3_600]).toEqual([429, true]);
+  });
+
+  test("is told apart by the last twenty addresses of an account, for ninety days, and through a restart", async () => {
+    const homes = Array.from({ length: 21 }, stranger);
+    const email = await known(homes[0]);
+    for (const home of homes.slice(1)) {
+      await send(email, home);
+      expect((await verify(email, mailed(email), home)).status).toBe(200);
+      clock.advance(2 * DAY);
+    }
+    await appliance.restart();
+    const { sqlite } = appliance.foundation.store;
+    const { accountId = "" } = appliance.foundation.accounts.findByEmail(email) ?? {};
+    const rows = () =>
+      sqlite.query("SELECT address FROM sign_in_addresses WHERE account_id = ?").values(accountId).flat().sort();
+    expect(rows()).toEqual(homes.slice(1).sort());
+    // The first of them is nobody's by now; the last is the account's.
+    expect(await sendAll(email, stranger)).toBe(5);
+    expect(statuses([await send(email, homes[0] ?? ""), await send(email, homes[20] ?? "")])).toEqual([429, 200]);
+    clock.advance(90 * DAY);
+    expect(await sendAll(email, stranger)).toBe(5);
+    expect((await send(email, homes[20] ?? "")).status).toBe(429);
+  });
+
+  test("knows the address that a sign-in link was used from", async () => {
+    const email = newEmail();
+    const link = appliance.foundation.links.create(email, 0n);
+    await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
+    expect(await sendAll(email, stranger)).toBe(5);
+    expect((await send(email, HOME)).status).toBe(200);
+  });
+});
+
+test("an invite has ten codes a day and three more for each of its uses, whoever they are for", async () => {
+  const invite = newInvite(2);
+  const sendOne = () => send(newEmail(), stranger(), invite);
+  for (let sent = 0; sent < 16; sent++) expect((await sendOne()).status).toBe(200);
+  const refused = await sendOne();
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, String(DAY / SECOND)]);
+  expect(refused.body.error.message).toContain("with this invite");
+  clock.advance(DAY);
+  expect((await send(newEmail(), stranger(), newInvite(2))).status).toBe(200);
+});
+
+test("no limit is judged by reading more than an index says", async () => {
+  const email = await known(HOME);
+  const { store, accounts } = appliance.foundation;
+  const [invite] = appliance.foundation.invites.list(null, 1);
+  if (!invite) throw new Error("no invite");
+  const plans = plansOf(store, () => {
+    const limits = createCodeLimits(store.db, clock);
+    limits.checkAddress(HOME);
+    limits.checkEmail(email, accounts.findByEmail(email)?.accountId ?? "", HOME);
+    limits.checkEmail(email, accounts.findByEmail(email)?.accountId ?? "", stranger());
+    limits.checkEmail(newEmail(), null, HOME);
+    limits.checkInvite(invite);
+  });
+  expect(plans.length).toBeGreaterThan(5);
+  expect(plans.filter((plan) => plan.startsWith("SCAN sign_in_"))).toEqual([]);
+});
+
+test("codes that no limit counts any more are removed, a slice at a time", async () => {
+  clock.advance(DAY);
+  const { store } = appliance.foundation;
+  const count = () => store.sqlite.query("SELECT count(*) FROM sign_in_codes").values().flat()[0];
+  for (let sent = 0; sent < 7; sent++) await send(newEmail(), stranger(), newInvite());
+  const total = Number(count());
+  clock.advance(DAY + 1);
+  await send(newEmail(), stranger(), newInvite());
+  let slices = 1;
+  while (pruneSignInCodes(store, clock, 3)) slices++;
+  expect([count(), slices]).toEqual([1, Math.floor(total / 3) + 1]);
+});
+
+interface HeldRequest {
+  /** Sends the last byte; the answer's status. */
+  finish(): Promise<number>;
+}
+
+/** A send-code whose body is there but for its last byte. */
+async function holdLastByte(email: string, inviteCode: string, address: string): Promise<HeldRequest> {
+  const { hostname, port } = new URL(appliance.url);
+  const body = JSON.stringify({ email, inviteCode });
+  const head = [
+    "POST /v1/auth/send-code HTTP/1.1",
+    `Host: ${hostname}:${port}`,
+    `X-Forwarded-For: ${address}`,
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    "Connection: close",
+  ].join("\r\n");
+  const socket = connect(Number(port), hostname);
+  const status = new Promise<number>((resolve, reject) => {
+    let text = "";
+    socket.on("data", (bytes) => (text += bytes));
+    socket.on("error", reject);
+    socket.on("close", () => resolve(Number(text.split(" ")[1])));
+  });
+  await new Promise<void>((resolve) => socket.write(`${head}\r\n\r\n${body.slice(0, -1)}`, () => resolve()));
+  return {
+    finish() {
+      socket.write(body.slice(-1));
+      return status;
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { SMTPServer } from "smtp-server";
+import { DAY, HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+
+const clock = handClock();
+/** Every mail that came as far as the server, whether it took it or not. */
+const mails: { to: string; text: string }[] = [];
+let refuses = false;
+let smtp: SMTPServer;
+let appliance: Appliance;
+let people = 0;
+
+beforeAll(async () => {
+  smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData(stream, { envelope }, done) {
+      let text = "";
+      stream.on("data", (bytes: Buffer) => (text += bytes));
+      stream.on("end", () => {
+        mails.push({ to: envelope.rcptTo[0]?.address ?? "", text });
+        done(refuses ? new Error("no such mailbox") : null);
+      });
+    },
+  });
+  await new Promise<void>((resolve) => smtp.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = smtp.server.address() as { port: number };
+  appliance = await startAppliance(
+    {
+      ROOST_TRUST_PROXY: "true",
+      ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
+      ROOST_MAIL_FROM: "roost@example.com",
+    },
+    { clock },
+  );
+});
+afterAll(async () => {
+  await appliance.stop();
+  await new Promise<void>((resolve) => smtp.close(() => resolve()));
+});
+beforeEach(() => {
+  refuses = false;
+  mails.length = 0;
+  clock.advance(DAY);
+});
+
+const newEmail = () => `r${++people}@example.com`;
+const newInvite = (uses = 1) => appliance.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
+const newAddress = () => `203.0.${++people >> 8}.${people & 0xff}`;
+const send = (email: string, inviteCode?: string, address = newAddress()) =>
+  appliance.ask("POST", "/v1/auth/send-code", {
+    body: { email, inviteCode },
+    headers: { "X-Forwarded-For": address },
+  });
+const verify = async (email: string, code: string | undefined) =>
+  (await appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code } })).status;
+const codeIn = (text: string | undefined) => /^\s+(\d{8})\s*$/m.exec(text ?? "")?.[1];
+
+test("mail that is refused is counted: one invite causes no more than its thirteen a day", async () => {
+  refuses = true;
+  const invite = newInvite();
+  const statuses: number[] = [];
+  for (let sent = 0; sent < 60; sent++) statuses.push((await send(newEmail(), invite)).status);
+  expect(statuses).toEqual([...Array(13).fill(503), ...Array(47).fill(429)]);
+  expect(mails).toHaveLength(13);
+});
+
+test("mail that is refused is counted for its address, twenty an hour", async () => {
+  refuses = true;
+  const address = newAddress();
+  for (let sent = 0; sent < 25; sent++) await send(newEmail(), newInvite(), address);
+  expect(mails).toHaveLength(20);
+});
+
+test("who could not be mailed is told to try again in a minute, and may, within the limits of every e-mail", async () => {
+  const email = newEmail();
+  const invite = newInvite();
+  refuses = true;
+  const failed = await send(email, invite);
+  expect([failed.status, failed.headers.get("retry-after")]).toEqual([503, "60"]);
+  expect(failed.body.error.message).toBe("the code could not be mailed; try again in a minute");
+  expect((await send(email, invite)).status).toBe(429);
+  refuses = false;
+  clock.advance(MINUTE);
+  expect((await send(email, invite)).status).toBe(200);
+  expect(await verify(email, codeIn(mails.at(-1)?.text))).toBe(200);
+  refuses = true;
+  const statuses: number[] = [];
+  for (let sent = 0; sent < 4; sent++) {
+    clock.advance(MINUTE);
+    statuses.push((await send(email)).status);
+  }
+  expect(statuses).toEqual([503, 503, 503, 429]);
+  clock.advance(HOUR);
+  expect((await send(email)).status).toBe(503);
+});
+
+test("a code whose mail was refused opens nothing, and the one before it still does", async () => {
+  const email = newEmail();
+  const invite = newInvite();
+  await send(email, invite);
+  clock.advance(MINUTE);
+  refuses = true;
+  await send(email, invite);
+  const [before, refused] = mails.map(({ text }) => codeIn(text));
+  expect([before, refused]).toEqual([expect.stringMatching(/^\d{8}$/), expect.stringMatching(/^\d{8}$/)]);
+  if (refused !== before) expect(await verify(email, refused)).toBe(401);
+  expect(await verify(email, before)).toBe(200);
+});

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { createSignedOut } from "../../src/accounts/signed-out.ts";
+import { signedToken } from "../http/signed-token.ts";
+import { DAY, handClock } from "../lib/hand-clock.ts";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+
+const clock = handClock();
+let appliance: Appliance;
+let person: Person;
+
+beforeAll(async () => {
+  appliance = await startAppliance({}, { clock });
+});
+beforeEach(async () => {
+  person = await appliance.signUp();
+});
+afterAll(() => appliance.stop());
+
+const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;
+const signOut = (token: string) => appliance.ask("POST", "/v1/auth/sign-out", { token });
+async function signInAgain(): Promise<string> {
+  const link = appliance.foundation.links.create(person.email, 0n);
+  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
+}
+
+test("signing out ends the token that asks, at once; others of the account and its keys stay", async () => {
+  const other = await signInAgain();
+  const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+  // Seen before, so that it would be answered from memory.
+  expect(await statusOf(person.token)).toBe(200);
+  const { status, body } = await signOut(person.token);
+  expect([status, body]).toEqual([200, { signedOut: true }]);
+  expect(await statusOf(person.token)).toBe(401);
+  expect((await signOut(person.token)).status).toBe(401);
+  expect(await statusOf(other)).toBe(200);
+  expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+});
+
+test("a token that was signed out stays so through a restart, until its own end", async () => {
+  await signOut(person.token);
+  await appliance.restart();
+  expect(await statusOf(person.token)).toBe(401);
+  const { store } = appliance.foundation;
+  const count = () => Number(store.sqlite.query("SELECT count(*) FROM signed_out_tokens").values().flat()[0]);
+  const before = count();
+  const signedOut = createSignedOut(store, clock);
+  expect([signedOut.prune(100), count()]).toEqual([false, before]);
+  clock.advance(DAY);
+  let slices = 1;
+  while (signedOut.prune(1)) slices++;
+  expect([count(), slices]).toEqual([0, before + 1]);
+});
+
+test("two tokens of the same second are told apart", async () => {
+  const [one, two] = [await signInAgain(), await signInAgain()];
+  expect(one).not.toBe(two);
+  await signOut(one);
+  expect([await statusOf(one), await statusOf(two)]).toEqual([401, 200]);
+});
+
+test("a token without an id, made by an older release, works, and is signed out all the same", async () => {
+  const { accountId } = person;
+  const exp = Math.floor((clock.now() + DAY) / 1000);
+  const old = signedToken(appliance.dataDir, accountId, { payload: { exp } });
+  const another = signedToken(appliance.dataDir, accountId, { payload: { exp, iat: 1 } });
+  expect([await statusOf(old), await statusOf(another)]).toEqual([200, 200]);
+  expect((await signOut(old)).status).toBe(200);
+  expect([await statusOf(old), await statusOf(another)]).toEqual([401, 200]);
+  // The last character of a signature holds four bits; however the rest is spelled, it is the same token.
+  for (const last of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") {
+    expect(await statusOf(old.slice(0, -1) + last)).toBe(401);
+  }
+});
+
+test("a key signs nobody in, so it signs nobody out: 403; beside a token, the token is signed out", async () => {
+  const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+  const alone = await appliance.ask("POST", "/v1/auth/sign-out", { key });
+  expect([alone.status, alone.body.error.code]).toEqual([403, "forbidden"]);
+  expect(alone.body.error.message).toContain("DELETE /v1/auth/keys");
+  expect((await appliance.ask("POST", "/v1/auth/sign-out", { token: key })).status).toBe(403);
+  expect((await appliance.ask("POST", "/v1/auth/sign-out", { token: person.token, key })).status).toBe(200);
+  expect(await statusOf(person.token)).toBe(401);
+  expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+});
+
+test("a token whose signing out could not be written works on: it is not forgotten in memory alone", async () => {
+  const { sqlite } = appliance.foundation.store;
+  sqlite.run("ALTER TABLE signed_out_tokens RENAME TO hidden_tokens");
+  try {
+    expect((await signOut(person.token)).status).toBe(500);
+  } finally {
+    sqlite.run("ALTER TABLE hidden_tokens RENAME TO signed_out_tokens");
+  }
+  expect(await statusOf(person.token)).toBe(200);
+  expect((await signOut(person.token)).status).toBe(200);
+});

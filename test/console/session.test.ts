@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { browserPath, withBrowser } from "../support/browser.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+
+let appliance: Appliance;
+let email: string;
+let people = 0;
+
+beforeAll(async () => {
+  appliance = await startAppliance();
+});
+afterAll(() => appliance.stop());
+beforeEach(() => {
+  email = `session${++people}@example.com`;
+});
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withBrowser(async (browser) => {
+    browser.setDefaultTimeout(20_000);
+    const complaints: string[] = [];
+    browser.on("weberror", (error) => complaints.push(String(error.error())));
+    await use(browser.pages()[0] ?? (await browser.newPage()));
+    expect(complaints).toEqual([]);
+  });
+const linkFor = (who: string) => `${appliance.url}/#link=${appliance.foundation.links.create(who, 0n)}`;
+const tokenOf = (page: Page) => page.evaluate(() => sessionStorage.getItem("roost.token") ?? "");
+const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;
+const shownEmail = (page: Page) => page.locator("#account-email").textContent();
+
+/** Signs in, and then opens a link for somebody else in the same tab. */
+async function openForeignLink(page: Page, link = linkFor(`intruder.${email}`)): Promise<string> {
+  await page.goto(linkFor(email));
+  await page.locator("#signed-in").waitFor();
+  const token = await tokenOf(page);
+  await page.goto(link);
+  await page.locator("#replace-session").waitFor();
+  return token;
+}
+
+browserTest("a link for somebody else asks who is signed in, and changes nothing before the answer", async () => {
+  await withPage(async (page) => {
+    const redeemed: string[] = [];
+    page.on("request", (request) => request.url().includes("redeem-link") && redeemed.push(request.url()));
+    const token = await openForeignLink(page);
+    expect(redeemed).toHaveLength(1);
+    expect(await page.locator("#current-email").textContent()).toBe(email);
+    expect([await page.locator("#signed-in").isVisible(), await page.locator("#signed-out").isVisible()]).toEqual([
+      false,
+      false,
+    ]);
+    expect([page.url(), await tokenOf(page)]).toEqual([`${appliance.url}/`, token]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBe(0);
+  });
+});
+
+browserTest("staying is one press of a key away, keeps the session and leaves the link unused", async () => {
+  await withPage(async (page) => {
+    const link = linkFor(`intruder.${email}`);
+    const token = await openForeignLink(page, link);
+    await page.keyboard.press("Enter");
+    await page.locator("#signed-in").waitFor();
+    expect([await shownEmail(page), await tokenOf(page), page.url()]).toEqual([email, token, `${appliance.url}/`]);
+    expect(await page.locator("#replace-session").isVisible()).toBe(false);
+    expect(await statusOf(token)).toBe(200);
+    await page.reload();
+    await page.locator("#signed-in").waitFor();
+    expect(await shownEmail(page)).toBe(email);
+    const body = { link: link.split("#link=")[1] };
+    expect((await appliance.ask("POST", "/v1/auth/redeem-link", { body })).status).toBe(200);
+  });
+});
+
+browserTest("using the link is the next key, and signs the session before it out", async () => {
+  await withPage(async (page) => {
+    const token = await openForeignLink(page);
+    const signedOut = page.waitForResponse((answer) => answer.url().endsWith("/v1/auth/sign-out"));
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.locator("#signed-in").waitFor();
+    expect(await shownEmail(page)).toBe(`intruder.${email}`);
+    expect((await signedOut).status()).toBe(200);
+    expect([await statusOf(token), await statusOf(await tokenOf(page))]).toEqual([401, 200]);
+  });
+});
+
+browserTest("a used link says so beside the question, and the session is still there", async () => {
+  await withPage(async (page) => {
+    const link = linkFor(`intruder.${email}`);
+    await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
+    const token = await openForeignLink(page, link);
+    await page.click("#use-link");
+    await page.locator("#replace-session [role=alert]").waitFor();
+    expect(await page.locator("#replace-session [role=alert]").textContent()).toContain("used or has expired");
+    await page.click("#keep-session");
+    await page.locator("#signed-in").waitFor();
+    expect([await shownEmail(page), await statusOf(token)]).toEqual([email, 200]);
+  });
+});
+
+browserTest("a link needs no question where the session has ended by itself", async () => {
+  await withPage(async (page) => {
+    await page.goto(linkFor(email));
+    await page.locator("#signed-in").waitFor();
+    await appliance.ask("POST", "/v1/auth/revoke-tokens", { token: await tokenOf(page) });
+    await page.goto(linkFor(`next.${email}`));
+    await page.locator("#account-email", { hasText: `next.${email}` }).waitFor();
+  });
+});
+
+browserTest("signing out ends the token on the host", async () => {
+  await withPage(async (page) => {
+    await page.goto(linkFor(email));
+    await page.locator("#signed-in").waitFor();
+    const token = await tokenOf(page);
+    expect(await statusOf(token)).toBe(200);
+    await page.click("#sign-out");
+    await page.getByText("You are signed out.", { exact: true }).waitFor();
+    expect(await statusOf(token)).toBe(401);
+  });
+});
+
+browserTest(
+  "signing out without the host's answer ends the session here, and says that the host was not told",
+  async () => {
+    await withPage(async (page) => {
+      await page.goto(linkFor(email));
+      await page.locator("#signed-in").waitFor();
+      const token = await tokenOf(page);
+      await page.route("**/v1/auth/sign-out", (route) => route.abort());
+      await page.click("#sign-out");
+      await page.getByText("The host could not be told").waitFor();
+      expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+      expect(await page.locator("#signed-out").isVisible()).toBe(true);
+      expect(await statusOf(token)).toBe(200);
+    });
+  },
+);
