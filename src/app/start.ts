@@ -62,7 +62,8 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   const lasting = createLastingAnswers({
     total: streamsThatFit(MAX_STREAMS, machine),
     limitOf: (accountId) => features.limits.of(accountId).streams,
-    stillValid: () => true,
+    stillValid: features.stillValid,
+    beforeLooks: store.readTogether,
   });
   const routes = createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen });
   const metrics = createMetrics();

@@ -28,10 +28,12 @@ export interface LastingAnswersOptions {
   limitOf(accountId: string): number;
   /** Whether the credential that made this caller is good now: a few microseconds. */
   stillValid(caller: Caller): boolean;
+  /** Told before many of them are looked at together. */
+  beforeLooks?: () => void;
   lookMs?: number;
 }
 
-/** A credential is looked at every three looks at the latest, so an answer ends within a second of it. */
+/** A credential is looked at every third time at the latest, so that an answer ends within a second of it. */
 const LOOK_MS = 250;
 const LOOKS = 3;
 
@@ -45,7 +47,7 @@ interface Open {
  * have a bound for each account and one for all, and none outlives its credential (api.md section 1, Limits).
  */
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
-  const { total, limitOf, stillValid, lookMs = LOOK_MS } = options;
+  const { total, limitOf, stillValid, beforeLooks, lookMs = LOOK_MS } = options;
   const places = createPlaces({ total });
   /** By credential: thousands of streams of one key are one question. */
   const open = new Map<string, Set<Open>>();
@@ -54,6 +56,7 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
 
   function look(): void {
     if (unseen.length === 0) unseen = [...open.keys()];
+    beforeLooks?.();
     for (const credential of unseen.splice(0, Math.ceil(open.size / LOOKS))) {
       const answers = open.get(credential);
       const [first] = answers ?? [];
@@ -105,4 +108,5 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
   };
 }
 
-const credentialOf = ({ keyId, accountId }: Caller): string => keyId ?? accountId;
+const credentialOf = ({ credentials }: Caller): string =>
+  credentials.map((one) => (one.kind === "key" ? one.keyId : one.tokenId)).join(" ");

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Conversation, type EventStream, readEvents, startConversation } from "./conversation.ts";
+
+let it: Conversation;
+beforeAll(async () => {
+  it = await startConversation();
+});
+afterAll(() => it.stop());
+
+/** A stream of everything that happens to the agent, and one of a message that is being answered, by this credential. */
+async function streamsOf(headers: Record<string, string>): Promise<EventStream[]> {
+  const open = async (method: string, path: string, body?: object) =>
+    readEvents(
+      await fetch(new URL(it.at(path), it.appliance.url), {
+        method,
+        headers: { ...headers, "Content-Type": "application/json" },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      }),
+    );
+  it.when("hold", { kind: "hang" });
+  return [await open("GET", "/events"), await open("POST", "/messages", { message: "hold", stream: true })];
+}
+
+const newKey = async (body: object = {}) => (await it.person.ask("POST", "/v1/auth/keys", body)).body;
+const bearer = { toString: () => `Bearer ${it.person.token}` };
+
+async function expectEnd(streams: EventStream[]): Promise<void> {
+  expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
+  // Nothing of the run is over: what ends is the telling.
+  for (const stream of streams) {
+    const kinds = (await stream.rest()).map(({ event }) => event);
+    expect(kinds).not.toContain("run.cancelled");
+  }
+  await it.begin();
+}
+
+test("a stream ends with its key's revocation, and another key's goes on", async () => {
+  const [key, other] = [await newKey(), await newKey()];
+  const streams = await streamsOf({ "X-API-Key": key.key });
+  await using others = readEvents(
+    await fetch(new URL(it.at("/events"), it.appliance.url), { headers: { "X-API-Key": other.key } }),
+  );
+  await it.person.ask("DELETE", `/v1/auth/keys/${key.keyId}`);
+  await it.person.ask("PATCH", it.at(""), { displayName: "after" });
+  await expect(others.until(({ event }) => event === "agent.updated")).resolves.toBeDefined();
+  await expectEnd(streams);
+});
+
+test("a stream ends when its key expires", async () => {
+  const { key } = await newKey({ expiresAt: new Date(Date.now() + 1_500).toISOString() });
+  await expectEnd(await streamsOf({ "X-API-Key": key }));
+});
+
+test("a stream ends when its account is suspended by the operator's command", async () => {
+  const streams = await streamsOf({ Authorization: String(bearer) });
+  const { accounts } = it.appliance.foundation;
+  accounts.setSuspended(it.person.accountId, true);
+  for (const stream of streams) await stream.rest();
+  accounts.setSuspended(it.person.accountId, false);
+  await it.person.ask("POST", `/v1/instances/${it.instance}/start`);
+  await it.begin();
+});
+
+test("a stream ends when the account's tokens are revoked", async () => {
+  const streams = await streamsOf({ Authorization: String(bearer) });
+  const { key } = await newKey();
+  await it.person.ask("POST", "/v1/auth/revoke-tokens");
+  expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
+  for (const stream of streams) await stream.rest();
+  expect((await it.appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+});
