@@ -3,6 +3,7 @@ import { AppError } from "../lib/app-error.ts";
 import type { AccountRates, RateName } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
 import { createWindows } from "../limits/windows.ts";
+import { costOfRequest } from "./bounds.ts";
 
 export interface AdmissionParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
@@ -56,7 +57,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
   const requireFewRefusals = (address: string) => requireWithin(refusals.wait(addressKey(address)), "refused requests");
 
   function admit(caller: Caller, request: Request): Caller {
-    accountRates.admit(caller.accountId, rateOf(request));
+    accountRates.admit(caller.accountId, rateOf(request), costOfRequest(request));
     return caller;
   }
 

@@ -4,7 +4,7 @@ import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
-import { bodyBytesOf, costOf } from "./bounds.ts";
+import { bodyBytesOf, costOfAnswer } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
 import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
@@ -69,7 +69,7 @@ async function answerOf(exchange: Exchange): Promise<Response> {
     route.method === "GET"
       ? await answerCaller(exchange, caller)
       : await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
-  const cost = costOf(exchange.answerBytes);
+  const cost = costOfAnswer(exchange.answerBytes);
   if (cost > 0) parts.admission.charge(caller, request, cost);
   return answer;
 }

@@ -1,4 +1,5 @@
 import { createPlaces, type Places } from "../limits/places.ts";
+import { createRates } from "../limits/rates.ts";
 
 /** What may be at work at once (api.md section 1, Limits). */
 export interface HostBounds {
@@ -11,17 +12,28 @@ export interface HostBounds {
 }
 
 export interface HostPlaces {
-  runs: Pick<Places, "take">;
+  runs: Pick<Places, "take" | "give">;
   workers: Pick<Places, "take">;
+  /** Gives back what was used, and tells of it. */
   giveRuns(accountId: string, count?: number): void;
   giveWorker(accountId: string): void;
+  /** Whether the account may start one more worker now; where it may not, `onRoom` is told when it may. */
+  mayWake(accountId: string): boolean;
+  /** Notes that it did. */
+  woke(accountId: string): void;
 }
 
+/** Workers that an account may start: at once as many as it may have, then so many a second. Each costs milliseconds. */
+const WAKES_A_SECOND = 8;
+
 /** The places of runs and workers. `onRoom` is told once for each turn of the event loop in which some became free. */
-export function createHostPlaces(bounds: HostBounds, onRoom: () => void): HostPlaces {
+export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom: () => void): HostPlaces {
   const runs = createPlaces({ total: bounds.runs, each: bounds.runsOfOne });
   const workers = createPlaces({ total: bounds.workers, each: bounds.workersOfOne });
+  const wakeRate = { perSecond: WAKES_A_SECOND, burst: bounds.workersOfOne };
+  const wakes = createRates(() => nowMs() / 1_000);
   let told = false;
+  let awaited = false;
 
   function tellRoom(): void {
     if (told) return;
@@ -43,6 +55,19 @@ export function createHostPlaces(bounds: HostBounds, onRoom: () => void): HostPl
       workers.give(accountId);
       tellRoom();
     },
+    mayWake(accountId) {
+      const wait = wakes.wait(accountId, wakeRate);
+      if (wait === 0) return true;
+      if (!awaited) {
+        awaited = true;
+        setTimeout(() => {
+          awaited = false;
+          onRoom();
+        }, wait * 1_000).unref();
+      }
+      return false;
+    },
+    woke: (accountId) => wakes.charge(accountId, wakeRate, 1),
   };
 }
 

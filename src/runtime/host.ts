@@ -76,7 +76,7 @@ export function createHost(parts: HostParts): Host {
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
-  const places = createHostPlaces(bounds, () => closed || onRoom());
+  const places = createHostPlaces(bounds, monotonicMs, () => closed || onRoom());
 
   const isIdle = ({ runs, reserved }: Instance) => runs.size + reserved === 0;
 
@@ -90,9 +90,11 @@ export function createHost(parts: HostParts): Host {
   function wake(accountId: string, instanceId: string): Instance | "each" | "total" {
     const awake = instances.get(instanceId);
     if (awake) return awake;
+    if (!places.mayWake(accountId)) return "each";
     let place = places.workers.take(accountId);
     if (place !== "taken" && makeRoom(accountId)) place = places.workers.take(accountId);
     if (place !== "taken") return place;
+    places.woke(accountId);
     const instance: Omit<Instance, "worker"> = {
       instanceId,
       accountId,
@@ -241,7 +243,8 @@ export function createHost(parts: HostParts): Host {
       try {
         instance = wake(accountId, instanceId);
       } finally {
-        if (typeof instance !== "object") places.giveRuns(accountId);
+        // Not told as room: whoever waits would ask again, and again.
+        if (typeof instance !== "object") places.runs.give(accountId);
       }
       if (typeof instance !== "object") return instance;
       instance.reserved++;

@@ -301,3 +301,32 @@ test("a sleeping or closed host ends its model calls, and says nothing of runs t
 async function ticks(count: number, ms: number): Promise<void> {
   for (let tick = 0; tick < count; tick++) await new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+test("a run for which there is no place is refused, and nobody is told of room that is none", async () => {
+  let told = 0;
+  const one = start(say, { bounds: { ...BOUNDS, workers: 1 }, onRoom: () => told++ });
+  expect(one.reserve("acct_a", "inst_a")).toBe("taken");
+  expect(one.reserve("acct_b", "inst_b")).toBe("total");
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toBe(0);
+  one.release("inst_a");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toBe(1);
+  // The worker is idle now, and sleeps for the other's.
+  expect(one.reserve("acct_b", "inst_b")).toBe("taken");
+  expect(one.awake()).toBe(1);
+});
+
+test("where no thread can be started a run waits for those that are there, and fails where none is", () => {
+  let threads = 1;
+  const one = start(say, {
+    spawn(...words) {
+      if (threads-- <= 0) throw new TypeError("Failed to spawn worker thread");
+      return spawnWorker(...words);
+    },
+  });
+  expect(one.reserve("acct_a", "inst_a")).toBe("taken");
+  expect(one.reserve("acct_b", "inst_b")).toBe("total");
+  one.sleep("inst_a");
+  expect(() => one.reserve("acct_b", "inst_b")).toThrow("Failed to spawn");
+});

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { createHostPlaces, longestIdle } from "../../src/runtime/host-places.ts";
+
+const BOUNDS = { workers: 8, workersOfOne: 4, runs: 8, runsOfOne: 2 };
+
+test("the longest idle worker of one's own sleeps first, else the longest idle of all", () => {
+  const idle = [
+    { accountId: "a", lastUsedMs: 5 },
+    { accountId: "b", lastUsedMs: 1 },
+    { accountId: "a", lastUsedMs: 3 },
+    { accountId: "c", lastUsedMs: 2 },
+  ];
+  expect(longestIdle(idle, "a")?.lastUsedMs).toBe(3);
+  expect(longestIdle(idle, "c")?.lastUsedMs).toBe(2);
+  expect(longestIdle(idle, "d")?.lastUsedMs).toBe(1);
+  expect(longestIdle([], "a")).toBeUndefined();
+});
+
+test("room is told once for all that became free in one turn of the event loop", async () => {
+  let told = 0;
+  const places = createHostPlaces(
+    BOUNDS,
+    () => 0,
+    () => told++,
+  );
+  for (const account of ["a", "a", "b"]) expect(places.runs.take(account)).toBe("taken");
+  expect(places.runs.take("a")).toBe("each");
+  places.giveRuns("a", 2);
+  places.giveRuns("b");
+  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toBe(1);
+});
+
+test("workers that come and go are started only so often for one account", async () => {
+  let now = 0;
+  const room = Promise.withResolvers<void>();
+  const places = createHostPlaces(BOUNDS, () => now, room.resolve);
+  const wake = (account: string) => {
+    const may = places.mayWake(account);
+    if (may) places.woke(account);
+    return may;
+  };
+  expect(Array.from({ length: 6 }, () => wake("a"))).toEqual([true, true, true, true, false, false]);
+  expect(wake("b")).toBe(true);
+  now = 250;
+  expect(Array.from({ length: 3 }, () => wake("a"))).toEqual([true, true, false]);
+  // Who had to wait is told when the wait is over.
+  await room.promise;
+});
