@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { prepareBrackets } from "./brackets.ts";
+import { createCommitPace } from "./commit-pace.ts";
 import { migrate } from "./migrate.ts";
 
 export type Db = BunSQLiteDatabase;
@@ -114,6 +115,7 @@ function createStore(sqlite: Database): Store {
   /** True while reads share a snapshot, which is nothing that anybody else means by a transaction. */
   let reading = false;
 
+  const pace = createCommitPace();
   let changesBefore = 0;
   let current: Durability = "full";
 
@@ -213,6 +215,7 @@ function createStore(sqlite: Database): Store {
     const attempts: ReturnType<typeof attempt>[] = [];
     endReads();
     setDurability(durability);
+    const began = performance.now();
     try {
       outermost(() => {
         for (const work of works) attempts.push(attempt(work));
@@ -222,10 +225,18 @@ function createStore(sqlite: Database): Store {
       // Those that were not attempted, for one where the transaction could not even begin.
       for (const { reject } of works) reject(reason);
       return;
+    } finally {
+      if (durability === "full") pace.spent(performance.now() - began);
     }
     // What follows a commit reads much and writes seldom: the next runs of all those that ended, for one.
     readTogether();
     for (const { succeed } of attempts) succeed();
+  }
+
+  function scheduleCommit(): void {
+    const delayMs = pace.delayMs();
+    if (delayMs === 0) setImmediate(commitPending);
+    else setTimeout(commitPending, delayMs);
   }
 
   return {
@@ -239,7 +250,7 @@ function createStore(sqlite: Database): Store {
     commitSoon(work, durability) {
       if (closed) return Promise.reject(new Error("the database is closed"));
       if (durability === "full") pendingDurability = "full";
-      if (pending.length === 0) setImmediate(commitPending);
+      if (pending.length === 0) scheduleCommit();
       const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
       pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
       return promise;
