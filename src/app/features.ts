@@ -1,4 +1,3 @@
-import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { openHostKeys } from "../accounts/host-keys.ts";
@@ -18,6 +17,7 @@ import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
 import { createMail } from "../mail/mail.ts";
 import { createConversations } from "../messages/conversations.ts";
+import { createModelChoice } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createHost } from "../runtime/host.ts";
@@ -91,7 +91,9 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
   });
-  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles: readDefaultFiles() });
+  const modelChoice = createModelChoice(config.models, config.model);
+  const defaultFiles = readDefaultFiles();
+  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles, modelChoice });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -99,7 +101,9 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
-  const engines = createEngines({ cacheDir: cacheFolder(), idleMs, log }, openAiOptions(config, log));
+  const { answerTokens } = config;
+  const cacheDir = join(dataDir, "cache");
+  const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
   const host = createHost({ clock, log, tools: TOOLS, engineOf: engines.of, idleMs });
   const conversations = createConversations({
     store,
@@ -121,15 +125,12 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }
 
-function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
+function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {
   if (openAiBaseUrl === null) return null;
   return {
     baseUrl: openAiBaseUrl,
     apiKey: openAiApiKey ?? undefined,
+    answerTokens,
     log: (retry) => log.warn(retry, "model server: trying again"),
   };
 }
-
-/** Where the binary unpacks what must lie on disk: native libraries and models. */
-const cacheFolder = (): string =>
-  join(process.env.XDG_CACHE_HOME || (homedir() ? join(homedir(), ".cache") : tmpdir()), "roost");

@@ -34,6 +34,8 @@ export interface LocalEngineOptions {
   silentMs?: number;
   command?: string[];
   stepper?: "ffi" | "ort";
+  /** Most tokens of one answer. */
+  answerTokens?: number;
   /** Makes the answers repeatable. */
   seed?: number;
 }
@@ -71,7 +73,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     cacheTokens: options.cacheTokens ?? CONTEXT_TOKENS,
     stepper: options.stepper ?? "ffi",
   };
-  const { idleMs, log, silentMs = 60_000, command = modelProcessCommand() } = options;
+  const { idleMs, log, silentMs = 60_000, answerTokens = CONTEXT_TOKENS, command = modelProcessCommand() } = options;
   const supervisor = createSupervisor({ command, settings, idleMs, silentMs, log });
   const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
   let lastId = 0;
@@ -118,7 +120,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           id,
           instanceId: request.instanceId,
           messages: asChat(request.messages),
-          maxTokens: Math.max(1, request.maxTokens ?? DEFAULT_MAX_TOKENS),
+          maxTokens: Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens)),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
           ...(options.seed === undefined ? {} : { seed: options.seed }),
@@ -200,7 +202,5 @@ const tooLong = (promptTokens: number, limitTokens: number) =>
     { overflow: { promptTokens, limitTokens } },
   );
 
-const failed = (message: string) =>
-  new ModelError("broken", "The local model could not answer. Send the message again; the host's log has the cause.", {
-    cause: new Error(message),
-  });
+const failed = (reason: string) =>
+  new ModelError("broken", "The local model could not answer. Send the message again.", { detail: reason });

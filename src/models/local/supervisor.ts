@@ -143,9 +143,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       child?.ref();
     } catch (cause) {
       forget(work.request.id);
-      work.onFailure(
-        new ModelError("unavailable", "The local model could not be started; the host's log says why.", { cause }),
-      );
+      const detail = `the model process could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const words = "The local model could not be started. Ask the host's operator.";
+      work.onFailure(new ModelError("unavailable", words, { detail, cause }));
     }
   }
 
