@@ -70,10 +70,15 @@ test("what a model server says reaches the operator's log under the run's id, an
   const said = (code: number): MockAnswer => ({
     kind: "status",
     status: code,
-    body: { error: { message: `organisation org-acme-1234 on gpu-7.internal: no, not "what I asked of the model" (${code})` } },
+    body: {
+      error: { message: `organisation org-acme-1234 on gpu-7.internal: no, not "what I asked of the model" (${code})` },
+    },
   });
   const failures: [string, MockAnswer][] = [
-    ...[400, 401, 403, 404, 422, 302].map((code): [string, MockAnswer] => [`what I asked of the model ${code}`, said(code)]),
+    ...[400, 401, 403, 404, 422, 302].map((code): [string, MockAnswer] => [
+      `what I asked of the model ${code}`,
+      said(code),
+    ]),
     [
       "what I asked of a stream",
       { kind: "raw", chunks: ['data: {"error":{"message":"org-acme-1234 is out of memory"}}\n\n'] },
