@@ -113,7 +113,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     agents,
     workspaces,
     host,
-    promptSkills: skills.promptSkills,
+    skills,
     tools: TOOLS.map(describe),
     defaultModel: config.model,
     engineOf: engines.of,
