@@ -27,6 +27,8 @@ export async function openChatModel(
   send: (message: ModelToHost) => void,
 ): Promise<ChatModel> {
   const folder = join(files.modelsFolder, CHAT_MODEL);
+  await files.verify("native/");
+  await files.verify(`models/${CHAT_MODEL}/`);
   const tokenizer = await openTokenizer(folder);
   const { stepper, fellBackBecause } = await openStepper(files.library, settings, {
     modelFile: join(folder, "onnx/model_q4.onnx"),
