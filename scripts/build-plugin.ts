@@ -26,10 +26,12 @@ export function embedModels(root: string): Bun.BunPlugin {
       // What a file must be when it has been unpacked: src/models/local/files.ts looks before it is loaded.
       build.onResolve({ filter: /^sha256:(model|native):/ }, ({ path }) => {
         const [, kind = "", file = ""] = path.split(":");
-        return { path: join(folders[kind] ?? "", file), namespace: "sha256" };
+        // A path of its own: Bun takes two modules of one path for the same, whatever their namespaces.
+        return { path: `${join(folders[kind] ?? "", file)}.sha256`, namespace: "sha256" };
       });
       build.onLoad({ filter: /.*/, namespace: "sha256" }, async ({ path }) => {
-        const sum = new Bun.CryptoHasher("sha256").update(await Bun.file(path).bytes()).digest("hex");
+        const bytes = await Bun.file(path.slice(0, -".sha256".length)).bytes();
+        const sum = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
         return { contents: `export default "${sum}";`, loader: "js" };
       });
 
