@@ -2,7 +2,8 @@ import { join } from "node:path";
 
 /**
  * Puts the models and ONNX Runtime into the binary. `import path from "model:<path below models/>"` and
- * `"native:<file of onnxruntime-node>"`, both `with { type: "file" }`, give a path that can be read from.
+ * `"native:<file of onnxruntime-node>"`, both `with { type: "file" }`, give a path that can be read from; with `sha256:`
+ * before it, the sum of its contents.
  */
 export function embedModels(root: string): Bun.BunPlugin {
   const folders: Record<string, string> = {
@@ -21,6 +22,18 @@ export function embedModels(root: string): Bun.BunPlugin {
         contents: await Bun.file(path).bytes(),
         loader: "file",
       }));
+
+      // What a file must be when it has been unpacked: src/models/local/files.ts looks before it is loaded.
+      build.onResolve({ filter: /^sha256:(model|native):/ }, ({ path }) => {
+        const [, kind = "", file = ""] = path.split(":");
+        // A path of its own: Bun takes two modules of one path for the same, whatever their namespaces.
+        return { path: `${join(folders[kind] ?? "", file)}.sha256`, namespace: "sha256" };
+      });
+      build.onLoad({ filter: /.*/, namespace: "sha256" }, async ({ path }) => {
+        const bytes = await Bun.file(path.slice(0, -".sha256".length)).bytes();
+        const sum = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+        return { contents: `export default "${sum}";`, loader: "js" };
+      });
 
       // Images are never used; transformers.js only checks, while it loads, that `sharp` is something.
       build.onResolve({ filter: /^sharp$/ }, () => ({ path: "sharp", namespace: "stub" }));

@@ -62,6 +62,11 @@ const list = <T>(setting: Setting<T>): Setting<T[]> => ({
   },
 });
 
+const orNone = <T>(setting: Setting<T[]>): Setting<T[]> => ({
+  ...setting,
+  read: (value) => (value === "" ? [] : setting.read(value)),
+});
+
 const HTTP_URL = /^https?:\/\/[^\s/]+\S*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HOST = /^[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9a-fA-F:]+\](:\d{1,5})?$/;
@@ -85,6 +90,9 @@ const SETTINGS = {
   smtpUrl: masked(orNull(text("ROOST_SMTP_URL", "", "a URL such as smtp://user:pass@host:587", /^smtps?:\/\/\S+$/))),
   mailFrom: orNull(text("ROOST_MAIL_FROM", "", "an e-mail address", /^\S+@\S+$|^[^<>]+<\S+@\S+>$/)),
   model: text("ROOST_MODEL", "local:smollm2-135m-instruct", "local:<name> or openai:<name>", /^(local|openai):\S+$/),
+  /** Beside `model`. */
+  models: orNone(list(text("ROOST_MODELS", "", "names of models, comma-separated, or * for any", /^\S+$/))),
+  answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, 1, 1_000_000),
   openAiBaseUrl: orNull(text("ROOST_OPENAI_BASE_URL", "", "an http or https URL, with its /v1", HTTP_URL)),
   openAiApiKey: masked(orNull(text("ROOST_OPENAI_API_KEY", "", "a key"))),
   wallet: orNull(text("ROOST_WALLET", "", "an address, 0x and 40 hexadecimal digits", ADDRESS)),

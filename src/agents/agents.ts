@@ -19,6 +19,8 @@ export interface AgentParts {
   workspaces: Workspaces;
   /** The persona files of a new agent, name → text. */
   defaultFiles: ReadonlyMap<string, string>;
+  /** The models that an agent may name. */
+  modelChoice: { allows(model: string): boolean; expected: string };
 }
 
 export interface NewAgent {
@@ -51,7 +53,7 @@ export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
   get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
   find(agentId: string): Agent | undefined;
-  /** Throws `conflict` for a slug that the instance has, `invalid_request` for a file. The files follow the commit. */
+  /** Throws `conflict` for a slug that the instance has, `invalid_request` for a file or a model. The files follow the commit. */
   create(instance: Instance, input: NewAgent): AgentWithFiles;
   /** All or nothing; the files follow the commit. Throws as `create` does. */
   update(agent: Agent, change: AgentChange): AgentWithFiles;
@@ -64,7 +66,8 @@ export interface Agents {
   listen(listener: AgentListener): void;
 }
 
-export function createAgents({ store, clock, instances, workspaces, defaultFiles }: AgentParts): Agents {
+export function createAgents(parts: AgentParts): Agents {
+  const { store, clock, instances, workspaces, defaultFiles, modelChoice } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
   const byId = lazily(() =>
@@ -92,6 +95,11 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       .run();
   }
 
+  function requireAllowed(model: string | null | undefined): void {
+    if (model == null || modelChoice.allows(model)) return;
+    throw new AppError("invalid_request", `model: expected ${modelChoice.expected}, or null for the host's default`);
+  }
+
   /** The default files that are neither there nor given. */
   function missingDefaults(present: Iterable<string>, given: FileChange[]): FileChange[] {
     const known = new Set([...present, ...given.map(({ name }) => name)]);
@@ -107,6 +115,7 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       return { instance, agent };
     },
     create(instance, input) {
+      requireAllowed(input.model);
       return store.transaction(() => {
         const { instanceId } = instance;
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
@@ -134,6 +143,7 @@ export function createAgents({ store, clock, instances, workspaces, defaultFiles
       });
     },
     update(agent, { files = [], useDefaults, ...fields }) {
+      requireAllowed(fields.model);
       return store.transaction(() => {
         const { agentId, instanceId, slug: from } = agent;
         const { slug = from } = fields;

@@ -1,4 +1,3 @@
-import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { openHostKeys } from "../accounts/host-keys.ts";
@@ -21,6 +20,7 @@ import { createAccountLimits } from "../limits/account-limits.ts";
 import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
 import { createMail } from "../mail/mail.ts";
 import { type Conversations, createConversations } from "../messages/conversations.ts";
+import { createModelChoice } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createHost } from "../runtime/host.ts";
@@ -104,7 +104,9 @@ export async function createFeatures(
     createFolder: workspaces.createInstanceFolder,
     removeFolder: workspaces.removeInstanceFolder,
   });
-  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles: readDefaultFiles() });
+  const modelChoice = createModelChoice(config.models, config.model);
+  const defaultFiles = readDefaultFiles();
+  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles, modelChoice });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -112,7 +114,9 @@ export async function createFeatures(
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
-  const engines = createEngines({ cacheDir: cacheFolder(), idleMs, log }, openAiOptions(config, log));
+  const { answerTokens } = config;
+  const cacheDir = join(dataDir, "cache");
+  const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
   const host = createHost({
     clock,
     log,
@@ -135,7 +139,7 @@ export async function createFeatures(
     agents,
     workspaces,
     host,
-    promptSkills: skills.promptSkills,
+    skills,
     tools: TOOLS.map(describe),
     defaultModel: config.model,
     engineOf: engines.of,
@@ -149,15 +153,12 @@ export async function createFeatures(
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }
 
-function openAiOptions({ openAiBaseUrl, openAiApiKey }: Config, log: Log): OpenAiOptions | null {
+function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {
   if (openAiBaseUrl === null) return null;
   return {
     baseUrl: openAiBaseUrl,
     apiKey: openAiApiKey ?? undefined,
+    answerTokens,
     log: (retry) => log.warn(retry, "model server: trying again"),
   };
 }
-
-/** Where the binary unpacks what must lie on disk: native libraries and models. */
-const cacheFolder = (): string =>
-  join(process.env.XDG_CACHE_HOME || (homedir() ? join(homedir(), ".cache") : tmpdir()), "roost");

@@ -91,14 +91,23 @@ export function messageQueries(db: Db) {
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
-  const { messageId, role, text, inReplyTo } = messages;
+  const { messageSeq, messageId, runId, role, text } = messages;
+  // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
   const recent = lazily(() =>
     db
-      .select({ messageId, role, text, inReplyTo })
+      .select({ messageSeq, messageId, runId, role, bytes: sql<number>`octet_length(${text})` })
       .from(messages)
       .where(eq(messages.agentId, p("agentId")))
       .orderBy(desc(messages.messageSeq))
       .limit(p("limit"))
+      .prepare(),
+  );
+
+  const textBySeq = lazily(() =>
+    db
+      .select({ text })
+      .from(messages)
+      .where(eq(messageSeq, p("messageSeq")))
       .prepare(),
   );
 
@@ -111,8 +120,8 @@ export function messageQueries(db: Db) {
     nextUnfinished: (agentId: string): Run | undefined => nextUnfinished().get({ agentId }),
     countUnfinished: (agentId: string): number => countUnfinished().get({ agentId })?.count ?? 0,
     /** Newest first. */
-    recent: (agentId: string, limit: number): Pick<Message, "messageId" | "role" | "text" | "inReplyTo">[] =>
-      recent().all({ agentId, limit }),
+    recent: (agentId: string, limit: number): RecentMessage[] => recent().all({ agentId, limit }),
+    text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
     startRun: (runId: string, startedAt: number) => void startRun().run({ runId, startedAt }),
     setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
@@ -152,6 +161,8 @@ export function messageQueries(db: Db) {
   };
 }
 
+/** A message without its text; `bytes` is the text's length in UTF-8. */
+export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & { bytes: number };
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 

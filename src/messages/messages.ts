@@ -3,16 +3,16 @@ import type { Instance } from "../instances/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import type { Turn } from "../runtime/protocol.ts";
+import type { TurnOutline } from "../runtime/prompt-room.ts";
 import type { Store } from "../storage/store.ts";
 import type { EventLog } from "./event-log.ts";
-import type { MessageQueries } from "./message-table.ts";
+import type { MessageQueries, RecentMessage } from "./message-table.ts";
 import type { Runs } from "./runs.ts";
 import type { Message, Run } from "./table.ts";
 
 /** Messages that may wait for an agent, besides the run in progress (api.md section 5, rule 1). */
 const MOST_QUEUED = 32;
-/** How far back a conversation is read for a prompt; the prompt itself is then cut to the model's context. */
+/** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
 
 export interface Sender {
@@ -30,8 +30,8 @@ export interface Messages {
   page(agent: Agent, order: "asc" | "desc", after: number | null, limit: number): Message[];
   /** Cancels what runs, and forgets the conversation with its runs and their events. Call it in a transaction. */
   clear(agent: Agent): void;
-  /** The turns up to and including the run's own message, in the order they were answered. */
-  conversation(run: Run): Turn[];
+  /** The turns up to and including the run's own message, in the order they were answered; no text is read yet. */
+  conversation(run: Run): TurnOutline[];
 }
 
 export function createMessages(
@@ -41,6 +41,12 @@ export function createMessages(
   queries: MessageQueries,
   runs: Runs,
 ): Messages {
+  const turnOf = (role: TurnOutline["role"], { messageSeq, bytes }: RecentMessage): TurnOutline => ({
+    role,
+    bytes,
+    read: () => queries.text(messageSeq),
+  });
+
   return {
     send(instance, agent, { text, sender }) {
       return store.transaction(() => {
@@ -80,18 +86,18 @@ export function createMessages(
     },
     conversation(run) {
       const rows = queries.recent(run.agentId, WINDOW_MESSAGES).reverse();
-      const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.inReplyTo, row]));
-      const turns: Turn[] = [];
+      const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
+      const turns: TurnOutline[] = [];
       for (const row of rows) {
         if (row.role === "agent") continue;
-        turns.push({ role: "user", text: row.text });
+        turns.push(turnOf("user", row));
         if (row.messageId === run.messageId) return turns;
-        const reply = replies.get(row.messageId);
-        if (reply && reply.text !== "") turns.push({ role: "assistant", text: reply.text });
+        const reply = replies.get(row.runId);
+        if (reply && reply.bytes > 0) turns.push(turnOf("assistant", reply));
       }
       // The run's message is older than the window only when hundreds were written behind it; it is answered alone.
       const own = queries.message(run.messageId);
-      return own ? [{ role: "user", text: own.text }] : [];
+      return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
     },
   };
 }

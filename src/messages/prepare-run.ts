@@ -4,27 +4,39 @@ import type { Instances } from "../instances/instances.ts";
 import type { ModelEngine, ToolDescription } from "../models/engine.ts";
 import type { HostedRun } from "../runtime/host.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
-import type { JournalStep, Turn } from "../runtime/protocol.ts";
+import {
+  chooseFiles,
+  chooseSkills,
+  chooseTurns,
+  roomOf,
+  type SkillOutline,
+  type TurnOutline,
+} from "../runtime/prompt-room.ts";
+import type { JournalStep } from "../runtime/protocol.ts";
 import type { Run } from "./table.ts";
 
 export interface PrepareParts {
   instances: Instances;
   agents: Agents;
   workspaces: Workspaces;
-  promptSkills(instanceId: string): { name: string; description: string; instructions: string }[];
+  skills: {
+    outline(instanceId: string): SkillOutline[];
+    instructions(instanceId: string, name: string): string;
+  };
   tools: readonly ToolDescription[];
   /** The host's model, for an agent that names none. */
   defaultModel: string;
   /** Throws `ModelError` for a model that the host does not have. */
   engineOf(model: string): ModelEngine;
-  conversation(run: Run): Turn[];
+  /** The turns up to and including the run's own message, in the order they were answered. */
+  conversation(run: Run): TurnOutline[];
 }
 
 /** What a model that nobody knows may do; asking it then fails with words of its own. */
 const UNKNOWN_MODEL = { contextTokens: 2048, tools: false };
 
 /**
- * All that a run's worker needs, as things stand when the run starts: a change made later is seen by the next run
+ * All that a run's worker needs, and of texts no more than its prompt can hold, as things stand when the run starts: a change made later is seen by the next run
  * (api.md section 4). Null when the instance is not running.
  */
 export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
@@ -32,17 +44,19 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
   const model = agent.model ?? parts.defaultModel;
   const abilities = abilitiesOf(parts, model);
+  const room = roomOf(abilities.contextTokens);
+  const { instanceId } = run;
   return {
     agentId: agent.agentId,
     model,
     input: {
       runId: run.runId,
       agentName: agent.displayName,
-      files: parts.workspaces.some(agent, PROMPT_FILES),
-      skills: parts.promptSkills(run.instanceId),
+      files: chooseFiles(parts.workspaces.some(agent, PROMPT_FILES), room),
+      ...chooseSkills(parts.skills.outline(instanceId), room, (name) => parts.skills.instructions(instanceId, name)),
       tools: abilities.tools ? [...parts.tools] : [],
       model: abilities,
-      conversation: parts.conversation(run),
+      ...chooseTurns(parts.conversation(run), room),
       journal,
     },
   };

@@ -63,20 +63,26 @@ export interface ModelEngine {
   close?(): Promise<void>;
 }
 
-/** A model's failure in words that may be shown to the caller and say what to do. */
+/**
+ * A model's failure, told twice: its `message` may be shown to any tenant and says what one can do, its `detail` is for the
+ * operator's log alone.
+ */
 export class ModelError extends Error {
   readonly kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken";
+  /** What only the operator may know: servers, settings, a provider's words. Undefined where the message says it all. */
+  readonly detail: string | undefined;
   /** Set for `context_overflow`: how long the prompt was and what fits, in tokens. */
   readonly overflow: { promptTokens: number; limitTokens: number } | undefined;
 
   constructor(
     kind: ModelError["kind"],
     publicMessage: string,
-    options: { cause?: unknown; overflow?: { promptTokens: number; limitTokens: number } } = {},
+    options: { detail?: string; cause?: unknown; overflow?: { promptTokens: number; limitTokens: number } } = {},
   ) {
     super(publicMessage, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ModelError";
     this.kind = kind;
+    this.detail = options.detail;
     this.overflow = options.overflow;
   }
 }

@@ -13,6 +13,7 @@ import {
 import { createInbox } from "./local/inbox.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import type { ChatMessage, ProcessSettings } from "./local/protocol.ts";
+import { createQueue } from "./local/queue.ts";
 import { CONTEXT_TOKENS } from "./local/stepper.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./local/supervisor.ts";
 
@@ -34,6 +35,8 @@ export interface LocalEngineOptions {
   silentMs?: number;
   command?: string[];
   stepper?: "ffi" | "ort";
+  /** Most tokens of one answer. */
+  answerTokens?: number;
   /** Makes the answers repeatable. */
   seed?: number;
 }
@@ -60,6 +63,12 @@ export interface LocalEngine extends ModelEngine {
   close(): Promise<void>;
 }
 
+/** Requests of one instance that may lie in the model process; a few, so that it never waits for the next. */
+const MOST_OF_AN_INSTANCE = 8;
+/** Far more than the context holds: a longer prompt is refused here, and is nowhere kept waiting. */
+const MOST_CHARACTERS = 65_536;
+/** What a token of ordinary text is, for telling how much too long such a prompt is. */
+const CHARACTERS_A_TOKEN = 4;
 const DEFAULT_MAX_TOKENS = 256;
 const DEFAULT_TEMPERATURE = 0.2;
 
@@ -71,14 +80,17 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     cacheTokens: options.cacheTokens ?? CONTEXT_TOKENS,
     stepper: options.stepper ?? "ffi",
   };
-  const { idleMs, log, silentMs = 60_000, command = modelProcessCommand() } = options;
+  const { idleMs, log, silentMs = 60_000, answerTokens = CONTEXT_TOKENS, command = modelProcessCommand() } = options;
   const supervisor = createSupervisor({ command, settings, idleMs, silentMs, log });
   const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+  const queue = createQueue(MOST_OF_AN_INSTANCE);
   let lastId = 0;
 
   async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     refuseUnknown(request.model);
-    signal.throwIfAborted();
+    const messages = asChat(request.messages);
+    refuseEndless(messages);
+    const leave = await queue.enter(request.instanceId, signal);
     const inbox = createInbox();
     const id = ++lastId;
     let promptTokens = 0;
@@ -112,13 +124,14 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     const onAbort = () => inbox.fail(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
+      signal.throwIfAborted(); // by now, in a turn of its own
       supervisor.submit({
         request: {
           type: "generate",
           id,
           instanceId: request.instanceId,
-          messages: asChat(request.messages),
-          maxTokens: Math.max(1, request.maxTokens ?? DEFAULT_MAX_TOKENS),
+          messages,
+          maxTokens: Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens)),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
           ...(options.seed === undefined ? {} : { seed: options.seed }),
@@ -135,6 +148,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     } finally {
       signal.removeEventListener("abort", onAbort);
       supervisor.cancel(id);
+      leave();
     }
   }
 
@@ -170,7 +184,8 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     },
     stats() {
       const process = supervisor.stats();
-      return { loaded: process.pid !== undefined, ...process, ...totals };
+      const queued = process.queued + queue.waiting();
+      return { loaded: process.pid !== undefined, ...process, queued, ...totals };
     },
     close: () => supervisor.close(),
   };
@@ -193,6 +208,11 @@ function refuseUnknown(model: string): void {
   );
 }
 
+function refuseEndless(messages: ChatMessage[]): void {
+  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+  if (characters > MOST_CHARACTERS) throw tooLong(Math.ceil(characters / CHARACTERS_A_TOKEN), CONTEXT_TOKENS);
+}
+
 const tooLong = (promptTokens: number, limitTokens: number) =>
   new ModelError(
     "context_overflow",
@@ -200,7 +220,5 @@ const tooLong = (promptTokens: number, limitTokens: number) =>
     { overflow: { promptTokens, limitTokens } },
   );
 
-const failed = (message: string) =>
-  new ModelError("broken", "The local model could not answer. Send the message again; the host's log has the cause.", {
-    cause: new Error(message),
-  });
+const failed = (reason: string) =>
+  new ModelError("broken", "The local model could not answer. Send the message again.", { detail: reason });

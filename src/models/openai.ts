@@ -12,6 +12,8 @@ export interface OpenAiOptions {
   apiKey?: string | undefined;
   /** Tokens of prompt and answer together that the server's models take. */
   contextTokens?: number;
+  /** Most tokens of one answer: without it a stranger's prompt decides how long the operator pays. */
+  answerTokens?: number;
   connectTimeoutMs?: number;
   /** The longest silence, before the answer and within it. */
   idleTimeoutMs?: number;
@@ -21,9 +23,18 @@ export interface OpenAiOptions {
   /** Replaces the network, an egress guard for one; the connect deadline is then its own. */
   fetch?: Fetch;
   /** Told of every retry before its wait. */
-  log?: (retry: { server: string; model: string; attempt: number; waitMs: number; reason: string }) => void;
+  log?: (retry: Retry) => void;
   random?: () => number;
   wait?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+export interface Retry {
+  server: string;
+  model: string;
+  instanceId: string;
+  attempt: number;
+  waitMs: number;
+  reason: string;
 }
 
 const RETRIES = 2;
@@ -40,7 +51,7 @@ const STREAMING = { stream: true };
  * 429 and 5xx are tried twice more, before the first byte of the body only (api.md section 5, rule 6).
  */
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
-  const { apiKey, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
+  const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
   const door = openDoor(options);
   const abilities = { contextTokens: options.contextTokens ?? 32_768, tools: true };
   const dialects = new Map<string, Dialect>();
@@ -65,14 +76,16 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       apiKey,
       keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
+      prompt: request.messages.map(({ content }) => content),
     };
+    const bounded = { ...request, maxTokens: Math.min(request.maxTokens ?? answerTokens, answerTokens) };
     let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
       const watch = watchRequest(caller, idleTimeoutMs);
       let opening: Opening;
       try {
-        opening = await openAnswer(door, server, writeRequest(request, server.model, dialect), watch);
+        opening = await openAnswer(door, server, writeRequest(bounded, server.model, dialect), watch);
         if (opening.kind === "open") {
           yield* readAnswer(opening, server, watch);
           return;
@@ -84,7 +97,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
         watch.close();
       }
       caller.throwIfAborted();
-      const learnt = learnDialect(dialect, opening.refusal);
+      const learnt = learnDialect(dialect, opening.refusal, bounded.maxTokens);
       if (learnt !== null) {
         dialect = learnt;
         remember(server.model, learnt);
@@ -92,8 +105,9 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       }
       if (opening.failure.kind !== "unavailable" || retry === RETRIES) throw opening.failure;
       const waitMs = backoffMs(retry++, opening.retryAfterMs);
-      const { origin, model } = server;
-      options.log?.({ server: origin, model, attempt: retry, waitMs, reason: opening.failure.message });
+      const { message, detail = message } = opening.failure;
+      const { instanceId } = request;
+      options.log?.({ server: server.origin, model: server.model, instanceId, attempt: retry, waitMs, reason: detail });
       await wait(waitMs, caller);
     }
   }

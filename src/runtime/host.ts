@@ -195,7 +195,7 @@ export function createHost(parts: HostParts): Host {
         worker.send({ type: "model.events", callId, events });
       }
     } catch (thrown) {
-      if (!abort.signal.aborted) error = failureOf(thrown, log, runId);
+      if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model: run.model });
     } finally {
       calls.delete(callId);
     }
@@ -284,11 +284,23 @@ export function createHost(parts: HostParts): Host {
   };
 }
 
-function failureOf(thrown: unknown, log: Log, runId: string): ModelFailure {
+/** The failure in the tenant's words; what only the operator may know goes into the log, under the run's id. */
+function failureOf(
+  thrown: unknown,
+  log: Log,
+  whose: { instanceId: string; runId: string; model: string },
+): ModelFailure {
   if (thrown instanceof ModelError) {
-    const { kind, message, overflow } = thrown;
-    return overflow ? { kind, message, overflow } : { kind, message };
+    const { kind, message, detail, overflow, cause } = thrown;
+    if (overflow) return { kind, message, overflow };
+    log.warn({ ...whose, kind, detail: detail ?? message, cause: causeOf(cause) }, "a model failed");
+    return {
+      kind,
+      message: detail === undefined ? message : `${message} The host's log has the cause under ${whose.runId}.`,
+    };
   }
-  log.error({ err: thrown, runId }, "a model engine broke");
+  log.error({ err: thrown, ...whose }, "a model engine broke");
   return { kind: "internal", message: "the model engine broke" };
 }
+
+const causeOf = (cause: unknown): string | undefined => (cause instanceof Error ? cause.message : undefined);

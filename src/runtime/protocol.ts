@@ -5,7 +5,7 @@ import type { ModelEvent, ModelMessage, ToolDescription } from "../models/engine
  * text crosses threads in less than half the time that a copy of the objects takes (measured: 22 µs against 58 for a
  * run with 200 turns). It is the only way in or out. A change that an older worker would misread raises the number.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
@@ -37,18 +37,25 @@ export interface ModelFailure {
   overflow?: { promptTokens: number; limitTokens: number };
 }
 
-/** Everything that a run needs, as it stood when the run began: a later change is seen by the next run. */
+/**
+ * Everything that a run needs, as it stood when the run began: a later change is seen by the next run. It holds no more
+ * than the model's prompt can (prompt-room.ts).
+ */
 export interface RunInput {
   runId: string;
   agentName: string;
   /** The files of the prompt that are there; the default ones among the missing are told as missing. */
   files: { name: string; text: string }[];
-  skills: { name: string; description: string; instructions: string }[];
+  skills: { name: string; description: string; instructions: string | null }[];
+  /** Installed, and not among `skills` for want of room. */
+  moreSkills: number;
   /** Offered to a model that can call them. */
   tools: ToolDescription[];
   model: { contextTokens: number; tools: boolean };
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
+  /** Turns of the conversation before these. */
+  earlier: number;
   /** Steps that an earlier attempt of this run completed, before the appliance crashed. */
   journal: JournalStep[];
 }

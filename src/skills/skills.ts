@@ -1,12 +1,15 @@
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Store } from "../storage/store.ts";
 import type { Catalog, SkillFolder } from "./catalog.ts";
 import { parseSkill } from "./skill-file.ts";
-import { type InstalledSkillRow, type PromptSkill, type SkillSource, skillTable } from "./table.ts";
+import { type InstalledSkillRow, type SkillOutline, type SkillSource, skillTable } from "./table.ts";
 
-/** Of one instance: each has a line in every prompt. */
+/** Of one instance (api.md section 1, Limits). */
 export const MAX_SKILLS = 100;
+/** Of all files of an instance's skills together, in UTF-8. */
+export const MAX_SKILL_TEXT_BYTES = 16 * 1024 * 1024;
 
 export interface SkillParts {
   store: Store;
@@ -27,16 +30,18 @@ export interface InstalledSkill extends InstalledSkillRow {
 /** An instance's skills. Callers have made sure that the instance is theirs. */
 export interface Skills {
   /**
-   * Throws `not_found` for a name that the catalog lacks, `conflict` for a skill that is installed, `invalid_request`
-   * for files that are no skill, or beyond 100 skills.
+   * Throws `not_found` for a name that the catalog lacks, `conflict` for a skill that is installed or goes beyond a
+   * quota, `invalid_request` for files that are no skill.
    */
   install(instanceId: string, choice: SkillChoice): InstalledSkill;
   /** By name, ascending, behind `after`. */
   list(instanceId: string, after: string | null, limit: number): InstalledSkill[];
   /** Throws `not_found`. */
   remove(instanceId: string, name: string): void;
-  /** By name. */
-  promptSkills(instanceId: string): PromptSkill[];
+  /** By name, without a text being read. */
+  outline(instanceId: string): SkillOutline[];
+  /** The Markdown below the front matter. Throws `not_found`. */
+  instructions(instanceId: string, name: string): string;
 }
 
 export function createSkills({ store, clock, catalog, secretNames }: SkillParts): Skills {
@@ -50,12 +55,13 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
     const { name, version, description, requires, instructions } = skill;
     const row = { instanceId, name, version, description, source, installedAt: clock.now(), requires };
     return store.transaction(() => {
-      if (!table.add({ ...row, instructions, files: Object.fromEntries(texts) })) {
+      const textBytes = [...texts.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+      if (!table.add({ ...row, instructions, files: Object.fromEntries(texts), textBytes })) {
         throw new AppError("conflict", `the skill ${name} is installed already`);
       }
-      if (table.count(instanceId) > MAX_SKILLS) {
-        throw new AppError("invalid_request", `skills: expected at most ${MAX_SKILLS} for each instance`);
-      }
+      const used = table.used(instanceId);
+      refuseOverQuota("skills", "an instance", used.skills, MAX_SKILLS);
+      refuseOverQuota("bytes of skill text", "an instance", used.textBytes, MAX_SKILL_TEXT_BYTES);
       return withMissing(row);
     });
   }
@@ -72,6 +78,11 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
     remove(instanceId, name) {
       if (!table.remove(instanceId, name)) throw notFound("skill");
     },
-    promptSkills: table.forPrompt,
+    outline: table.outline,
+    instructions(instanceId, name) {
+      const text = table.instructions(instanceId, name);
+      if (text === undefined) throw notFound("skill");
+      return text;
+    },
   };
 }

@@ -19,18 +19,19 @@ const installedSkills = sqliteTable(
     requires: text("requires", { mode: "json" }).$type<SkillNeeds>().notNull(),
     instructions: text("instructions").notNull(),
     files: text("files", { mode: "json" }).$type<Record<string, string>>().notNull(),
+    textBytes: integer("text_bytes").notNull(),
   },
   (table) => [primaryKey({ columns: [table.instanceId, table.name] })],
 );
 
 type Row = typeof installedSkills.$inferSelect;
-export type InstalledSkillRow = Omit<Row, "instructions" | "files">;
-/** What a prompt tells of a skill. */
-export type PromptSkill = Pick<Row, "name" | "description" | "instructions">;
+export type InstalledSkillRow = Omit<Row, "instructions" | "files" | "textBytes">;
+/** A skill without its instructions, whose length in bytes is told from the row's head, without reading them. */
+export type SkillOutline = Pick<Row, "name" | "description"> & { bytes: number };
 
 export function skillTable(db: Db) {
   const p = sql.placeholder;
-  const { instructions, files: _, ...shown } = getTableColumns(installedSkills);
+  const { instructions, files: _, textBytes, ...shown } = getTableColumns(installedSkills);
   const ofInstance = eq(installedSkills.instanceId, p("instanceId"));
   const page = lazily(() =>
     db
@@ -41,22 +42,42 @@ export function skillTable(db: Db) {
       .limit(p("limit"))
       .prepare(),
   );
-  const forPrompt = lazily(() =>
+  const outline = lazily(() =>
     db
-      .select({ name: shown.name, description: shown.description, instructions })
+      .select({
+        name: shown.name,
+        description: shown.description,
+        bytes: sql<number>`octet_length(${instructions})`,
+      })
       .from(installedSkills)
       .where(ofInstance)
       .orderBy(asc(installedSkills.name))
       .prepare(),
   );
-  const counted = lazily(() => db.select({ count: count() }).from(installedSkills).where(ofInstance).prepare());
+  const instructionsOf = lazily(() =>
+    db
+      .select({ instructions })
+      .from(installedSkills)
+      .where(and(ofInstance, eq(installedSkills.name, p("name"))))
+      .prepare(),
+  );
+  const used = lazily(() =>
+    db
+      .select({ skills: count(), textBytes: sql<number>`coalesce(sum(${textBytes}), 0)` })
+      .from(installedSkills)
+      .where(ofInstance)
+      .prepare(),
+  );
 
   return {
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
       page().all({ instanceId, after, limit }),
-    forPrompt: (instanceId: string): PromptSkill[] => forPrompt().all({ instanceId }),
-    count: (instanceId: string): number => counted().get({ instanceId })?.count ?? 0,
+    outline: (instanceId: string): SkillOutline[] => outline().all({ instanceId }),
+    instructions: (instanceId: string, name: string): string | undefined =>
+      instructionsOf().get({ instanceId, name })?.instructions,
+    used: (instanceId: string): { skills: number; textBytes: number } =>
+      used().get({ instanceId }) ?? { skills: 0, textBytes: 0 },
     /** False where one of this name is there. */
     add: (row: Row): boolean =>
       db.insert(installedSkills).values(row).onConflictDoNothing().returning({ name: installedSkills.name }).get() !==

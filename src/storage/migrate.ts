@@ -5,10 +5,11 @@ import firstLight from "./migrations/0001-first-light.sql" with { type: "text" }
 import money from "./migrations/0002-money.sql" with { type: "text" };
 import authorizations from "./migrations/0003-authorizations.sql" with { type: "text" };
 import accountLimits from "./migrations/0004-account-limits.sql" with { type: "text" };
+import skillSizes from "./migrations/0006-skill-sizes.sql" with { type: "text" };
 import signIn from "./migrations/0007-sign-in.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
-const MIGRATIONS: readonly string[] = [firstLight, money, authorizations, accountLimits, signIn];
+const MIGRATIONS: readonly string[] = [firstLight, money, authorizations, accountLimits, skillSizes, signIn];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

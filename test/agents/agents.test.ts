@@ -81,8 +81,8 @@ describe("POST …/agents", () => {
   });
 
   test("takes a slug, a display name and a model of one's own, and null for none", async () => {
-    const { body } = await create({ slug: "a-1", displayName: "The Countess", model: "openai:gpt-x" });
-    expect(body).toMatchObject({ slug: "a-1", displayName: "The Countess", model: "openai:gpt-x" });
+    const { body } = await create({ slug: "a-1", displayName: "The Countess", model: "local:x" });
+    expect(body).toMatchObject({ slug: "a-1", displayName: "The Countess", model: "local:x" });
     const nulls = await create({ slug: null, displayName: null, model: null, files: null, useDefaults: null });
     expect(nulls.body).toMatchObject({ slug: "ada", displayName: "Ada", model: null, files: defaults });
   });

@@ -1,12 +1,29 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFile, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageFile from "../../package.json" with { type: "json" };
-import { buildBinary, runBinary, startBinary } from "../support/binary.ts";
+import { buildBinary, runBinary, type StartOptions, startBinary } from "../support/binary.ts";
 import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
 const MAX_BYTES = 320e6;
+
+/** Signs in to a server of one's own and gives the embedded model's answer to a message. */
+async function sayHello(options: StartOptions & { dataDir: string }): Promise<string> {
+  await using server = await startBinary(options);
+  const { output } = await runBinary(["login-link", "ada@example.org", "--data", options.dataDir, "--json"], options);
+  const link = new URL(JSON.parse(output).url);
+  const post = async (path: string, body: object, token?: string) => {
+    const headers = { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch(`${server.url}/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects and fails where it is not there
+    return (await answer.json()) as any;
+  };
+  const { token } = await post("/auth/redeem-link", { link: link.hash.slice("#link=".length) });
+  const { instanceId } = await post("/instances", { name: "home" }, token);
+  const { agentId } = await post(`/instances/${instanceId}/agents`, { name: "Ada" }, token);
+  return (await post(`/instances/${instanceId}/agents/${agentId}/messages`, { message: "Hello?" }, token)).message;
+}
 
 describe("dist/roost, copied alone into an empty folder", () => {
   let folder = "";
@@ -48,6 +65,36 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(await server.stop()).toBe(0);
     expect(await readdir(folder)).toEqual(["roost"]);
   });
+
+  test("keeps what it unpacks below its data folder, looks at it before it loads it, and leaves HOME alone", async () => {
+    const [home, dataDir] = [join(folder, "home"), join(folder, "data")];
+    const old = join(home, ".cache/roost/models-old");
+    await mkdir(old, { recursive: true });
+    const env = { HOME: home, XDG_CACHE_HOME: join(home, ".cache"), ROOST_LOG_LEVEL: "info" };
+    const library = async () => {
+      const names = await readdir(join(dataDir, "cache"));
+      expect(names).toEqual([expect.stringMatching(/^models-[0-9a-f]{16}$/)]);
+      return join(dataDir, "cache", names[0] ?? "", "native/libonnxruntime.so.1");
+    };
+    const sum = async () =>
+      new Bun.CryptoHasher("sha256").update(await Bun.file(await library()).bytes()).digest("hex");
+
+    expect(await sayHello({ binary, cwd: folder, dataDir, env })).not.toBe("");
+    expect((await stat(join(dataDir, "cache"))).mode & 0o777).toBe(0o700);
+    const whole = await sum();
+    const file = await open(await library(), "r+");
+    const { size } = await file.stat();
+    const byte = Buffer.alloc(1);
+    await file.read(byte, 0, 1, size - 1);
+    await file.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, size - 1);
+    await file.close();
+    expect(await sum()).not.toBe(whole);
+
+    expect(await sayHello({ binary, cwd: folder, dataDir, env })).not.toBe("");
+    expect(await sum()).toBe(whole);
+    expect(await readdir(home, { recursive: true })).toEqual([".cache", ".cache/roost", ".cache/roost/models-old"]);
+    await Promise.all([home, dataDir].map((path) => rm(path, { recursive: true })));
+  }, 60_000);
 
   test.skipIf(!canCutNetwork)("serves without any network (skipped where none can be cut off)", () => {
     const program = join(import.meta.dir, "start-once.ts");

@@ -154,20 +154,9 @@ test("an agent is created with files from here, edited, and deleted", async () =
   ).json();
   expect(agent).toMatchObject({ slug: "ada", displayName: "Ada L", files: { "SOUL.md": "You are kind.\n" } });
   writeFileSync(path, "You are brief.\n");
-  const words = [
-    "agent",
-    "edit",
-    name,
-    "ada",
-    "--model",
-    "openai:x",
-    "--file",
-    `SOUL.md=${path}`,
-    "--file",
-    "USER.md=",
-  ];
+  const words = ["agent", "edit", name, "ada", "--model", "local:x", "--file", `SOUL.md=${path}`, "--file", "USER.md="];
   const edited = (await run(home, [...words, "--json"])).json();
-  expect(edited).toMatchObject({ model: "openai:x", files: { "SOUL.md": "You are brief.\n" } });
+  expect(edited).toMatchObject({ model: "local:x", files: { "SOUL.md": "You are brief.\n" } });
   expect(Object.keys(edited.files)).not.toContain("USER.md");
   expect((await run(home, ["agent", "edit", name, "Ada", "--model", "default", "--json"])).json().model).toBeNull();
   expect((await run(home, ["agent", "list", name])).output).toContain("Ada L");

@@ -1,3 +1,4 @@
+import type { Log } from "../../src/lib/log.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 
@@ -37,7 +38,7 @@ export interface Conversation {
   stop(): Promise<void>;
 }
 
-export async function startConversation(settings: Record<string, string> = {}): Promise<Conversation> {
+export async function startConversation(settings: Record<string, string> = {}, log?: Log): Promise<Conversation> {
   const answers = new Map<string, MockAnswer[]>();
   const hello: MockAnswer = {
     kind: "text",
@@ -52,11 +53,10 @@ export async function startConversation(settings: Record<string, string> = {}): 
       return (left.length > 1 ? left.shift() : left[0]) ?? hello;
     },
   });
-  const appliance = await startAppliance({
-    ROOST_MODEL: "openai:mock",
-    ROOST_OPENAI_BASE_URL: mock.url,
-    ...settings,
-  });
+  const appliance = await startAppliance(
+    { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...settings },
+    log === undefined ? {} : { log },
+  );
   const person = await appliance.signUp();
   const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;
   const newAgent = async (body: object = {}): Promise<string> =>

@@ -28,6 +28,7 @@ test("no question of the hot path is answered by reading a whole history", () =>
     queries.unfinishedIn("i");
     queries.agentsWithUnfinished();
     queries.recent("a", 10);
+    queries.text(7);
     queries.reply("a", "m");
     queries.page("a", "desc", 5, 10);
     events.read("a", 1, 10);

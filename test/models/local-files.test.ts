@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { mkdir, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { unpack } from "../../src/models/local/files.ts";
+import { type EmbeddedFile, unpack, verify } from "../../src/models/local/files.ts";
 
 const folders: string[] = [];
 afterEach(async () => {
@@ -14,9 +14,9 @@ afterEach(async () => {
 async function setting() {
   const root = mkdtempSync(join(tmpdir(), "roost-files-"));
   folders.push(root);
-  const write = async (name: string, text: string) => {
+  const write = async (name: string, text: string): Promise<EmbeddedFile> => {
     await writeFile(join(root, name), text);
-    return join(root, name);
+    return { path: join(root, name), sha256: new Bun.CryptoHasher("sha256").update(text).digest("hex") };
   };
   const files = { "models/a/big.onnx": await write("big", "weights"), "native/lib.so": await write("lib", "code") };
   return { cacheDir: join(root, "cache"), files, write };
@@ -66,6 +66,38 @@ test("a damaged folder is unpacked anew", async () => {
   await writeFile(join(folder, "native/lib.so"), "");
   expect(await unpack(files, cacheDir)).toBe(folder);
   expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");
+});
+
+test("a file that was changed since is unpacked anew before it is loaded, and the others are left alone", async () => {
+  const { cacheDir, files } = await setting();
+  const folder = await unpack(files, cacheDir);
+  const [library, model] = [join(folder, "native/lib.so"), join(folder, "models/a/big.onnx")];
+  await writeFile(library, "evil"); // of the same size
+  await writeFile(model, "weighty");
+  expect(await unpack(files, cacheDir)).toBe(folder);
+  const { ino } = await stat(model);
+  await verify(files, folder, "native/");
+  expect(await Bun.file(library).text()).toBe("code");
+  expect((await stat(library)).mode & 0o777).toBe(0o600);
+  expect([await Bun.file(model).text(), (await stat(model)).ino]).toEqual(["weighty", ino]);
+  await verify(files, folder, "models/a/");
+  expect(await Bun.file(model).text()).toBe("weights");
+  expect((await readdir(join(folder, "native"))).sort()).toEqual(["lib.so"]);
+});
+
+test("a file that is another again when it was unpacked anew is not loaded", async () => {
+  const { cacheDir, files, write } = await setting();
+  const lying = { ...files, "native/lib.so": { ...(await write("lib", "code")), sha256: "0".repeat(64) } };
+  const folder = await unpack(lying, cacheDir);
+  await expect(verify(lying, folder, "native/")).rejects.toThrow(/native\/lib\.so is not what was unpacked/);
+  await verify(lying, folder, "models/");
+});
+
+test("a cache folder that others could read is closed to them", async () => {
+  const { cacheDir, files } = await setting();
+  await mkdir(cacheDir, { mode: 0o755 });
+  await unpack(files, cacheDir);
+  expect((await stat(cacheDir)).mode & 0o777).toBe(0o700);
 });
 
 test("other contents go into another folder, and an old version's is removed", async () => {

@@ -5,6 +5,8 @@ const tokens = (length: number, from = 0) => Array.from({ length }, (_, i) => fr
 const SYSTEM = tokens(100);
 const conversation = (number: number, length = 100) => [...SYSTEM, ...tokens(length, number * 10_000)];
 
+const ME = "inst_me";
+
 function setting(slots = 3, budgetRows = 10_000) {
   const calls: string[] = [];
   const cache = createPrefixCache({
@@ -14,8 +16,8 @@ function setting(slots = 3, budgetRows = 10_000) {
     discard: (slot) => calls.push(`discard ${slot}`),
   });
   /** Claims as a generation does: runs what is missing, and gives the slot back. */
-  function answer(prompt: number[], rows = prompt.length) {
-    const slot = cache.claim(prompt, rows);
+  function answer(prompt: number[], rows = prompt.length, owner = ME) {
+    const slot = cache.claim(owner, prompt, rows);
     const cached = slot.tokens.length;
     slot.tokens.push(...prompt.slice(cached));
     cache.release(slot);
@@ -49,9 +51,9 @@ test("another conversation with the same system prompt gets a copy of its rows i
 
 test("the rows of a slot at work are copied, not taken", () => {
   const { cache, calls } = setting();
-  const busy = cache.claim(SYSTEM, 200);
+  const busy = cache.claim(ME, SYSTEM, 200);
   busy.tokens.push(...SYSTEM);
-  const slot = cache.claim([...SYSTEM, 5], 200);
+  const slot = cache.claim(ME, [...SYSTEM, 5], 200);
   expect(slot).not.toBe(busy);
   expect(slot.tokens).toEqual(SYSTEM);
   expect(calls).toEqual([`copy 100 rows from ${busy.index} to ${slot.index}`]);
@@ -84,8 +86,26 @@ test("beyond the memory budget idle conversations are forgotten, oldest first", 
 
 test("a slot at work is never emptied, whatever the budget", () => {
   const { cache, calls } = setting(2, 100);
-  cache.claim(conversation(1), 500);
-  cache.claim(conversation(2), 500);
+  cache.claim(ME, conversation(1), 500);
+  cache.claim(ME, conversation(2), 500);
   expect(calls.filter((call) => call.startsWith("discard"))).toEqual([]);
   expect(cache.hasFree()).toBe(false);
+});
+
+test("another's rows are never gone on from, nor copied: how soon an answer comes tells nothing of what others asked", () => {
+  const { answer, calls } = setting();
+  const mine = answer(conversation(1));
+  const other = answer(conversation(1), 200, "inst_other");
+  expect(other).toEqual({ index: expect.any(Number), cached: 0 });
+  expect(other.index).not.toBe(mine.index);
+  expect(calls).toEqual([]);
+  expect(answer(conversation(1)).cached).toBe(199);
+  expect(answer(conversation(1), 200, "inst_other").cached).toBe(199);
+});
+
+test("a slot that changes hands keeps nothing for its next owner", () => {
+  const { answer } = setting(1);
+  answer(conversation(1));
+  expect(answer(conversation(1), 200, "inst_other").cached).toBe(0);
+  expect(answer(conversation(1)).cached).toBe(0);
 });

@@ -22,8 +22,10 @@ function killProcessOf(engine: ReturnType<typeof open>["engine"]): void {
 }
 
 test("a request that had shown nothing survives a crash of the model process", async () => {
-  const { engine } = open();
+  const { engine, logbook } = open();
+  const started = logbook.next("model process started");
   const answer = collect(engine.stream(chat("What is a library?", { maxTokens: 8 }), never));
+  await started;
   killProcessOf(engine);
   expect(textOf(await answer)).not.toBe("");
   expect(engine.stats().starts).toBe(2);
@@ -55,6 +57,19 @@ test("a model process that cannot be started makes the model unavailable", async
 test("a model process that says nothing is killed, and the request fails as silent", async () => {
   const { engine } = open({ command: [process.execPath, "-e", "process.on('message', () => {})"], silentMs: 200 });
   await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "silent" });
+});
+
+test("a host that was blocked accuses no model process: what it said meanwhile is read first", async () => {
+  const command = [process.execPath, join(import.meta.dir, "talking-process.ts")];
+  const { engine } = open({ command, silentMs: 50 });
+  const blocked = new Int32Array(new SharedArrayBuffer(4));
+  let blocks = 0;
+  const words = chat("Hello?", { maxTokens: 100 });
+  for await (const events of engine.stream(words, never)) {
+    if (events.at(-1)?.type === "text" && blocks++ < 3) Atomics.wait(blocked, 0, 0, 120);
+  }
+  expect(blocks).toBeGreaterThan(2);
+  expect(engine.stats()).toMatchObject({ starts: 1, completionTokens: 100 });
 });
 
 test("an idle model process ends, and starts again for the next request", async () => {

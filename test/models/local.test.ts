@@ -49,14 +49,37 @@ test("the next turn of a conversation finds the turns before in the cache", asyn
   expect(cached).toBeGreaterThanOrEqual(usage?.promptTokens ?? Number.NaN);
 });
 
-test("a new conversation shares another's system prompt, and does not take its place", async () => {
+test("a new conversation shares another's system prompt within its instance, and does not take its place", async () => {
   const one = chat("Which book should a child of six read?", { maxTokens: 4 });
-  const two = chat("Do you lend out films?", { maxTokens: 4, instanceId: "inst_b" });
+  const two = chat("Do you lend out films?", { maxTokens: 4 });
   await collect(engine.stream(one, never));
   const shared = await cachedBy(() => collect(engine.stream(two, never)));
   const kept = await cachedBy(() => collect(engine.stream(one, never)));
   expect(shared).toBeGreaterThan(SYSTEM.split(" ").length);
   expect(kept).toBeGreaterThan(shared);
+});
+
+test("an equal prompt of another instance finds nothing in the cache", async () => {
+  const request = chat("Which book is the longest?", { maxTokens: 4, instanceId: "inst_first" });
+  await collect(engine.stream(request, never));
+  expect(await cachedBy(() => collect(engine.stream(request, never)))).toBeGreaterThan(0);
+  const other = { ...request, instanceId: "inst_second" };
+  expect(await cachedBy(() => collect(engine.stream(other, never)))).toBe(0);
+});
+
+test("a prompt without end is refused before it is sent to the model process", async () => {
+  const before = engine.stats().promptTokens;
+  const answer = collect(engine.stream(chat("word ".repeat(20_000)), never));
+  await expect(answer).rejects.toMatchObject({ kind: "context_overflow", overflow: { limitTokens: 2_048 } });
+  expect(engine.stats()).toMatchObject({ promptTokens: before, queued: 0 });
+});
+
+test("an aborted request is not tokenised to its end", async () => {
+  const abort = new AbortController();
+  const answer = collect(engine.stream(chat("é ".repeat(30_000)), abort.signal)).catch((error) => error);
+  abort.abort(new Error("the user left"));
+  expect(await answer).toMatchObject({ message: "the user left" });
+  expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
 });
 
 test("a short question is answered while a long answer is being written", async () => {

@@ -20,7 +20,7 @@ import {
 
 afterEach(stopServers);
 
-describe("a failure says what to do", () => {
+describe("a failure tells the operator what to do", () => {
   test.each([
     [401, "check ROOST_OPENAI_API_KEY"],
     [403, "check ROOST_OPENAI_API_KEY"],
@@ -29,10 +29,10 @@ describe("a failure says what to do", () => {
     [400, "mock failure 400"],
   ])("%i: %s", async (status, words) => {
     const { url } = mock({ kind: "status", status });
-    const { message } = await failure(ask(url));
-    expect(message).toContain(words);
-    expect(message).toContain(new URL(url).origin);
-    expect(message).not.toContain("/v1/chat");
+    const { detail } = await failure(ask(url));
+    expect(detail).toContain(words);
+    expect(detail).toContain(new URL(url).origin);
+    expect(detail).not.toContain("/v1/chat");
   });
 
   test.each([
@@ -42,9 +42,9 @@ describe("a failure says what to do", () => {
     [{ error: { message: "x".repeat(5000) } }, "…"],
   ])("whatever form the server's words have: %p", async (body, words) => {
     const { url } = mock({ kind: "status", status: 400, body });
-    const { message } = await failure(ask(url));
-    expect(message).toContain(words);
-    expect(message.length).toBeLessThan(500);
+    const { detail } = await failure(ask(url));
+    expect(detail).toContain(words);
+    expect(detail.length).toBeLessThan(500);
   });
 
   test.each([
@@ -83,7 +83,8 @@ describe("a failure says what to do", () => {
     for (let i = 0; i < 2; i++) {
       const error = await failure(ask(url));
       expect(error.kind).toBe("broken");
-      expect(error.message).toContain("out of memory");
+      expect(error.detail).toContain("out of memory");
+      expect(error.message).not.toContain("memory");
     }
   });
 
@@ -96,8 +97,23 @@ describe("a failure says what to do", () => {
     for (let i = 0; i < 3; i++) {
       const error = await failure(ask(url));
       expect(error.kind).toBe("broken");
-      expect(error.message).toContain("check that ROOST_OPENAI_BASE_URL");
+      expect(error.detail).toContain("check that ROOST_OPENAI_BASE_URL");
     }
+  });
+});
+
+describe("a failure tells a tenant what one can do, and nothing of the server", () => {
+  test.each([
+    [401, "ask the host's operator"],
+    [404, 'does not know the model "qwen3:4b": choose another'],
+    [429, "try again in a while"],
+    [500, "try again"],
+    [400, "refused the request"],
+  ])("%i: %s", async (status, words) => {
+    const { url } = mock({ kind: "status", status });
+    const many = Array.from({ length: 3 }, () => ({ kind: "status", status }) as const);
+    const { message } = await failure(ask(status === 429 || status === 500 ? mock(...many).url : url));
+    expect(message).toContain(words);
   });
 });
 

@@ -1,6 +1,6 @@
 /** What the tests of the OpenAI-compatible engine share: servers that end with their test, and a question. */
 import { expect } from "bun:test";
-import type { ModelEvent, ModelRequest } from "../../src/models/engine.ts";
+import type { ModelError, ModelEvent, ModelRequest } from "../../src/models/engine.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "../../src/models/openai.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type RawServer, startRawServer } from "../support/raw-http-server.ts";
@@ -53,8 +53,11 @@ export async function failure(promise: Promise<unknown>) {
     (caught: unknown) => caught,
   );
   expect(error).toMatchObject({ name: "ModelError" });
-  expect((error as Error).message).not.toContain(KEY);
-  return error as Error & { kind: string; overflow: unknown };
+  const { message, detail } = error as ModelError;
+  for (const words of [message, detail ?? ""]) expect(words).not.toContain(KEY);
+  // What a tenant reads tells neither where the server is, nor what it said, nor what the operator has set.
+  expect(message).not.toMatch(/127\.0\.0\.1|localhost|https?:|ROOST_|mock failure/);
+  return { ...(error as ModelError), message, detail: detail ?? message };
 }
 
 export const textOf = (events: ModelEvent[]): string =>

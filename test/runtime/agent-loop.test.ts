@@ -8,9 +8,11 @@ const RUN: RunInput = {
   agentName: "Ada",
   files: [],
   skills: [],
+  moreSkills: 0,
   tools: [{ name: "now", description: "", inputSchema: {} }],
   model: { contextTokens: 8_000, tools: true },
   conversation: [{ role: "user", text: "hi" }],
+  earlier: 0,
   journal: [],
 };
 const text = (...parts: string[]): ModelEvent[] => parts.map((part) => ({ type: "text", text: part }));

@@ -44,9 +44,11 @@ const inputOf = (runId: string): RunInput => ({
   agentName: "Ada",
   files: [],
   skills: [],
+  moreSkills: 0,
   tools: [],
   model: { contextTokens: 8_000, tools: true },
   conversation: [{ role: "user", text: "hi" }],
+  earlier: 0,
   journal: [],
 });
 

@@ -1,19 +1,51 @@
 import { expect, test } from "bun:test";
-import { buildPrompt, cut, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
+import { seededRandom } from "../../src/models/local/sampling.ts";
+import { buildPrompt, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
+import { chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/runtime/prompt-room.ts";
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
+import { promptOfEverything } from "./prompt-whole.ts";
 
-const run = (change: Partial<RunInput> = {}): RunInput => ({
-  runId: "run_a",
-  agentName: "Ada",
-  files: PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })),
-  skills: [],
-  tools: [],
-  model: { contextTokens: 32_000, tools: true },
-  conversation: [{ role: "user", text: "hi" }],
-  journal: [],
-  ...change,
-});
-const system = (change?: Partial<RunInput>): string => toMessages(buildPrompt(run(change)))[0]?.content ?? "";
+/** All that is stored for a run, and the run that the host makes of it for a model. */
+interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
+  skills: { name: string; description: string; instructions: string }[];
+}
+/** The run, with the characters of text that were read for it. */
+function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } {
+  const { files, skills, conversation, model }: Stored = {
+    files: PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })),
+    skills: [],
+    model: { contextTokens: 32_000, tools: true },
+    conversation: [{ role: "user", text: "hi" }],
+    ...change,
+  };
+  const room = roomOf(model.contextTokens);
+  let read = 0;
+  const reading = (text: string): string => {
+    read += text.length;
+    return text;
+  };
+  const bytesOf = (text: string) => Buffer.byteLength(text);
+  const outlines = skills.map(({ name, description, instructions }) => ({
+    name,
+    description,
+    bytes: bytesOf(instructions),
+  }));
+  const textOf = (name: string) => skills.find((skill) => skill.name === name)?.instructions ?? "";
+  const turns = conversation.map(({ role, text }) => ({ role, bytes: bytesOf(text), read: () => reading(text) }));
+  const run: RunInput = {
+    runId: "run_a",
+    agentName: "Ada",
+    files: chooseFiles(files, room),
+    ...chooseSkills(outlines, room, (name) => reading(textOf(name))),
+    tools: [],
+    model,
+    ...chooseTurns(turns, room),
+    journal: [],
+  };
+  return { run, read };
+}
+const run = (change?: Partial<Stored>): RunInput => prepare(change).run;
+const system = (change?: Partial<Stored>): string => toMessages(buildPrompt(run(change)))[0]?.content ?? "";
 const turns = (count: number, size: number): Turn[] =>
   Array.from({ length: count }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", text: `${at}`.padEnd(size) }));
 
@@ -76,6 +108,26 @@ test("skills are there by name and description, and by their text as far as ther
   expect(narrow).not.toContain("how to three");
 });
 
+test("skills that there is no room to name are counted, and no text is read that cannot fit", () => {
+  const skills = Array.from({ length: 100 }, (_, at) => ({
+    name: `skill-${at}`,
+    description: "d".repeat(1_000),
+    instructions: "x".repeat(256 * 1024),
+  }));
+  const conversation = turns(100, 32_000);
+  for (const [contextTokens, shown] of [
+    [2_048, 1],
+    [32_768, 19],
+  ] as const) {
+    const model = { contextTokens, tools: false };
+    const { run, read } = prepare({ skills, conversation, model });
+    expect(system({ skills, conversation, model })).toContain(`(${100 - shown} more skills are installed`);
+    expect(read).toBeLessThanOrEqual(Math.max(32_000, roomOf(contextTokens)));
+    // The worker is sent what its prompt can hold: a third more at most, for the message to answer.
+    expect(JSON.stringify(run).length).toBeLessThan(Math.max(40_000, 1.3 * roomOf(contextTokens)));
+  }
+});
+
 test("the oldest turns are dropped some at a time, and the prompt says so", () => {
   const starts = new Set<number>();
   for (let count = 81; count < 121; count += 2) {
@@ -92,9 +144,42 @@ test("the oldest turns are dropped some at a time, and the prompt says so", () =
   expect(toMessages(buildPrompt(run()))[0]?.content).not.toContain("not shown");
 });
 
-test("the message to answer is there however long it is", () => {
+test("the message to answer is there however long it is, cut to what the model can hold", () => {
   const conversation: Turn[] = [...turns(4, 100), { role: "user", text: "y".repeat(30_000) }];
   const prompt = buildPrompt(run({ model: { contextTokens: 2_048, tools: false }, conversation }));
   expect(prompt.turns).toHaveLength(1);
   expect(prompt.turns[0]?.text).toContain("yyy");
+  expect(prompt.turns[0]?.text).toContain("cut here");
+});
+
+test("a prompt of what was chosen is the prompt of everything that is stored", () => {
+  const draw = seededRandom(9);
+  const upTo = (most: number) => Math.floor(draw() * (most + 1));
+  const textOf = (most: number) => ["a", "é", "日", "🎈", " x"][upTo(4)]?.repeat(upTo(most)) ?? "";
+  let dropped = 0;
+  let cutSkills = 0;
+  for (let round = 0; round < 3_000; round++) {
+    const contextTokens = [2_048, 4_000, 8_000, 32_768][upTo(3)] ?? 2_048;
+    const files = PROMPT_FILES.filter(() => draw() < 0.5).map((name) => ({ name, text: textOf(4_000) }));
+    const skills = Array.from({ length: upTo(8) }, (_, at) => ({
+      name: `skill-${at}`,
+      description: "d".repeat(1 + upTo(60)),
+      instructions: textOf(2_000).trim(),
+    }));
+    const conversation = Array.from(
+      { length: 1 + upTo(99) },
+      (_, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text: textOf(at % 9 === 0 ? 2_000 : 100) }),
+    );
+    // A longer message to answer is cut now; before, it went out whole.
+    conversation.push({ role: "user", text: textOf(400) });
+    const stored = { files, skills, conversation, model: { contextTokens, tools: draw() < 0.5 } };
+    const chosen = run(stored);
+    const messages = toMessages(buildPrompt(chosen));
+    expect(messages).toEqual(promptOfEverything({ agentName: "Ada", ...stored }));
+    if (chosen.earlier > 0) dropped++;
+    if (chosen.skills.some(({ instructions }) => instructions === null)) cutSkills++;
+  }
+  // The rule is about something: often not everything fits.
+  expect(dropped).toBeGreaterThan(100);
+  expect(cutSkills).toBeGreaterThan(100);
 });

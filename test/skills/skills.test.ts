@@ -1,6 +1,11 @@
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { loadCatalog } from "../../src/skills/catalog.ts";
-import { createSkills, MAX_SKILLS } from "../../src/skills/skills.ts";
+import { createSkills, MAX_SKILL_TEXT_BYTES, MAX_SKILLS } from "../../src/skills/skills.ts";
+import { skillTable } from "../../src/skills/table.ts";
+import { plansOf } from "../support/query-plans.ts";
 import { openGround } from "../support/route-harness.ts";
 
 const skill = (name: string, body = `Do ${name}.`) => `---\nname: ${name}\ndescription: Does ${name}.\n---\n${body}\n`;
@@ -24,14 +29,22 @@ function openRoom(catalogFiles: Record<string, string> = {}) {
   };
 }
 
+/** What a prompt gets of a skill: its line, and its text when there is room. */
+const told = ({ skills, instanceId }: Pick<ReturnType<typeof openRoom>, "skills" | "instanceId">) =>
+  skills
+    .outline(instanceId)
+    .map(({ name, description }) => [name, description, skills.instructions(instanceId, name).trim()]);
+
 test("the prompt gets name, description and instructions of what is installed, by name", async () => {
   await using room = openRoom({ "b/SKILL.md": skill("b") });
   room.skills.install(room.instanceId, { name: "b" });
   room.skills.install(room.instanceId, upload("a", "# A\n\nFirst this."));
-  const [a, b] = room.skills.promptSkills(room.instanceId);
-  expect(Object.keys(a ?? {}).sort()).toEqual(["description", "instructions", "name"]);
-  expect([a?.name, a?.description, a?.instructions.trim()]).toEqual(["a", "Does a.", "# A\n\nFirst this."]);
-  expect([b?.name, b?.description, b?.instructions.trim()]).toEqual(["b", "Does b.", "Do b."]);
+  expect(told(room)).toEqual([
+    ["a", "Does a.", "# A\n\nFirst this."],
+    ["b", "Does b.", "Do b."],
+  ]);
+  expect(room.skills.outline(room.instanceId).map(({ bytes }) => bytes)).toEqual([16, 5]);
+  expect(() => room.skills.instructions(room.instanceId, "c")).toThrow("skill not found");
 });
 
 test("an installed skill does not change when the catalog does", async () => {
@@ -39,10 +52,10 @@ test("an installed skill does not change when the catalog does", async () => {
   room.skills.install(room.instanceId, { name: "b" });
   room.files.set("b/SKILL.md", skill("b", "New."));
   const after = room.upgraded();
-  expect(after.promptSkills(room.instanceId)[0]?.instructions.trim()).toBe("Old.");
+  expect(after.instructions(room.instanceId, "b").trim()).toBe("Old.");
   after.remove(room.instanceId, "b");
   after.install(room.instanceId, { name: "b" });
-  expect(after.promptSkills(room.instanceId)[0]?.instructions.trim()).toBe("New.");
+  expect(after.instructions(room.instanceId, "b").trim()).toBe("New.");
 });
 
 test("all files of a skill are kept as they came", async () => {
@@ -57,8 +70,62 @@ test("an instance takes 100 skills and refuses one more", async () => {
   room.ground.store.transaction(() => {
     for (let at = 0; at < MAX_SKILLS; at++) room.skills.install(room.instanceId, upload(`skill-${at}`));
   });
-  expect(() => room.skills.install(room.instanceId, upload("one-more"))).toThrow("expected at most 100");
+  const refusal = expect.objectContaining({
+    code: "conflict",
+    message: "skills: expected at most 100 for an instance; this would make it 101",
+  });
+  expect(() => room.skills.install(room.instanceId, upload("one-more"))).toThrow(refusal);
+  // What is installed already is told first.
+  expect(() => room.skills.install(room.instanceId, upload("skill-7"))).toThrow("is installed already");
   expect(room.skills.list(room.instanceId, null, 1000)).toHaveLength(MAX_SKILLS);
+});
+
+test("an instance takes 16 MiB of skill text, counted in bytes of all its files, and refuses one byte more", async () => {
+  await using room = openRoom();
+  const install = (name: string, bytes: number) => {
+    const files = new Map([["SKILL.md", skill(name)]]);
+    // Two bytes a letter, and line breaks and quotes, which JSON would make longer.
+    const rest = bytes - Buffer.byteLength(skill(name));
+    files.set("notes.md", 'é\n"x'.repeat(Math.floor(rest / 5)) + "x".repeat(rest % 5));
+    room.skills.install(room.instanceId, { files });
+  };
+  const used = () =>
+    room.ground.store.sqlite.query<{ used: number }, []>("SELECT sum(text_bytes) AS used FROM installed_skills").get()
+      ?.used;
+  for (let at = 0; at < 16; at++) install(`skill-${at}`, 1024 * 1024);
+  expect(used()).toBe(MAX_SKILL_TEXT_BYTES);
+  const quota = "bytes of skill text: expected at most 16777216 for an instance; this would make it 16778216";
+  expect(() => install("one-more", 1_000)).toThrow(expect.objectContaining({ code: "conflict", message: quota }));
+  expect(used()).toBe(MAX_SKILL_TEXT_BYTES);
+  room.skills.remove(room.instanceId, "skill-3");
+  install("one-more", 1_000);
+  expect(used()).toBe(MAX_SKILL_TEXT_BYTES - 1024 * 1024 + 1_000);
+});
+
+test("neither the quota nor a prompt's outline reads a skill's text", async () => {
+  await using room = openRoom();
+  const { store } = room.ground;
+  const plans = plansOf(store, () => {
+    const table = skillTable(store.db);
+    table.used(room.instanceId);
+    table.outline(room.instanceId);
+  });
+  expect(plans).toContain("SEARCH installed_skills USING COVERING INDEX installed_skill_sizes (instance_id=?)");
+  expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
+});
+
+test("the texts of skills that were installed before the quota are counted in it", () => {
+  const folder = join(import.meta.dir, "../../src/storage/migrations");
+  const migrations = readdirSync(folder).sort();
+  const own = migrations.findIndex((name) => name.includes("skill-sizes"));
+  using sqlite = new Database(":memory:");
+  for (const name of migrations.slice(0, own)) sqlite.run(readFileSync(join(folder, name), "utf8"));
+  sqlite.run("PRAGMA foreign_keys = OFF");
+  const files = JSON.stringify({ "SKILL.md": skill("a"), "notes.md": 'é\n"🎈' });
+  sqlite.run("INSERT INTO installed_skills VALUES ('i', 'a', '1', 'd', 'upload', 0, '{}', 'x', ?)", [files]);
+  sqlite.run(readFileSync(join(folder, migrations[own] ?? ""), "utf8"));
+  const bytes = Buffer.byteLength(skill("a")) + 2 + 1 + 1 + 4;
+  expect(sqlite.query("SELECT text_bytes FROM installed_skills").get()).toEqual({ text_bytes: bytes });
 });
 
 test("an instance that is removed takes its skills with it, and no other's", async () => {
@@ -66,6 +133,6 @@ test("an instance that is removed takes its skills with it, and no other's", asy
   const other = room.ground.instances.create(room.owner, "two");
   for (const instanceId of [room.instanceId, other.instanceId]) room.skills.install(instanceId, upload("a"));
   room.ground.instances.remove(room.ground.instances.get(room.owner, room.instanceId));
-  expect(room.skills.promptSkills(room.instanceId)).toEqual([]);
-  expect(room.skills.promptSkills(other.instanceId)).toHaveLength(1);
+  expect(room.skills.outline(room.instanceId)).toEqual([]);
+  expect(room.skills.outline(other.instanceId)).toHaveLength(1);
 });

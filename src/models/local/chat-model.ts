@@ -1,9 +1,10 @@
 /** The loaded chat model: takes requests, tells what happens to them. */
 import { join } from "node:path";
 import type { ModelFiles } from "./files.ts";
-import { createGeneration } from "./generation.ts";
+import { createGeneration, type Generation } from "./generation.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
 import type { Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
+import { createReading, PromptTooLong, type Reading } from "./reading.ts";
 import { SAMPLING, seededRandom } from "./sampling.ts";
 import { createScheduler } from "./scheduler.ts";
 import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts";
@@ -13,6 +14,7 @@ import { openTokenizer } from "./tokenizer.ts";
 export const CHAT_MODEL = "smollm2-135m-instruct";
 /** A prompt that leaves less room than this for the answer counts as too long. */
 const LEAST_ANSWER_TOKENS = 64;
+const LIMIT_TOKENS = CONTEXT_TOKENS - LEAST_ANSWER_TOKENS;
 
 export interface ChatModel {
   generate(request: Generate): void;
@@ -25,6 +27,8 @@ export async function openChatModel(
   send: (message: ModelToHost) => void,
 ): Promise<ChatModel> {
   const folder = join(files.modelsFolder, CHAT_MODEL);
+  await files.verify("native/");
+  await files.verify(`models/${CHAT_MODEL}/`);
   const tokenizer = await openTokenizer(folder);
   const { stepper, fellBackBecause } = await openStepper(files.library, settings, {
     modelFile: join(folder, "onnx/model_q4.onnx"),
@@ -44,38 +48,55 @@ export async function openChatModel(
   return {
     cancel: scheduler.cancel,
     generate(request) {
-      const { id } = request;
-      const prompt = tokenizer.encodeChat(request.messages);
-      const limitTokens = CONTEXT_TOKENS - LEAST_ANSWER_TOKENS;
-      if (prompt.length > limitTokens) {
-        return send({ type: "overflow", id, promptTokens: prompt.length, limitTokens });
-      }
-      const maxTokens = Math.min(request.maxTokens, CONTEXT_TOKENS - prompt.length);
+      const { id, instanceId } = request;
       let release = () => {};
+
+      function begin(prompt: number[]): Generation {
+        const maxTokens = Math.min(request.maxTokens, CONTEXT_TOKENS - prompt.length);
+        const slot = cache.claim(instanceId, prompt, prompt.length + maxTokens);
+        release = () => cache.release(slot);
+        send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
+        return createGeneration({
+          prompt,
+          slot,
+          stepper,
+          tokenizer,
+          maxTokens,
+          stop: request.stop.filter((text) => text !== ""),
+          sampling: { ...SAMPLING, temperature: request.temperature },
+          random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
+        });
+      }
+
       scheduler.submit(id, {
-        instanceId: request.instanceId,
-        start() {
-          const slot = cache.claim(prompt, prompt.length + maxTokens);
-          release = () => cache.release(slot);
-          send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
-          return createGeneration({
-            prompt,
-            slot,
-            stepper,
-            tokenizer,
-            maxTokens,
-            stop: request.stop.filter((text) => text !== ""),
-            sampling: { ...SAMPLING, temperature: request.temperature },
-            random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
-          });
-        },
+        instanceId,
+        start: () => readThenWrite(createReading(tokenizer, request.messages, LIMIT_TOKENS), begin),
         onTurn({ text, reason }, generation) {
           if (text !== "") send({ type: "text", id, text });
           if (reason !== undefined) send({ type: "done", id, completionTokens: generation.completionTokens(), reason });
         },
-        onError: (error) => send({ type: "failed", id, message: String(error) }),
+        onError(error) {
+          if (error instanceof PromptTooLong) send({ type: "overflow", id, ...tokensOf(error) });
+          else send({ type: "failed", id, message: String(error) });
+        },
         onEnd: () => release(),
       });
+    },
+  };
+}
+
+const tokensOf = ({ promptTokens, limitTokens }: PromptTooLong) => ({ promptTokens, limitTokens });
+
+/** One job in turns: those that tokenise the prompt, then those that run it. */
+function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation): Generation {
+  let generation: Generation | undefined;
+  return {
+    completionTokens: () => generation?.completionTokens() ?? 0,
+    async takeTurn() {
+      if (generation !== undefined) return await generation.takeTurn();
+      const prompt = reading.takeTurn();
+      if (prompt !== undefined) generation = begin(prompt);
+      return { text: "" };
     },
   };
 }

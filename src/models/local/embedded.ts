@@ -1,6 +1,6 @@
 /**
- * The files inside the binary, by the name they are unpacked under. Only the build can resolve these imports, so this
- * file is imported in a compiled binary alone.
+ * The files inside the binary, by the name they are unpacked under, with the SHA-256 that the build has found of each.
+ * Only the build can resolve these imports, so this file is imported in a compiled binary alone.
  */
 import embedConfig from "model:all-minilm-l6-v2/config.json" with { type: "file" };
 import embedModel from "model:all-minilm-l6-v2/onnx/model_quantized.onnx" with { type: "file" };
@@ -11,16 +11,29 @@ import chatTokenizer from "model:smollm2-135m-instruct/tokenizer.json" with { ty
 import chatTokenizerConfig from "model:smollm2-135m-instruct/tokenizer_config.json" with { type: "file" };
 import library from "native:libonnxruntime.so.1" with { type: "file" };
 import binding from "native:onnxruntime_binding.node" with { type: "file" };
+import embedConfigSum from "sha256:model:all-minilm-l6-v2/config.json";
+import embedModelSum from "sha256:model:all-minilm-l6-v2/onnx/model_quantized.onnx";
+import embedTokenizerSum from "sha256:model:all-minilm-l6-v2/tokenizer.json";
+import embedTokenizerConfigSum from "sha256:model:all-minilm-l6-v2/tokenizer_config.json";
+import chatModelSum from "sha256:model:smollm2-135m-instruct/onnx/model_q4.onnx";
+import chatTokenizerSum from "sha256:model:smollm2-135m-instruct/tokenizer.json";
+import chatTokenizerConfigSum from "sha256:model:smollm2-135m-instruct/tokenizer_config.json";
+import librarySum from "sha256:native:libonnxruntime.so.1";
+import bindingSum from "sha256:native:onnxruntime_binding.node";
+import type { EmbeddedFiles } from "./files.ts";
 
-export const embeddedFiles: Readonly<Record<string, string>> = {
+const chat = "models/smollm2-135m-instruct";
+const embed = "models/all-minilm-l6-v2";
+
+export const embeddedFiles: EmbeddedFiles = {
   // Side by side: the binding looks for the library in its own folder (RUNPATH $ORIGIN).
-  "native/libonnxruntime.so.1": library,
-  "native/onnxruntime_binding.node": binding,
-  "models/smollm2-135m-instruct/onnx/model_q4.onnx": chatModel,
-  "models/smollm2-135m-instruct/tokenizer.json": chatTokenizer,
-  "models/smollm2-135m-instruct/tokenizer_config.json": chatTokenizerConfig,
-  "models/all-minilm-l6-v2/onnx/model_quantized.onnx": embedModel,
-  "models/all-minilm-l6-v2/config.json": embedConfig,
-  "models/all-minilm-l6-v2/tokenizer.json": embedTokenizer,
-  "models/all-minilm-l6-v2/tokenizer_config.json": embedTokenizerConfig,
+  "native/libonnxruntime.so.1": { path: library, sha256: librarySum },
+  "native/onnxruntime_binding.node": { path: binding, sha256: bindingSum },
+  [`${chat}/onnx/model_q4.onnx`]: { path: chatModel, sha256: chatModelSum },
+  [`${chat}/tokenizer.json`]: { path: chatTokenizer, sha256: chatTokenizerSum },
+  [`${chat}/tokenizer_config.json`]: { path: chatTokenizerConfig, sha256: chatTokenizerConfigSum },
+  [`${embed}/onnx/model_quantized.onnx`]: { path: embedModel, sha256: embedModelSum },
+  [`${embed}/config.json`]: { path: embedConfig, sha256: embedConfigSum },
+  [`${embed}/tokenizer.json`]: { path: embedTokenizer, sha256: embedTokenizerSum },
+  [`${embed}/tokenizer_config.json`]: { path: embedTokenizerConfig, sha256: embedTokenizerConfigSum },
 };

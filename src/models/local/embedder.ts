@@ -1,4 +1,5 @@
 /** Sentences to vectors (all-MiniLM-L6-v2): 384 dimensions, of length 1, so a dot product is the cosine. */
+import type { ModelFiles } from "./files.ts";
 import { loadTransformers } from "./transformers.ts";
 
 export const EMBED_MODEL = "all-minilm-l6-v2";
@@ -7,9 +8,11 @@ export type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
 /** What the model was trained on; a longer text counts with its beginning only. */
 const MAX_TOKENS = 256;
 
-export async function openEmbedder(modelsFolder: string, threads: number): Promise<Embed> {
+export async function openEmbedder(files: ModelFiles, threads: number): Promise<Embed> {
+  await files.verify("native/");
+  await files.verify(`models/${EMBED_MODEL}/`);
   const { AutoModel, AutoTokenizer, env, mean_pooling } = await loadTransformers();
-  env.localModelPath = `${modelsFolder}/`;
+  env.localModelPath = `${files.modelsFolder}/`;
   const tokenizer = await AutoTokenizer.from_pretrained(EMBED_MODEL);
   const model = await AutoModel.from_pretrained(EMBED_MODEL, {
     dtype: "q8",

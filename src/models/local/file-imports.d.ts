@@ -7,3 +7,9 @@ declare module "native:*" {
   const path: string;
   export default path;
 }
+
+declare module "sha256:*" {
+  /** In hexadecimal. */
+  const sum: string;
+  export default sum;
+}

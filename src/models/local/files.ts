@@ -1,9 +1,9 @@
 /**
  * Where the models and ONNX Runtime lie on disk. From source they are in the checkout; a compiled binary unpacks its
  * own once, since a library can only be loaded from a file, and a model loaded from a file needs 85–165 MiB less memory
- * than one from a buffer.
+ * than one from a buffer. Each file is compared with what the build has noted of it before it is loaded.
  */
-import { chmod, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
 export interface ModelFiles {
@@ -11,10 +11,26 @@ export interface ModelFiles {
   modelsFolder: string;
   /** ONNX Runtime's shared library. */
   library: string;
+  /**
+   * Call it before files are loaded whose names begin so, `native/` or `models/<name>/`. One that was changed on disk is
+   * unpacked anew, once; throws where it is still another.
+   */
+  verify(beginning: string): Promise<void>;
 }
+
+/** A file inside the binary. */
+export interface EmbeddedFile {
+  path: string;
+  /** Of its contents, in hexadecimal. */
+  sha256: string;
+}
+
+/** By the name that each is unpacked under. */
+export type EmbeddedFiles = Readonly<Record<string, EmbeddedFile>>;
 
 const UNPACKED_PREFIX = "models-";
 const OLD_AFTER_MS = 3_600_000;
+const READ_BYTES = 1024 * 1024;
 
 export async function locateModelFiles(cacheDir: string): Promise<ModelFiles> {
   if (!import.meta.path.includes("$bunfs")) return filesOfCheckout();
@@ -22,7 +38,11 @@ export async function locateModelFiles(cacheDir: string): Promise<ModelFiles> {
   const folder = await unpack(embeddedFiles, cacheDir);
   // The build makes onnxruntime-node open this path in place of a `require`; set before transformers.js is imported.
   Object.assign(globalThis, { __ORT_BINDING: join(folder, "native/onnxruntime_binding.node") });
-  return { modelsFolder: join(folder, "models"), library: join(folder, "native/libonnxruntime.so.1") };
+  return {
+    modelsFolder: join(folder, "models"),
+    library: join(folder, "native/libonnxruntime.so.1"),
+    verify: (beginning) => verify(embeddedFiles, folder, beginning),
+  };
 }
 
 function filesOfCheckout(): ModelFiles {
@@ -31,34 +51,72 @@ function filesOfCheckout(): ModelFiles {
   return {
     modelsFolder: resolve(import.meta.dir, "../../../models"),
     library: join(binaries, process.platform, process.arch, names[process.platform] ?? "libonnxruntime.so.1"),
+    verify: async () => {}, // nothing was unpacked
   };
 }
 
 /**
- * Unpacks `files` (name → where to read it) into a folder of `cacheDir` named for their contents, and gives that folder.
- * The folder appears whole, by one rename: two processes may unpack at once, and a crash leaves nothing half done.
+ * Unpacks `files` into a folder of `cacheDir` named for their contents, and gives that folder. It appears whole, by one
+ * rename: two processes may unpack at once, and a crash leaves nothing half done.
  */
-export async function unpack(files: Readonly<Record<string, string>>, cacheDir: string): Promise<string> {
-  // The bundler puts a hash of the content into an embedded file's path: a changed file makes another folder.
-  const contents = Object.entries(files).map(([name, path]) => `${name} ${path} ${Bun.file(path).size}`);
-  const folder = join(cacheDir, UNPACKED_PREFIX + Bun.hash(contents.join("\n")).toString(36));
+export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<string> {
+  const contents = Object.entries(files).map(([name, { sha256 }]) => `${name} ${sha256}`);
+  const digest = new Bun.CryptoHasher("sha256").update(contents.join("\n")).digest("hex");
+  const folder = join(cacheDir, UNPACKED_PREFIX + digest.slice(0, 16));
+  await mkdir(cacheDir, { recursive: true, mode: 0o700 });
+  await chmod(cacheDir, 0o700);
   if (await isWhole(folder, files)) return folder;
 
-  await mkdir(cacheDir, { recursive: true, mode: 0o700 });
   const fresh = `${folder}.${process.pid}.tmp`;
   await rm(fresh, { recursive: true, force: true });
-  for (const [name, path] of Object.entries(files)) {
-    const target = join(fresh, name);
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-    await Bun.write(target, Bun.file(path));
-    await chmod(target, 0o600);
-  }
+  for (const [name, { path }] of Object.entries(files)) await write(path, join(fresh, name));
   await replaceFolder(fresh, folder, files);
   await removeOld(cacheDir, folder);
   return folder;
 }
 
-async function replaceFolder(fresh: string, folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+/** As `ModelFiles.verify`, for files that `unpack` has put into `folder`. */
+export async function verify(files: EmbeddedFiles, folder: string, beginning: string): Promise<void> {
+  for (const [name, { path, sha256 }] of Object.entries(files)) {
+    if (!name.startsWith(beginning)) continue;
+    const target = join(folder, name);
+    if ((await sha256Of(target)) === sha256) continue;
+    const fresh = `${target}.${process.pid}.tmp`;
+    await write(path, fresh);
+    await rename(fresh, target); // what another process has loaded stays as it is
+    const found = await sha256Of(target);
+    if (found === sha256) continue;
+    throw new Error(
+      `${target} is not what was unpacked: expected SHA-256 ${sha256}, found ${found}, also when it was unpacked anew. ` +
+        "The disk is failing, or another program writes there.",
+    );
+  }
+}
+
+async function write(from: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  await Bun.write(target, Bun.file(from));
+  await chmod(target, 0o600);
+}
+
+/** A megabyte at a time: a model is not held in memory to be looked at. */
+async function sha256Of(path: string): Promise<string | undefined> {
+  const file = await open(path).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const hash = new Bun.CryptoHasher("sha256");
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, READ_BYTES);
+      if (bytesRead === 0) return hash.digest("hex");
+      hash.update(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function replaceFolder(fresh: string, folder: string, files: EmbeddedFiles): Promise<void> {
   if (!(await isWhole(folder, files))) await rm(folder, { recursive: true, force: true });
   try {
     await rename(fresh, folder);
@@ -68,8 +126,9 @@ async function replaceFolder(fresh: string, folder: string, files: Readonly<Reco
   }
 }
 
-async function isWhole(folder: string, files: Readonly<Record<string, string>>): Promise<boolean> {
-  const sizes = Object.entries(files).map(async ([name, path]) => {
+/** By names and sizes: what is in them is looked at when they are loaded. */
+async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
+  const sizes = Object.entries(files).map(async ([name, { path }]) => {
     const found = await stat(join(folder, name)).catch(() => undefined);
     return found?.size === Bun.file(path).size;
   });

@@ -40,7 +40,7 @@ function createParts(settings: ProcessSettings): Parts {
   void files().catch(() => {}); // begins at once; whoever needs the files learns of the failure
   return {
     chat: once(async () => openChatModel(await files(), settings, send)),
-    embed: once(async () => openEmbedder((await files()).modelsFolder, settings.threads)),
+    embed: once(async () => openEmbedder(await files(), settings.threads)),
   };
 }
 

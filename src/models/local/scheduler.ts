@@ -1,6 +1,6 @@
 /**
- * Who runs next. Instances take turns in a ring, and within an instance its requests do; a turn is one token or one
- * chunk of a prompt. As many requests run at once as there are slots, the rest wait. One instance never holds all slots,
+ * Who runs next. Instances take turns in a ring, and within an instance its requests do; a turn is one token, one
+ * chunk of a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest wait. One instance never holds all slots,
  * so another's first request starts at once however busy the first one is.
  */
 import type { Generation, Turn } from "./generation.ts";

@@ -16,7 +16,10 @@ export interface SupervisorOptions {
   settings: ProcessSettings;
   /** The process is ended when it has had no work for so long. */
   idleMs: number;
-  /** A process with work that says nothing for so long is taken for hung and killed. Covers its start, too. */
+  /**
+   * A process with work that says nothing for so long is taken for hung and killed. Covers its start, too. Counted in
+   * looks that come on time: while the host itself is blocked or suspended, what the process says waits to be read.
+   */
   silentMs: number;
   log: Log;
 }
@@ -46,6 +49,9 @@ interface Pending extends Work {
   retried: boolean;
 }
 
+/** The looks that a silent process is given. */
+const LOOKS = 10;
+
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
 
 /** The same executable in the role `model-process`. */
@@ -61,11 +67,13 @@ export function modelProcessCommand(): string[] {
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log } = options;
+  const lookMs = options.silentMs / LOOKS;
   const pending = new Map<number, Pending>();
   let child: ModelProcess | undefined;
   let starts = 0;
   let startedAt = 0;
-  let heardAt = 0;
+  let looksInVain = 0;
+  let lookedAt = 0;
   let hung = false;
   let closed = false;
   let idleTimer: Timer | undefined;
@@ -74,7 +82,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function start(): ModelProcess {
     starts++;
     hung = false;
-    startedAt = heardAt = performance.now();
+    startedAt = performance.now();
+    looksInVain = 0;
     const started = Bun.spawn(options.command, {
       env: {}, // nothing of the host's: `BUN_BE_BUN=1` alone would make a compiled binary another program
       stdio: ["ignore", "ignore", "inherit"],
@@ -102,11 +111,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function hear(message: ModelToHost): void {
-    heardAt = performance.now();
+    looksInVain = 0;
     if (message.type === "ready") return;
     if (message.type === "loaded") {
       const { stepper, fellBackBecause } = message;
-      log.info({ stepper, sinceStartMs: Math.round(heardAt - startedAt) }, "local model loaded");
+      log.info({ stepper, sinceStartMs: Math.round(performance.now() - startedAt) }, "local model loaded");
       if (fellBackBecause !== undefined) log.warn({ reason: fellBackBecause }, "the local model runs on its slow path");
       return;
     }
@@ -143,9 +152,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       child?.ref();
     } catch (cause) {
       forget(work.request.id);
-      work.onFailure(
-        new ModelError("unavailable", "The local model could not be started; the host's log says why.", { cause }),
-      );
+      const detail = `the model process could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const words = "The local model could not be started. Ask the host's operator.";
+      work.onFailure(new ModelError("unavailable", words, { detail, cause }));
     }
   }
 
@@ -169,14 +178,16 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function watch(): void {
     clearTimeout(watchTimer);
-    const silentMs = performance.now() - heardAt;
-    if (silentMs >= options.silentMs) {
-      log.warn({ silentMs: Math.round(silentMs) }, "model process is silent, killing it");
+    const now = performance.now();
+    if (now - lookedAt <= 2 * lookMs) looksInVain++;
+    lookedAt = now;
+    if (looksInVain >= LOOKS) {
+      log.warn({ silentMs: options.silentMs }, "model process is silent, killing it");
       hung = true;
       child?.kill("SIGKILL");
-      heardAt = performance.now();
+      looksInVain = 0;
     }
-    watchTimer = setTimeout(watch, Math.max(1, options.silentMs - (performance.now() - heardAt)));
+    watchTimer = setTimeout(watch, lookMs);
     watchTimer.unref();
   }
 
@@ -187,9 +198,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const first = pending.size === 0;
       const entry = { ...work, started: false, shown: false, retried: false };
       pending.set(work.request.id, entry);
-      if (first) heardAt = performance.now();
       give(entry);
-      if (first && pending.size > 0) watch();
+      if (!first || pending.size === 0) return;
+      looksInVain = 0;
+      lookedAt = Number.NEGATIVE_INFINITY; // this look is the first
+      watch();
     },
     cancel(id) {
       const work = pending.get(id);

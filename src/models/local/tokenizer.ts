@@ -4,8 +4,12 @@ import type { ChatMessage } from "./protocol.ts";
 import { loadTransformers } from "./transformers.ts";
 
 export interface Tokenizer {
-  /** The conversation in the model's chat template, ready for the assistant's answer. */
-  encodeChat(messages: ChatMessage[]): number[];
+  /**
+   * The conversation in the model's chat template, ready for the assistant's answer, in pieces of at most `characters`.
+   * Encoded one after the other they give the prompt.
+   */
+  layOut(messages: ChatMessage[], characters: number): string[];
+  encode(piece: string): number[];
   /** A token's part of the UTF-8 output; empty for control tokens. */
   bytesOf(token: number): Uint8Array;
   readonly endOfTurn: number;
@@ -39,22 +43,42 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
   return {
     endOfTurn,
     bytesOf: (token) => byteLevelBytes(words[token] ?? ""),
-    encodeChat(messages) {
+    layOut(messages, characters) {
       const text = tokenizer.apply_chat_template(
         messages.map(({ role, content }) => ({ role, content: guarded(content) })),
         { add_generation_prompt: true, tokenize: false },
       );
       if (typeof text !== "string") throw new Error("the chat template gave no text");
-      return text.split(controlWords).flatMap((part) => {
-        if (part === "") return [];
-        const token = control.get(part);
-        return token !== undefined
-          ? [token]
-          : tokenizer.encode(part.replaceAll(GUARD, ""), { add_special_tokens: false });
-      });
+      return text.split(controlWords).flatMap((part) => (control.has(part) ? [part] : piecesOf(part, characters)));
+    },
+    encode(piece) {
+      const token = control.get(piece);
+      if (token !== undefined) return [token];
+      return tokenizer.encode(piece.replaceAll(GUARD, ""), { add_special_tokens: false });
     },
   };
 }
+
+/**
+ * Cuts text before white space that follows something else: no word of the tokenizer reaches across such a place, so the
+ * tokens are those of the whole. Where there is none, in Chinese or in an endless word, a token or two come out otherwise.
+ */
+function piecesOf(text: string, characters: number): string[] {
+  const pieces: string[] = [];
+  let from = 0;
+  while (text.length - from > characters) {
+    let end = from + characters;
+    while (end > from && !(isSpace(text[end]) && !isSpace(text[end - 1]))) end--;
+    if (end === from) end = from + characters - (isHighSurrogate(text, from + characters - 1) ? 1 : 0);
+    pieces.push(text.slice(from, end));
+    from = end;
+  }
+  if (from < text.length) pieces.push(text.slice(from));
+  return pieces;
+}
+
+const isSpace = (character: string | undefined): boolean => character !== undefined && /\s/.test(character);
+const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800;
 
 /**
  * GPT-2's byte-level alphabet: a printable Latin-1 byte stands for itself, every other byte for the next code point

@@ -1,4 +1,5 @@
 import { ModelError } from "../engine.ts";
+import { oneLine, withoutEchoes } from "./echo.ts";
 
 /** Who was asked for what: the parts of a failure's words. */
 export interface ModelServer {
@@ -9,54 +10,61 @@ export interface ModelServer {
   /** Names of the settings that a mend would change. */
   keySetting: string;
   urlSetting: string;
+  /** The texts that it was sent, which its errors may repeat. */
+  prompt: readonly string[];
 }
 
-/** The failure that an answer with an error status means, in words that say what to do. */
+/** What a tenant is told: nothing of who serves the model, how it is reached, or what it said. */
+const TENANTS = {
+  unreachable: "The model server did not answer: try again, or ask the host's operator.",
+  failed: "The model server failed: try again, or ask the host's operator.",
+  busy: "The model server takes no more requests for now: try again in a while.",
+  refused: "The model server refused the request: ask the host's operator.",
+  broken: "The model server's answer broke off or could not be read: try again, or ask the host's operator.",
+};
+
+/** The failure that an answer with an error status means; the operator's words say what to do. */
 export function statusFailure(server: ModelServer, status: number, body: string): ModelError {
   const said = readError(server, body);
   if (isOverflow(said)) return overflowFailure(server, said);
   const colon = said.message === "" ? "." : `: ${said.message}`;
   const at = `The model server at ${server.origin}`;
-  if (status === 401)
-    return new ModelError("rejected", `${at} does not accept the API key: check ${server.keySetting}.`);
+  const { keySetting, urlSetting, model } = server;
+  if (status === 401) return refused(`${at} does not accept the API key: check ${keySetting}.`);
   if (status === 404) {
-    return new ModelError(
-      "rejected",
-      `${at} does not know the model "${server.model}": check its name (with Ollama, \`ollama pull ${server.model}\` ` +
-        `fetches it) and ${server.urlSetting}, which usually ends in /v1.`,
+    return refused(
+      `${at} does not know the model "${model}": check its name (with Ollama, \`ollama pull ${model}\` ` +
+        `fetches it) and ${urlSetting}, which usually ends in /v1.`,
+      `The model server does not know the model "${model}": choose another for this agent, or ask the host's operator.`,
     );
   }
   if (status === 429) {
-    return new ModelError(
-      "unavailable",
-      `${at} limits requests (429): try again later, or check the plan there${colon}`,
-    );
+    const detail = `${at} limits requests (429): try again later, or check the plan there${colon}`;
+    return new ModelError("unavailable", TENANTS.busy, { detail });
   }
   if (status === 408 || status >= 500) {
-    return new ModelError("unavailable", `${at} failed (${status}): try again, or look at its log${colon}`);
+    const detail = `${at} failed (${status}): try again, or look at its log${colon}`;
+    return new ModelError("unavailable", TENANTS.failed, { detail });
   }
-  if (status < 400) {
-    return new ModelError("rejected", `${at} redirects (${status}): set ${server.urlSetting} to the final address.`);
-  }
-  if (status === 403) {
-    return new ModelError("rejected", `${at} refuses access (403): check ${server.keySetting} and its rights${colon}`);
-  }
-  return new ModelError("rejected", `${at} refused the request (${status})${colon}`);
+  if (status < 400) return refused(`${at} redirects (${status}): set ${urlSetting} to the final address.`);
+  if (status === 403) return refused(`${at} refuses access (403): check ${keySetting} and its rights${colon}`);
+  return refused(`${at} refused the request (${status})${colon}`);
 }
+
+const refused = (detail: string, words = TENANTS.refused) => new ModelError("rejected", words, { detail });
 
 /** The failure that an error object inside a stream means. */
 export function streamFailure(server: ModelServer, error: unknown): ModelError {
   const said = describe(server, error);
   if (isOverflow(said)) return overflowFailure(server, said);
-  return new ModelError(
-    "broken",
-    `The model server at ${server.origin} failed: ${said.message || "it did not say why"}`,
-  );
+  const detail = `The model server at ${server.origin} failed: ${said.message || "it did not say why"}`;
+  return new ModelError("broken", TENANTS.failed, { detail });
 }
 
 /** The failure that a request without any answer means. `code` is the network's: fetch's own words hold the whole URL. */
 export function connectFailure(server: ModelServer, code: string | undefined): ModelError {
-  return new ModelError("unavailable", `${connectReason(server, code)} Check ${server.urlSetting}.`);
+  const detail = `${connectReason(server, code)} Check ${server.urlSetting}.`;
+  return new ModelError("unavailable", TENANTS.unreachable, { detail });
 }
 
 function connectReason({ origin }: ModelServer, code: string | undefined): string {
@@ -73,15 +81,17 @@ function connectReason({ origin }: ModelServer, code: string | undefined): strin
   }
 }
 
-export const silentFailure = (server: ModelServer, idleTimeoutMs: number): ModelError =>
-  new ModelError(
-    "silent",
-    `The model server at ${server.origin} was silent for ${idleTimeoutMs / 1000} s: it may be overloaded, or still loading ` +
-      `"${server.model}". Try again, or look at its log.`,
-  );
+export const silentFailure = (server: ModelServer, idleTimeoutMs: number): ModelError => {
+  const silence = `was silent for ${idleTimeoutMs / 1000} s`;
+  return new ModelError("silent", `The model server ${silence}: try again, or ask the host's operator.`, {
+    detail:
+      `The model server at ${server.origin} ${silence}: it may be overloaded, or still loading "${server.model}". ` +
+      "Try again, or look at its log.",
+  });
+};
 
 export const brokenFailure = (server: ModelServer, what: string): ModelError =>
-  new ModelError("broken", `The model server at ${server.origin} ${what}`);
+  new ModelError("broken", TENANTS.broken, { detail: `The model server at ${server.origin} ${what}` });
 
 export const CUT = "broke off in the middle of its answer: try again, or look at its log.";
 
@@ -117,11 +127,8 @@ function describe(server: ModelServer, error: unknown): Said {
 
 function clean(server: ModelServer, message: string): string {
   const hidden = server.apiKey ? message.replaceAll(server.apiKey, "…") : message;
-  const line = hidden
-    .slice(0, 4000)
-    .replace(/[\s\p{C}]+/gu, " ")
-    .trim();
-  return line.length > 300 ? `${line.slice(0, 299)}…` : line;
+  const line = oneLine(hidden.slice(0, 4000));
+  return withoutEchoes(line.length > 300 ? `${line.slice(0, 299)}…` : line, server.prompt);
 }
 
 const OVERFLOW_CODE = /context_length_exceeded|exceed_context_size/;

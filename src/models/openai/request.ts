@@ -5,12 +5,26 @@ export interface Dialect {
   usageInStream: boolean;
   temperature: boolean;
   tokenLimit: "max_tokens" | "max_completion_tokens";
+  /** The longest answer that the server's model allows, where it has refused a longer one. */
+  answerTokens: number;
 }
 
-export const STANDARD_DIALECT: Dialect = { usageInStream: true, temperature: true, tokenLimit: "max_tokens" };
+export const STANDARD_DIALECT: Dialect = {
+  usageInStream: true,
+  temperature: true,
+  tokenLimit: "max_tokens",
+  answerTokens: Number.POSITIVE_INFINITY,
+};
 
-/** The dialect that a 400 asks for, or null where the refusal is about something else. */
-export function learnDialect(dialect: Dialect, refusal: string): Dialect | null {
+/** A server that reserves the whole answer (vLLM) refuses one that its context cannot hold: a quarter is left to it. */
+const ANSWER_SHARE = 4;
+const MOST_OF_AN_ANSWER = /at most (\d+) completion tokens/i;
+const MOST_OF_BOTH = /maximum context length is (\d+) tokens/i;
+
+/**
+ * The dialect that a 400 asks for, or null where the refusal is about something else. `maxTokens` is what was asked for.
+ */
+export function learnDialect(dialect: Dialect, refusal: string, maxTokens: number): Dialect | null {
   if (dialect.usageInStream && refusal.includes("stream_options")) return { ...dialect, usageInStream: false };
   if (dialect.tokenLimit === "max_tokens" && refusal.includes("max_completion_tokens")) {
     return { ...dialect, tokenLimit: "max_completion_tokens" };
@@ -18,11 +32,23 @@ export function learnDialect(dialect: Dialect, refusal: string): Dialect | null 
   if (dialect.temperature && /temperature.{0,40}(not support|unsupported)/i.test(refusal)) {
     return { ...dialect, temperature: false };
   }
+  const answerTokens = mostAnswerTokens(refusal);
+  if (answerTokens !== null && answerTokens < Math.min(maxTokens, dialect.answerTokens)) {
+    return { ...dialect, answerTokens };
+  }
   return null;
 }
 
+function mostAnswerTokens(refusal: string): number | null {
+  const answer = Number(MOST_OF_AN_ANSWER.exec(refusal)?.[1]);
+  if (answer > 0) return answer;
+  if (!/in the completion|max_(completion_)?tokens/.test(refusal)) return null;
+  const both = Number(MOST_OF_BOTH.exec(refusal)?.[1]);
+  return both > 0 ? Math.max(1, Math.floor(both / ANSWER_SHARE)) : null;
+}
+
 /** The body of a chat completion request, streaming. */
-export function writeRequest(request: ModelRequest, model: string, dialect: Dialect): string {
+export function writeRequest(request: ModelRequest & { maxTokens: number }, model: string, dialect: Dialect): string {
   return JSON.stringify({
     model,
     messages: request.messages.map(writeMessage),
@@ -35,7 +61,7 @@ export function writeRequest(request: ModelRequest, model: string, dialect: Dial
             type: "function",
             function: { name, description, parameters: inputSchema },
           })),
-    [dialect.tokenLimit]: request.maxTokens,
+    [dialect.tokenLimit]: Math.min(request.maxTokens, dialect.answerTokens),
     temperature: dialect.temperature ? request.temperature : undefined,
     stop: request.stop?.length ? request.stop : undefined,
   });

@@ -1,0 +1,52 @@
+/** A prompt being tokenised, in turns: the work is the tenant's to make large, so no turn does more than a piece of it. */
+import type { ChatMessage } from "./protocol.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+/** Characters of one turn: 10–16 ms, a tenth of what a turn of 128 tokens takes to run. */
+export const PIECE_CHARACTERS = 2_000;
+/** A prompt that is longer than so many times what fits is not counted to its end. */
+const COUNTED_TIMES = 4;
+
+/** Thrown for a prompt over `limitTokens`. Far beyond it `promptTokens` is an estimate from what was counted. */
+export class PromptTooLong extends Error {
+  constructor(
+    readonly promptTokens: number,
+    readonly limitTokens: number,
+  ) {
+    super(`the prompt has ${promptTokens} tokens, ${limitTokens} fit`);
+  }
+}
+
+export interface Reading {
+  /** Encodes the next piece; gives the whole prompt with the last one, undefined before. Throws `PromptTooLong`. */
+  takeTurn(): number[] | undefined;
+}
+
+export function createReading(
+  tokenizer: Pick<Tokenizer, "layOut" | "encode">,
+  messages: ChatMessage[],
+  limitTokens: number,
+): Reading {
+  const pieces = tokenizer.layOut(messages, PIECE_CHARACTERS);
+  const characters = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const prompt: number[] = [];
+  let next = 0;
+  let done = 0;
+
+  return {
+    takeTurn() {
+      const end = done + PIECE_CHARACTERS;
+      for (let piece = pieces[next]; piece !== undefined && done + piece.length <= end; piece = pieces[next]) {
+        for (const token of tokenizer.encode(piece)) prompt.push(token);
+        done += piece.length;
+        next++;
+      }
+      if (prompt.length > COUNTED_TIMES * limitTokens) {
+        throw new PromptTooLong(Math.ceil((prompt.length * characters) / done), limitTokens);
+      }
+      if (next < pieces.length) return undefined;
+      if (prompt.length > limitTokens) throw new PromptTooLong(prompt.length, limitTokens);
+      return prompt;
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * The prompt as it was made of everything that is stored, before the host chose: the rule that choosing must not change.
+ */
+import type { ModelMessage } from "../../src/models/engine.ts";
+import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
+import { cut, roomOf } from "../../src/runtime/prompt-room.ts";
+import type { Turn } from "../../src/runtime/protocol.ts";
+
+export interface Whole {
+  agentName: string;
+  files: { name: string; text: string }[];
+  skills: { name: string; description: string; instructions: string }[];
+  model: { contextTokens: number; tools: boolean };
+  conversation: Turn[];
+}
+
+export function promptOfEverything(run: Whole): ModelMessage[] {
+  const room = roomOf(run.model.contextTokens);
+  const system = systemText(run, room);
+  let size = run.conversation.reduce((sum, turn) => sum + turn.text.length, 0);
+  let start = 0;
+  while (size > room - system.length && start < run.conversation.length - 1) {
+    const end = Math.min(start + 8, run.conversation.length - 1);
+    for (; start < end; start++) size -= run.conversation[start]?.text.length ?? 0;
+  }
+  const note = start > 0 ? `\n\n(The ${start} oldest messages of this conversation are not shown.)` : "";
+  const turns = run.conversation.slice(start).map(({ role, text }): ModelMessage => ({ role, content: text }));
+  return [{ role: "system", content: system + note }, ...turns];
+}
+
+function systemText(run: Whole, room: number): string {
+  const parts = [`You are ${run.agentName}.`];
+  const perFile = Math.min(20_000, Math.floor(room / 2));
+  let left = Math.min(60_000, Math.floor(room * 0.6));
+  for (const name of PROMPT_FILES) {
+    const text = run.files.find((file) => file.name === name)?.text.trim();
+    if (text) {
+      const shown = cut(text, Math.min(perFile, left));
+      left -= shown.length;
+      parts.push(shown);
+    } else if (text === undefined && run.model.tools && PROMPT_FILES.indexOf(name) < 4) {
+      parts.push(`(There is no ${name} in the workspace.)`);
+    }
+  }
+  if (run.skills.length > 0) parts.push(skillsText(run, Math.min(room * 0.25, 20_000)));
+  parts.push(`Your name is ${run.agentName}.`);
+  return parts.join("\n\n");
+}
+
+function skillsText({ skills }: Whole, room: number): string {
+  const heading = "You have these skills. When one fits the request, follow it:";
+  const short = skills.map(({ name, description }) => `- ${name}: ${description}`);
+  const full = skills.map(({ name, description, instructions }) => `- ${name}: ${description}\n${instructions.trim()}`);
+  let used = heading.length + short.join("\n").length;
+  const lines = short.map((line, index) => {
+    const longer = full[index] ?? line;
+    if (used + longer.length - line.length > room) return line;
+    used += longer.length - line.length;
+    return longer;
+  });
+  return [heading, ...lines].join("\n");
+}
