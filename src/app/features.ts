@@ -115,7 +115,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     engineOf: engines.of,
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
-  const idempotency = createIdempotency(store, clock);
+  const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
   const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };

@@ -62,14 +62,17 @@ export interface RouteSpec<
   idempotent?: false;
   /** What is kept of a success for its replay, where that is not all of it. */
   kept?: (result: never) => unknown;
+  /** The GET that tells a success again which is too large to be kept, and the path parameters of its record. */
+  reread?: { by: Route; params: (result: never) => Record<string, string> };
   /** Answers a replayed request from its run. */
   replay?: (call: Call<ParamsOf<Path>, Parsed<Query>, Parsed<Body>, Caller>, runId: string) => unknown;
   handle(call: Call<ParamsOf<Path>, Parsed<Query>, Parsed<Body>, A extends "public" ? null : Caller>): unknown;
 }
 
 /** A route of any shape, as the server registers it. */
-export type Route = Omit<RouteSpec, "handle" | "kept" | "replay"> & {
+export type Route = Omit<RouteSpec, "handle" | "kept" | "reread" | "replay"> & {
   kept?: (result: unknown) => unknown;
+  reread?: { by: Route; params: (result: unknown) => Record<string, string> };
   replay?: (call: AnyCall, runId: string) => unknown;
   handle(call: AnyCall): unknown;
 };

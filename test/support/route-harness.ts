@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,7 +80,7 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
       if (!caller) throw new AppError("unauthorized", "missing or invalid credentials");
       return caller;
     },
-    idempotency: createIdempotency(store, clock),
+    idempotency: createIdempotency(store, clock, randomBytes(32)),
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf: () => "127.0.0.1",
