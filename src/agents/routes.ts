@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
 import { flag, trimmedText } from "../http/fields.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -139,9 +139,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(ListedAgent),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { instanceId } = instances.get(caller, params.instanceId);
-        const start = pageStart(`agents ${instanceId}`, query());
+        const start = startPage(`agents ${instanceId}`, query());
         const rows = agents.list(instanceId, start.position, start.limit + 1);
         return toPage(
           start,
@@ -194,9 +194,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(FileRecord),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const start = pageStart(`files ${agent.agentId}`, query());
+        const start = startPage(`files ${agent.agentId}`, query());
         const { position } = start;
         const files = workspaces.list(agent).filter((file) => position === null || file.name > position);
         return toPage(

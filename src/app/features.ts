@@ -13,6 +13,7 @@ import type { Address } from "../chain/networks.ts";
 import { isWellTyped, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
+import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
@@ -116,7 +117,8 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
-  const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
+  const startPage = createPaging(hostKeys.cursorKey);
+  const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency, startPage };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

@@ -71,6 +71,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       });
     },
     idempotency: features.idempotency,
+    startPage: features.startPage,
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Access, Caller } from "../accounts/caller.ts";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { StartPage } from "./paging.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
@@ -25,6 +26,8 @@ export interface Call<Params, Query, Body, Who> {
   address(): string;
   /** Throws `invalid_request`. */
   query(): Query;
+  /** Where the page of a list begins. Throws `invalid_request` for a cursor that is not of this list. */
+  readonly startPage: StartPage;
   /** Throws `invalid_request` or `payload_too_large`. */
   body(): Promise<Body>;
   /** The body as it came, for routes that take no JSON. Throws `payload_too_large`. */

@@ -5,6 +5,7 @@ import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
 import { parseJson, readBody } from "./body.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
+import type { StartPage } from "./paging.ts";
 import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
 import type { IdempotentRequest } from "./table.ts";
@@ -13,6 +14,7 @@ export interface ServingParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
   authenticate(request: Request): Caller | Promise<Caller>;
   idempotency: Idempotency;
+  startPage: StartPage;
   /** Runs `work` in one transaction; on disk when it returns. */
   commit<T>(work: () => T): T;
   /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
@@ -179,6 +181,7 @@ function createCall(
     request,
     requestId,
     address: () => parts.addressOf(request),
+    startPage: parts.startPage,
     query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
     bytes,
     async body() {
