@@ -18,8 +18,6 @@ export interface Credentials {
   authorization: string | null;
   apiKey: string | null;
   address: () => string;
-  /** Whether the request only reads. */
-  isRead: boolean;
 }
 
 /** What one valid credential says; whether its account may act at all is judged once all of them are known. */
@@ -37,11 +35,11 @@ export function createAuthentication(
   keys: Keys,
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
-  function byKey(key: string, { address, isRead }: Credentials): Known {
+  function byKey(key: string, { address }: Credentials): Known {
     const record = keys.verify(key);
     const account = record ? accounts.find(record.accountId) : undefined;
     if (!record || !account) throw unauthorized();
-    keys.touch(record, address, isRead);
+    keys.touch(record, address());
     return { account, scopes: scopesOf(record.scopes), instanceId: record.instanceId, keyId: record.keyId };
   }
 

@@ -11,9 +11,10 @@ import { SCOPES, type Scope } from "./caller.ts";
 import { type ApiKey, apiKeys } from "./table.ts";
 
 const PREFIX = "rst_live_";
-const TOUCH_EVERY_MS = 60_000;
-/** Keys with their addresses that are remembered; beyond it the memory starts anew. */
-const MOST_PLACES = 10_000;
+const NOTED_EVERY_MS = 60_000;
+/** Keys whose uses are remembered, and addresses of each: beyond it the oldest is forgotten, and told anew. */
+const MOST_KEYS = 10_000;
+const MOST_ADDRESSES = 100;
 
 export interface Keys {
   /** The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past. */
@@ -21,14 +22,24 @@ export interface Keys {
   /** The record of a key that works now, else null. */
   verify(key: string): ApiKey | null;
   /**
-   * Notes a use and the address it came from, at most once a minute for each: of reads the first in a minute, of
-   * everything else each. An address that is new to the key goes into the audit log.
+   * Notes a use: its time at most once a minute; an address that is new to the key at once, in the audit log. Throws
+   * `rate_limited` for a new address where the account has filled the log: no key is used from where it is not told.
    */
-  touch(record: ApiKey, address: () => string, isRead: boolean): void;
+  touch(record: ApiKey, address: string): void;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
 }
+
+interface Uses {
+  notedAt: number;
+  /** In the order in which they came. */
+  addresses: Set<string>;
+}
+
+const forgetOldest = <K>(known: Set<K> | Map<K, unknown>): void => {
+  for (const oldest of known.keys()) if (known.delete(oldest)) return;
+};
 
 export interface NewKey {
   name: string | null;
@@ -60,9 +71,17 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
       .prepare(),
   );
-  /** When each key was last used by a read, and by anything from each address. */
-  const readAt = new Map<string, number>();
-  const usedAt = new Map<string, number>();
+  const uses = new Map<string, Uses>();
+
+  /** What is remembered of a key's uses: since the start, and the last address before it. */
+  function usesOf({ keyId, lastAddress }: ApiKey): Uses {
+    const known = uses.get(keyId);
+    if (known) return known;
+    const fresh: Uses = { notedAt: 0, addresses: new Set(lastAddress === null ? [] : [lastAddress]) };
+    if (uses.size >= MOST_KEYS) forgetOldest(uses);
+    uses.set(keyId, fresh);
+    return fresh;
+  }
 
   return {
     create(accountId, { name, scopes, instanceId, expiresAt }) {
@@ -103,28 +122,28 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       if (!record || (record.expiresAt !== null && record.expiresAt <= clock.now())) return null;
       return record;
     },
-    touch(record, address, isRead) {
+    touch(record, address) {
       const now = clock.now();
-      // A socket's address costs as much as the rest of a read, so reads ask for it once a minute.
-      if (isRead && now - (readAt.get(record.keyId) ?? 0) < TOUCH_EVERY_MS) return;
-      readAt.set(record.keyId, now);
-      const from = address();
-      const place = `${record.keyId} ${from}`;
-      const last = usedAt.get(place);
-      if (last !== undefined && now - last < TOUCH_EVERY_MS) return;
-      if (usedAt.size >= MOST_PLACES) usedAt.clear();
-      usedAt.set(place, now);
-      const isNew = last === undefined && record.lastAddress !== from;
+      const used = usesOf(record);
+      const { keyId, accountId: actor } = record;
+      const isNew = !used.addresses.has(address);
+      if (!isNew && now - used.notedAt < NOTED_EVERY_MS) return;
+      const tell = isNew
+        ? audit.reserve({ actor, action: "key.new_address", subject: keyId, detail: { address } })
+        : () => {};
+      if (used.addresses.size >= MOST_ADDRESSES) forgetOldest(used.addresses);
+      used.addresses.add(address);
+      used.notedAt = now;
       store
         .commitSoon(() => {
-          const used = { lastUsedAt: now, lastAddress: from };
-          db.update(apiKeys).set(used).where(eq(apiKeys.keyId, record.keyId)).run();
-          if (!isNew) return;
-          const actor = record.accountId;
-          audit.append({ actor, action: "key.new_address", subject: record.keyId, detail: { address: from } });
+          db.update(apiKeys).set({ lastUsedAt: now, lastAddress: address }).where(eq(apiKeys.keyId, keyId)).run();
+          tell();
         }, "process")
         // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
-        .catch(() => usedAt.delete(place));
+        .catch(() => {
+          used.notedAt = 0;
+          if (isNew) used.addresses.delete(address);
+        });
     },
     list: (accountId, before, limit) =>
       db
@@ -144,6 +163,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
           .get();
         if (!gone) throw notFound("key");
         audit.append({ actor: accountId, action: "key.revoke", subject: keyId });
+        store.afterCommit(() => uses.delete(keyId));
       });
     },
   };

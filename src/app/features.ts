@@ -26,6 +26,7 @@ import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
+import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
@@ -54,6 +55,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     agents: config.maxAgents,
     workspaceBytes: config.maxWorkspaceBytes,
   });
+  const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
   const meter = createMeter({
@@ -118,7 +120,17 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
   const startPage = createPaging(hostKeys.cursorKey);
-  const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency, startPage };
+  const held = {
+    limits,
+    mail,
+    keys,
+    tokens,
+    pepper: hostKeys.pepper,
+    authenticate,
+    idempotency,
+    startPage,
+    checkpoints,
+  };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

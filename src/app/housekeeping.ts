@@ -31,8 +31,10 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
   { store, outbox, clock }: Foundation,
-  { idempotency, conversations, collecting }: Features,
+  { idempotency, conversations, collecting, checkpoints }: Features,
 ) => ({
+  auditCheckpoints: checkpoints.sign,
+  audit: checkpoints.prune,
   idempotency: idempotency.prune,
   payments: collecting.prune,
   signInCodes: () => pruneSignInCodes(store, clock),

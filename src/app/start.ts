@@ -67,7 +67,6 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
         authorization: request.headers.get("authorization"),
         apiKey: request.headers.get("x-api-key"),
         address: () => addressOf(request),
-        isRead: request.method === "GET",
       });
     },
     idempotency: features.idempotency,
