@@ -22,10 +22,11 @@ export interface Keys {
   /** The record of a key that works now, else null. */
   verify(key: string): ApiKey | null;
   /**
-   * Notes a use: its time at most once a minute; an address that is new to the key at once, in the audit log. Throws
-   * `rate_limited` for a new address where the account has filled the log: no key is used from where it is not told.
+   * Notes a use: its time at most once a minute; an address that is new to the key at once, in the audit log, on disk
+   * when the promise resolves. Throws `rate_limited` for a new address where the account has filled the log: no key is
+   * used from where it is not told.
    */
-  touch(record: ApiKey, address: string): void;
+  touch(record: ApiKey, address: string): void | Promise<void>;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
@@ -134,16 +135,20 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       if (used.addresses.size >= MOST_ADDRESSES) forgetOldest(used.addresses);
       used.addresses.add(address);
       used.notedAt = now;
-      store
-        .commitSoon(() => {
-          db.update(apiKeys).set({ lastUsedAt: now, lastAddress: address }).where(eq(apiKeys.keyId, keyId)).run();
-          tell();
-        }, "process")
+      const noted = store
+        .commitSoon(
+          () => {
+            db.update(apiKeys).set({ lastUsedAt: now, lastAddress: address }).where(eq(apiKeys.keyId, keyId)).run();
+            tell();
+          },
+          isNew ? "full" : "process",
+        )
         // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
         .catch(() => {
           used.notedAt = 0;
           if (isNew) used.addresses.delete(address);
         });
+      return isNew ? noted : undefined;
     },
     list: (accountId, before, limit) =>
       db
