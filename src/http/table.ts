@@ -34,6 +34,35 @@ export function idempotencyTable(db: Db) {
   const newest = lazily(() =>
     db.select({ place }).from(idempotentRequests).where(ofAccount).orderBy(desc(place)).limit(1).prepare(),
   );
+  const put = lazily(() => {
+    const excluded = (name: string) => sql.raw(`excluded.${name}`);
+    return db
+      .insert(idempotentRequests)
+      .values({
+        accountId: p("accountId"),
+        key: p("key"),
+        place: p("place"),
+        requestMac: p("requestMac"),
+        status: p("status"),
+        body: p("body"),
+        record: p("record"),
+        runId: p("runId"),
+        createdAt: p("createdAt"),
+      })
+      .onConflictDoUpdate({
+        target: [accountId, key],
+        set: {
+          place: excluded("place"),
+          requestMac: excluded("request_mac"),
+          status: excluded("status"),
+          body: excluded("body"),
+          record: excluded("record"),
+          runId: excluded("run_id"),
+          createdAt: excluded("created_at"),
+        },
+      })
+      .prepare();
+  });
   const evict = lazily(() =>
     db
       .delete(idempotentRequests)
@@ -54,11 +83,7 @@ export function idempotencyTable(db: Db) {
     /** Of the account's rows only the newest `most` stay: what goes is found by the index, never counted. */
     save(row: Omit<IdempotentRequest, "place">, most: number): void {
       const place = (newest().get({ accountId: row.accountId })?.place ?? 0) + 1;
-      const placed = { ...row, place };
-      db.insert(idempotentRequests)
-        .values(placed)
-        .onConflictDoUpdate({ target: [accountId, key], set: placed })
-        .run();
+      put().run({ ...row, place });
       evict().run({ accountId: row.accountId, last: place - most });
     },
     /** Removes at most `most` of those stored before this time, in milliseconds; how many there were. */
