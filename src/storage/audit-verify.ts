@@ -93,7 +93,8 @@ function wrongSignature(table: AuditTable, seen: Seen, { publicKey, head }: Veri
     seen.checkpoints += 1;
   }
   if (head === null || isHeadThere) return null;
-  return { at: head.auditId, what: `the checkpoint at row ${head.auditId} is gone, which audit-head.json tells of` };
+  const what = `the checkpoint at row ${head.auditId} is gone, which audit-head.json tells of (remove that file if you put back an older database yourself)`;
+  return { at: head.auditId, what };
 }
 
 function wrongRow(table: AuditTable, seen: Seen, { nowMs, retention = RETENTION }: Verifying): Found | null {

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIdempotency } from "../../src/http/idempotency.ts";
@@ -50,4 +50,10 @@ test("what was stored before keeps its key, so that nothing is done twice, but n
   if (next.kind === "first") next.attempt.save({ status: 200, body: "{}" });
   clock.advance(23 * HOUR);
   expect(idempotency.begin("acct_a", "k1", asked).kind).toBe("first");
+});
+
+test("the plain hash is nowhere in the file by then", () => {
+  store.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  const held = ["roost.db", "roost.db-wal"].map((name) => readFileSync(join(dataDir, name)).includes(hash));
+  expect(held).toEqual([false, false]);
 });

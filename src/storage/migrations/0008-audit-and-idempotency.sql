@@ -15,13 +15,15 @@ CREATE TABLE stored_answers (
   created_at INTEGER NOT NULL,
   PRIMARY KEY (account_id, key)
 ) STRICT, WITHOUT ROWID;
--- The plain hash of what is there goes. Until they are a day old, these keys then fit no request (409): to forget them
+-- The plain hash of what is there goes, from the pages that held it too. Until they are a day old, these keys then fit no request (409): to forget them
 -- would do again what a client repeats across the upgrade.
 INSERT INTO stored_answers
   SELECT account_id, key, row_number() OVER (PARTITION BY account_id ORDER BY created_at), x'', status, body, NULL, run_id,
     created_at
   FROM idempotent_requests;
+PRAGMA secure_delete = ON;
 DROP TABLE idempotent_requests;
+PRAGMA secure_delete = OFF;
 ALTER TABLE stored_answers RENAME TO idempotent_requests;
 CREATE INDEX idempotent_requests_by_age ON idempotent_requests (created_at);
 CREATE UNIQUE INDEX idempotent_requests_by_place ON idempotent_requests (account_id, place);
