@@ -18,8 +18,6 @@ export interface Credentials {
   authorization: string | null;
   apiKey: string | null;
   address: () => string;
-  /** Whether the request only reads. */
-  isRead: boolean;
 }
 
 /** What one valid credential says; whether its account may act at all is judged once all of them are known. */
@@ -30,21 +28,21 @@ interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId" | "creden
 /**
  * Who a request is from (api.md section 2): a token, a key, or a key in a token's place. Where both headers are present
  * both must be valid and name the same account; what both allow is then allowed. Throws `unauthorized`, or `forbidden`
- * for a suspended account. Answers without a promise for everything that needs no signature check.
+ * for a suspended account. Answers without a promise for everything that needs no signature check and tells nothing new.
  */
 export function createAuthentication(
   accounts: Accounts,
   keys: Keys,
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
-  function byKey(key: string, { address, isRead }: Credentials): Known {
+  function byKey(key: string, { address }: Credentials): Known | Promise<Known> {
     const record = keys.verify(key);
     const account = record ? accounts.find(record.accountId) : undefined;
     if (!record || !account) throw unauthorized();
-    keys.touch(record, address, isRead);
-    const { keyId, instanceId, expiresAt } = record;
+    const { scopes, instanceId, keyId, expiresAt } = record;
     const credentials = [{ kind: "key", keyId, expiresAt } as const];
-    return { account, scopes: scopesOf(record.scopes), instanceId, keyId, credentials };
+    const known = { account, scopes: scopesOf(scopes), instanceId, keyId, credentials };
+    return whenKnown(keys.touch(record, address()), () => known);
   }
 
   function byClaims(claims: TokenClaims | null): Known {
@@ -59,8 +57,7 @@ export function createAuthentication(
     const text = /^bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
     if (text === undefined) throw unauthorized();
     if (looksLikeKey(text)) return byKey(text, credentials);
-    const claims = tokens.verify(text);
-    return claims instanceof Promise ? claims.then(byClaims) : byClaims(claims);
+    return whenKnown(tokens.verify(text), byClaims);
   }
 
   return (credentials) => {
@@ -68,13 +65,17 @@ export function createAuthentication(
     const key = apiKey === null ? null : byKey(apiKey, credentials);
     if (authorization === null) {
       if (key === null) throw unauthorized();
-      return callerOf(key);
+      return whenKnown(key, callerOf);
     }
-    const bearer = byBearer(authorization, credentials);
-    const join = (known: Known) => callerOf(key === null ? known : both(known, key));
-    return bearer instanceof Promise ? bearer.then(join) : join(bearer);
+    // The bearer first: a key's promise is the one of the two that never rejects.
+    return whenKnown(byBearer(authorization, credentials), (bearer) =>
+      whenKnown(key, (known) => callerOf(known === null ? bearer : both(bearer, known))),
+    );
   };
 }
+
+const whenKnown = <A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<B>): B | Promise<B> =>
+  value instanceof Promise ? value.then(next) : next(value);
 
 function both(bearer: Known, key: Known): Known {
   if (bearer.account.accountId !== key.account.accountId) throw unauthorized();

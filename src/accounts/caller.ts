@@ -1,4 +1,4 @@
-import { AppError } from "../lib/app-error.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
 
 /** What an API key may do (api.md section 2): `chat` includes `read`, `write` includes both. */
 export const SCOPES = ["read", "write", "chat"] as const;
@@ -34,6 +34,14 @@ export function authorize(caller: Caller, access: Exclude<Access, "public">): vo
   if (!mayUse(caller, access)) {
     throw new AppError("forbidden", `this API key does not allow this: it needs ${NEEDS[access]}`);
   }
+}
+
+/**
+ * Throws `not_found` for a key that is limited to another instance than the one that a path names: what it cannot see is
+ * not there for it, be it stored as an answer (api.md section 1, Order of judgement).
+ */
+export function requireVisible({ instanceId }: Pick<Caller, "instanceId">, named: string | undefined): void {
+  if (instanceId !== null && named !== undefined && named !== instanceId) throw notFound("instance");
 }
 
 const NEEDS: Record<Exclude<Access, "public">, string> = {

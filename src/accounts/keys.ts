@@ -13,10 +13,11 @@ import { SCOPES, type Scope } from "./caller.ts";
 import { type ApiKey, apiKeys } from "./table.ts";
 
 const PREFIX = "rst_live_";
-const TOUCH_EVERY_MS = 60_000;
-/** Keys with their addresses that are remembered, of all accounts and of one. */
-const MOST_PLACES = 10_000;
-const MOST_PLACES_OF_ONE = 500;
+const NOTED_EVERY_MS = 60_000;
+/** Keys whose uses are remembered, of all accounts and of one, and addresses of each: beyond it they are told anew. */
+const MOST_KEYS = 10_000;
+const MOST_KEYS_OF_ONE = 500;
+const MOST_ADDRESSES = 100;
 /** An expired key is shown in the list for this long, so that its owner sees why a program stopped. */
 const EXPIRED_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Of one account: making keys that end at once must not fill the disk. */
@@ -33,16 +34,27 @@ export interface Keys {
   /** Whether this key is there and has not expired, as the database says now. */
   works(keyId: string): boolean;
   /**
-   * Notes a use and the address it came from, at most once a minute for each: of reads the first in a minute, of
-   * everything else each. An address that is new to the key goes into the audit log.
+   * Notes a use: its time at most once a minute; an address that is new to the key at once, in the audit log, on disk
+   * when the promise resolves. Throws `rate_limited` for a new address where the account has filled the log: no key is
+   * used from where it is not told.
    */
-  touch(record: ApiKey, address: () => string, isRead: boolean): void;
+  touch(record: ApiKey, address: string): void | Promise<void>;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
   /** Removes at most `limit` keys that expired 30 days ago. True when there may be more. */
   prune(limit: number): boolean;
 }
+
+interface Uses {
+  notedAt: number;
+  /** In the order in which they came. */
+  addresses: Set<string>;
+}
+
+const forgetOldest = (known: Set<string>): void => {
+  for (const oldest of known) if (known.delete(oldest)) return;
+};
 
 export interface NewKey {
   name: string | null;
@@ -82,9 +94,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .prepare(),
   );
   const hasEnded = (expiresAt: number | null) => expiresAt !== null && expiresAt <= clock.now();
-  /** When each key was last used by a read, and by anything from each address. */
-  const readAt = createFairCache<number>(MOST_PLACES, MOST_PLACES_OF_ONE);
-  const usedAt = createFairCache<number>(MOST_PLACES, MOST_PLACES_OF_ONE);
+  const uses = createFairCache<Uses>(MOST_KEYS, MOST_KEYS_OF_ONE);
 
   function makeRoom(accountId: string): void {
     const now = clock.now();
@@ -102,6 +112,15 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     db.delete(apiKeys)
       .where(and(expired, notInArray(apiKeys.keyId, newest)))
       .run();
+  }
+
+  /** What is remembered of a key's uses: since the start, and the last address before it. */
+  function usesOf({ keyId, accountId, lastAddress }: ApiKey): Uses {
+    const known = uses.get(keyId);
+    if (known) return known;
+    const fresh: Uses = { notedAt: 0, addresses: new Set(lastAddress === null ? [] : [lastAddress]) };
+    uses.set(accountId, keyId, fresh);
+    return fresh;
   }
 
   return {
@@ -147,27 +166,32 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       const record = endOf().get({ keyId });
       return record !== undefined && !hasEnded(record.expiresAt);
     },
-    touch(record, address, isRead) {
+    touch(record, address) {
       const now = clock.now();
-      // A socket's address costs as much as the rest of a read, so reads ask for it once a minute.
-      if (isRead && now - (readAt.get(record.keyId) ?? 0) < TOUCH_EVERY_MS) return;
-      readAt.set(record.accountId, record.keyId, now);
-      const from = address();
-      const place = `${record.keyId} ${from}`;
-      const last = usedAt.get(place);
-      if (last !== undefined && now - last < TOUCH_EVERY_MS) return;
-      usedAt.set(record.accountId, place, now);
-      const isNew = last === undefined && record.lastAddress !== from;
-      store
-        .commitSoon(() => {
-          const used = { lastUsedAt: now, lastAddress: from };
-          db.update(apiKeys).set(used).where(eq(apiKeys.keyId, record.keyId)).run();
-          if (!isNew) return;
-          const actor = record.accountId;
-          audit.append({ actor, action: "key.new_address", subject: record.keyId, detail: { address: from } });
-        }, "process")
+      const used = usesOf(record);
+      const { keyId, accountId: actor } = record;
+      const isNew = !used.addresses.has(address);
+      if (!isNew && now - used.notedAt < NOTED_EVERY_MS) return;
+      const tell = isNew
+        ? audit.reserve({ actor, action: "key.new_address", subject: keyId, detail: { address } })
+        : () => {};
+      if (used.addresses.size >= MOST_ADDRESSES) forgetOldest(used.addresses);
+      used.addresses.add(address);
+      used.notedAt = now;
+      const noted = store
+        .commitSoon(
+          () => {
+            db.update(apiKeys).set({ lastUsedAt: now, lastAddress: address }).where(eq(apiKeys.keyId, keyId)).run();
+            tell();
+          },
+          isNew ? "full" : "process",
+        )
         // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
-        .catch(() => usedAt.delete(place));
+        .catch(() => {
+          used.notedAt = 0;
+          if (isNew) used.addresses.delete(address);
+        });
+      return isNew ? noted : undefined;
     },
     list: (accountId, before, limit) =>
       db
@@ -187,6 +211,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
           .get();
         if (!gone) throw notFound("key");
         audit.append({ actor: accountId, action: "key.revoke", subject: keyId });
+        store.afterCommit(() => uses.delete(keyId));
       });
     },
     prune(limit) {

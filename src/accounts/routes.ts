@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { email, money, time, trimmedText } from "../http/fields.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
@@ -223,8 +223,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       access: "keys",
       query: pageQuery,
       answer: pageOf(KeyRecord),
-      handle({ caller, query }) {
-        const start = pageStart(`keys ${caller.accountId}`, query());
+      handle({ caller, query, startPage }) {
+        const start = startPage(`keys ${caller.accountId}`, query());
         const rows = keys.list(caller.accountId, start.position, start.limit + 1);
         return toPage(start, rows, (row) => row.keyId, showKey);
       },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
 import { flag, trimmedText } from "../http/fields.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -23,6 +23,7 @@ const shared = {
   updatedAt: z.iso.datetime(),
 };
 const AgentRecord = z.object({ ...shared, files: z.record(z.string(), z.string()) });
+type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 const ListedAgent = z.object({ ...shared, files: z.array(z.string()) });
 
 const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
@@ -91,6 +92,18 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     ifNoneMatch: headers.get("if-none-match"),
   });
 
+  const oneAgent = route({
+    method: "GET",
+    path: `${AGENTS}/:agentId`,
+    summary: "One agent with its workspace's texts",
+    access: "read",
+    answer: AgentRecord,
+    handle({ caller, params }) {
+      const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      return showWithTexts({ agent, files: workspaces.texts(agent) });
+    },
+  });
+
   return [
     route({
       method: "POST",
@@ -101,6 +114,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       status: 201,
       answer: AgentRecord,
       errors: ["conflict"],
+      reread: { by: oneAgent, params: ({ instanceId, agentId }: AgentNames) => ({ instanceId, agentId }) },
       async handle({ caller, params, body, onceAlone }) {
         instances.get(caller, params.instanceId);
         const input = await body();
@@ -125,9 +139,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(ListedAgent),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { instanceId } = instances.get(caller, params.instanceId);
-        const start = pageStart(`agents ${instanceId}`, query());
+        const start = startPage(`agents ${instanceId}`, query());
         const rows = agents.list(instanceId, start.position, start.limit + 1);
         return toPage(
           start,
@@ -137,17 +151,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         );
       },
     }),
-    route({
-      method: "GET",
-      path: `${AGENTS}/:agentId`,
-      summary: "One agent with its workspace's texts",
-      access: "read",
-      answer: AgentRecord,
-      handle({ caller, params }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        return showWithTexts({ agent, files: workspaces.texts(agent) });
-      },
-    }),
+    oneAgent,
     route({
       method: "PATCH",
       path: `${AGENTS}/:agentId`,
@@ -190,9 +194,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(FileRecord),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const start = pageStart(`files ${agent.agentId}`, query());
+        const start = startPage(`files ${agent.agentId}`, query());
         const { position } = start;
         const files = workspaces.list(agent).filter((file) => position === null || file.name > position);
         return toPage(

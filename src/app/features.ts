@@ -14,6 +14,7 @@ import type { Address } from "../chain/networks.ts";
 import { isWellTyped, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
+import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
@@ -28,6 +29,7 @@ import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
+import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
@@ -65,6 +67,7 @@ export async function createFeatures(
     agents: config.maxAgents,
     workspaceBytes: config.maxWorkspaceBytes,
   });
+  const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
   const signedOut = createSignedOut(store, clock);
   const tokens = createTokens(hostKeys, clock, signedOut);
@@ -146,9 +149,11 @@ export async function createFeatures(
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createStillValid({ clock, accounts, keys, signedOut });
-  const idempotency = createIdempotency(store, clock);
+  const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
+  const startPage = createPaging(hostKeys.cursorKey);
   const { pepper } = hostKeys;
-  const held = { limits, mail, keys, tokens, signedOut, pepper, authenticate, stillValid, idempotency };
+  const access = { keys, tokens, signedOut, pepper, authenticate, stillValid };
+  const held = { limits, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

@@ -40,8 +40,10 @@ async function inSlices(store: Store, prune: (limit: number) => boolean): Promis
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
   { store, outbox, links, clock }: Foundation,
-  { idempotency, conversations, collecting, keys, signedOut }: Features,
+  { idempotency, conversations, collecting, keys, signedOut, checkpoints }: Features,
 ) => ({
+  auditCheckpoints: checkpoints.sign,
+  audit: checkpoints.prune,
   idempotency: idempotency.prune,
   payments: collecting.prune,
   signInCodes: () => inSlices(store, (limit) => pruneSignInCodes(store, clock, limit)),

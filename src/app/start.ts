@@ -84,7 +84,6 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
           authorization: request.headers.get("authorization"),
           apiKey: request.headers.get("x-api-key"),
           address: () => addressOf(request),
-          isRead: request.method === "GET",
         });
       },
       accountRates: createAccountRates(features.limits, seconds),
@@ -95,6 +94,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     }),
     bodies: createIncomingBodies({ now: seconds }),
     idempotency: features.idempotency,
+    startPage: features.startPage,
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import { Reply } from "../http/answer.ts";
 import { money } from "../http/fields.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
@@ -119,13 +119,13 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       query: pageQuery.extend({ from: day, to: day, instanceId: z.string().optional() }),
       answer: pageOf(UsageRecord),
       errors: ["not_found"],
-      handle({ caller: { accountId }, request, query }) {
+      handle({ caller: { accountId }, request, query, startPage }) {
         const { instanceId } = queryOf(request);
         const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
         if (!isOwn) throw notFound("instance");
         const { from, to, ...page } = query();
         const days = rangeOf(from, to, clock.now());
-        const start = pageStart(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
+        const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
         const behind = start.position === null ? null : usagePlace(start.position);
         const limit = start.limit + 1;
         const rows =
@@ -142,8 +142,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       access: "account-read",
       query: pageQuery,
       answer: pageOf(TransactionRecord),
-      handle({ caller: { accountId }, query }) {
-        const start = pageStart(`transactions ${accountId}`, query());
+      handle({ caller: { accountId }, query, startPage }) {
+        const start = startPage(`transactions ${accountId}`, query());
         const from = start.position === null ? null : readPlace(start.position);
         if (start.position !== null && from === null) throw noCursor();
         const lines = readStatement(db, accountId, from, start.limit + 1);

@@ -1,3 +1,4 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 
@@ -27,19 +28,40 @@ export const pageQuery = z.object({
 
 /** Where a page begins: behind `position` of the named list, or at its start. */
 export interface PageStart {
-  list: string;
   limit: number;
   position: string | null;
+  /** The cursor of the page that begins behind this position of the same list. */
+  cursorBehind(position: string): string;
 }
+
+/**
+ * Reads a query's cursor. `list` names the list and its owner; a cursor of any other list, and one that the host has not
+ * given out, is refused with 400.
+ */
+export type StartPage = (list: string, query: { limit: number; after?: string | undefined }) => PageStart;
 
 const foreign = () => new AppError("invalid_request", "after: expected a nextCursor of this list");
 
-/** Reads the cursor. `list` names the list and its owner; a cursor of any other list is refused with 400. */
-export function pageStart(list: string, query: { limit: number; after?: string | undefined }): PageStart {
-  if (query.after === undefined) return { list, limit: query.limit, position: null };
-  const position = Buffer.from(query.after, "base64url").toString("utf8").slice(MARK_LENGTH);
-  if (encode(list, position) !== query.after) throw foreign();
-  return { list, limit: query.limit, position };
+/** 96 bits of an HMAC: who would make up a cursor has nothing to try it on but the host. */
+const MAC_BYTES = 12;
+
+/** Cursors that carry the mark of `secret`, the host's key for them: base64url of the mark and the position. */
+export function createPaging(secret: Buffer): StartPage {
+  const markOf = (list: string, position: string): Buffer =>
+    createHmac("sha256", secret).update(`${list}\n${position}`).digest().subarray(0, MAC_BYTES);
+
+  return (list, { limit, after }) => {
+    const cursorBehind = (position: string): string =>
+      Buffer.concat([markOf(list, position), Buffer.from(position)]).toString("base64url");
+    if (after === undefined) return { limit, position: null, cursorBehind };
+    const bytes = Buffer.from(after, "base64url");
+    const mark = bytes.subarray(0, MAC_BYTES);
+    const position = bytes.toString("utf8", MAC_BYTES);
+    // Base64 and UTF-8 are read leniently: one position has one cursor, of exactly the text that was given out.
+    const isWhole = mark.byteLength === MAC_BYTES && bytes.toString("base64url") === after;
+    if (!isWhole || !timingSafeEqual(mark, markOf(list, position))) throw foreign();
+    return { limit, position, cursorBehind };
+  };
 }
 
 /** `rows` were read with `limit + 1`: the extra one only tells that there is more. */
@@ -52,13 +74,5 @@ export function toPage<R, T>(
   const shown = rows.slice(0, start.limit);
   const last = shown.at(-1);
   const hasMore = rows.length > start.limit && last !== undefined;
-  return { data: shown.map(show), hasMore, nextCursor: hasMore ? encode(start.list, positionOf(last)) : null };
-}
-
-/** Of a hash over the list and the position: a cursor that was altered is as foreign as another list's. */
-const MARK_LENGTH = 7;
-
-function encode(list: string, position: string): string {
-  const mark = Bun.hash.xxHash32(`${list}\n${position}`).toString(36).padStart(MARK_LENGTH, "0");
-  return Buffer.from(mark + position, "utf8").toString("base64url");
+  return { data: shown.map(show), hasMore, nextCursor: hasMore ? start.cursorBehind(positionOf(last)) : null };
 }

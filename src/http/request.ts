@@ -8,6 +8,12 @@ export function requestIdOf(request: Request): string {
   return given !== null && REQUEST_ID.test(given) ? given : randomUUID();
 }
 
+/** The path with its query, as it came. Not by `URL`, which throws where the `Host` is no host name. */
+export function pathAndQueryOf({ url }: Request): string {
+  const at = url.indexOf("/", url.indexOf("://") + 3);
+  return at < 0 ? "/" : url.slice(at);
+}
+
 /** The query as an object; of a name given twice the last counts. */
 export function queryOf(request: Request): Record<string, string> {
   const at = request.url.indexOf("?");

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Access, Caller } from "../accounts/caller.ts";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { StartPage } from "./paging.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
@@ -25,6 +26,8 @@ export interface Call<Params, Query, Body, Who> {
   address(): string;
   /** Throws `invalid_request`. */
   query(): Query;
+  /** Where the page of a list begins. Throws `invalid_request` for a cursor that is not of this list. */
+  readonly startPage: StartPage;
   /** Throws `invalid_request` or `payload_too_large`. */
   body(): Promise<Body>;
   /** The body as it came, for routes that take no JSON. Throws `payload_too_large`. */
@@ -62,14 +65,17 @@ export interface RouteSpec<
   idempotent?: false;
   /** What is kept of a success for its replay, where that is not all of it. */
   kept?: (result: never) => unknown;
+  /** The GET that tells a success again which is too large to be kept, and the path parameters of its record. */
+  reread?: { by: Route; params: (result: never) => Record<string, string> };
   /** Answers a replayed request from its run. */
   replay?: (call: Call<ParamsOf<Path>, Parsed<Query>, Parsed<Body>, Caller>, runId: string) => unknown;
   handle(call: Call<ParamsOf<Path>, Parsed<Query>, Parsed<Body>, A extends "public" ? null : Caller>): unknown;
 }
 
 /** A route of any shape, as the server registers it. */
-export type Route = Omit<RouteSpec, "handle" | "kept" | "replay"> & {
+export type Route = Omit<RouteSpec, "handle" | "kept" | "reread" | "replay"> & {
   kept?: (result: unknown) => unknown;
+  reread?: { by: Route; params: (result: unknown) => Record<string, string> };
   replay?: (call: AnyCall, runId: string) => unknown;
   handle(call: AnyCall): unknown;
 };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { authorize, type Caller } from "../accounts/caller.ts";
+import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Admission } from "./admission.ts";
@@ -9,7 +9,8 @@ import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
 import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
-import { queryOf, requestIdOf } from "./request.ts";
+import type { StartPage } from "./paging.ts";
+import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
 import type { IdempotentRequest } from "./table.ts";
 
@@ -17,6 +18,7 @@ export interface ServingParts {
   admission: Admission;
   bodies: IncomingBodies;
   idempotency: Idempotency;
+  startPage: StartPage;
   /** Runs `work` in one transaction; on disk when it returns. */
   commit<T>(work: () => T): T;
   /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
@@ -59,11 +61,12 @@ export async function serveRoute(
 }
 
 async function answerOf(exchange: Exchange): Promise<Response> {
-  const { route, parts, request } = exchange;
+  const { route, parts, request, params } = exchange;
   if (route.access === "public") return answerAnybody(exchange);
   const known = parts.admission.caller(request);
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
+  requireVisible(caller, params.instanceId);
   // Most requests are reads: they have no body, and wait for nothing.
   const answer =
     route.method === "GET"
@@ -119,24 +122,17 @@ async function withBody<T>(
 const KEPT_ERRORS = new Set([400, 404, 409]);
 
 async function answerOnce(exchange: Exchange, caller: Caller, key: string, incoming: IncomingBody): Promise<Response> {
-  const { route, parts, request, requestId } = exchange;
+  const { route, parts, request, params, requestId } = exchange;
   const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
   // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
   if (body instanceof AppError) {
     return toResponse(exchange, await route.handle(createCall(exchange, caller, { refusal: body })));
   }
-  const { pathname, search } = new URL(request.url);
-  const asked = { method: route.method, path: pathname + search, body };
+  // A path that names no instance may still answer with one's own: such an answer is for keys of the same limit.
+  const limitedTo = params.instanceId === undefined ? caller.instanceId : null;
+  const asked = { method: route.method, path: pathAndQueryOf(request), limitedTo, body };
   const judged = parts.idempotency.begin(caller.accountId, key, asked);
-  if (judged.kind === "replay") {
-    const { stored } = judged;
-    const again =
-      stored.runId !== null && route.replay
-        ? toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), stored.runId))
-        : storedAnswer(stored, requestId, request.headers.get("accept"));
-    again.headers.set("Idempotent-Replayed", "true");
-    return again;
-  }
+  if (judged.kind === "replay") return replayed(exchange, caller, body, judged.stored);
   const { attempt } = judged;
   try {
     const result = await route.handle(createCall(exchange, caller, { body, attempt }));
@@ -158,8 +154,47 @@ function asRefusal(thrown: unknown): AppError {
   throw thrown;
 }
 
+/** Marked as what it is, also where the record is gone by now: nothing was done again. */
+async function replayed(
+  exchange: Exchange,
+  caller: Caller,
+  body: Uint8Array,
+  stored: IdempotentRequest,
+): Promise<Response> {
+  const mark = "Idempotent-Replayed";
+  try {
+    const again = await answerAgain(exchange, caller, body, stored);
+    again.headers.set(mark, "true");
+    return again;
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    if (KEPT_ERRORS.has(error.status)) error.headers[mark] = "true";
+    throw error;
+  }
+}
+
+async function answerAgain(
+  exchange: Exchange,
+  caller: Caller,
+  body: Uint8Array,
+  { status, body: kept, runId, record }: IdempotentRequest,
+): Promise<Response> {
+  const { route, request, requestId } = exchange;
+  if (runId !== null && route.replay) {
+    return toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), runId));
+  }
+  if (kept !== null) return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+  const by = route.reread?.by;
+  if (record === null || by === undefined) {
+    throw new AppError("conflict", "Idempotency-Key: this was done; its answer was too large to be kept");
+  }
+  if (by.access !== "public") authorize(caller, by.access);
+  const read = await by.handle(createCall({ ...exchange, route: by, params: record }, caller));
+  return jsonAnswer(status, JSON.stringify(read), requestId);
+}
+
 /** A stored error is told again in the form that this request asks for, and with its own request id. */
-function storedAnswer({ status, body }: IdempotentRequest, requestId: string, accept: string | null): Response {
+function storedAnswer(status: number, body: string, requestId: string, accept: string | null): Response {
   if (status < 400) return jsonAnswer(status, body, requestId);
   const { error, ...rest } = JSON.parse(body) as { error: { code: ErrorCode; message: string } };
   return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
@@ -170,7 +205,7 @@ function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): 
   const status = result instanceof Reply ? result.status : (route.status ?? 200);
   const value = result instanceof Reply ? result.value : result;
   const body = JSON.stringify(route.kept ? route.kept(value) : value);
-  attempt.save(runId === undefined ? { status, body } : { status, body, runId });
+  attempt.save({ status, body, runId, record: route.reread?.params(value) });
 }
 
 /** What a route without fields takes: nothing, or an object. */
@@ -210,6 +245,7 @@ function createCall(
     request,
     requestId,
     address: () => parts.addressOf(request),
+    startPage: parts.startPage,
     query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
     bytes,
     async body() {

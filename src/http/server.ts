@@ -22,7 +22,8 @@ export function createFetch(
   pages: readonly WebPage[],
   parts: ServingParts,
 ): (request: Request) => Response | Promise<Response> {
-  const app = new Elysia({ strictPath: true, normalize: false });
+  // A host name may be short, as `app` is in a container's network: the framework takes it for part of the path unless told.
+  const app = new Elysia({ strictPath: true, normalize: false, handler: { standardHostname: false } });
   const methodsOf = new Map<string, string[]>();
   const known = (path: string, method: string) => methodsOf.set(path, [...(methodsOf.get(path) ?? []), method]);
 
@@ -51,8 +52,8 @@ export function createFetch(
   return app.compile().fetch;
 }
 
-/** The router gives null for a part that is no percent-encoding: a malformed id like any other. */
-const decoded = (params: Record<string, string | null>): Record<string, string> => {
+/** The router gives nothing for a path without parts, and null for a part that is no percent-encoding: a malformed id. */
+const decoded = (params: Record<string, string | null> = {}): Record<string, string> => {
   for (const name in params) params[name] ??= "";
   return params as Record<string, string>;
 };

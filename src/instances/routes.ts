@@ -3,7 +3,7 @@ import type { Payment } from "../billing/payments/payment.ts";
 import { bringsProof } from "../billing/payments/proof.ts";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
@@ -79,9 +79,9 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       access: "read",
       query: pageQuery.extend({ status: statusFilter }),
       answer: pageOf(InstanceRecord),
-      handle({ caller, query }) {
+      handle({ caller, query, startPage }) {
         const { status = null, ...page } = query();
-        const start = pageStart(`instances ${caller.accountId} ${status}`, page);
+        const start = startPage(`instances ${caller.accountId} ${status}`, page);
         const rows = instances.list(caller, { status, before: start.position, limit: start.limit + 1 });
         return toPage(start, rows, (row) => row.instanceId, show);
       },

@@ -4,7 +4,7 @@ import type { Agents } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { EventLog } from "./event-log.ts";
@@ -119,10 +119,10 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       access: "read",
       query: pageQuery.extend({ order: z.enum(["asc", "desc"], { error: ORDER }).default("asc") }),
       answer: pageOf(MessageRecord),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const { order, ...page } = query();
-        const start = pageStart(`messages ${agent.agentId} ${order}`, page);
+        const start = startPage(`messages ${agent.agentId} ${order}`, page);
         const after = start.position === null ? null : Number(start.position);
         const rows = messages.page(agent, order, after, start.limit + 1);
         return toPage(start, rows, (row) => String(row.messageSeq), showMessage);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -36,9 +36,9 @@ export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
       access: "read",
       query: pageQuery,
       answer: pageOf(SecretRecord),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { instanceId } = instances.get(caller, params.instanceId);
-        const start = pageStart(`secrets ${instanceId}`, query());
+        const start = startPage(`secrets ${instanceId}`, query());
         const rows = secrets.list(instanceId, start.position, start.limit + 1);
         return toPage(
           start,

@@ -1,5 +1,6 @@
-import { AppError, notFound } from "../lib/app-error.ts";
+import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { createDataKeys } from "./data-keys.ts";
@@ -20,7 +21,7 @@ export interface SecretParts {
 
 /** An instance's secrets. Callers have made sure that the instance is theirs. */
 export interface Secrets {
-  /** Stores all or none; a name that is there gets the new value. Throws `invalid_request` beyond 100 in all. */
+  /** Stores all or none; a name that is there gets the new value. Throws `conflict` beyond 100 in all. */
   set(accountId: string, instanceId: string, values: ReadonlyMap<string, string>): void;
   /** By name, ascending, behind `after`. */
   list(instanceId: string, after: string | null, limit: number): SecretName[];
@@ -65,9 +66,9 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
           const sealed = seal(dataKey, Buffer.from(value), about(instanceId, key, dataKeyId));
           table.put({ instanceId, key, dataKeyId, sealed, now });
         }
-        if (table.page(instanceId, "", MAX_SECRETS + 1).length > MAX_SECRETS) {
-          throw new AppError("invalid_request", `secrets: expected at most ${MAX_SECRETS} for each instance`);
-        }
+        // A request brings as many as an instance may have: with it there are never more than twice that.
+        const { length } = table.page(instanceId, "", 2 * MAX_SECRETS);
+        refuseOverQuota("secrets", "an instance", length, MAX_SECRETS);
         const keys = [...values.keys()].join(" ");
         audit.append({ actor: accountId, action: "secret.set", subject: instanceId, detail: { keys } });
       });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseFileName, refuseClash } from "../agents/file-name.ts";
-import { pageOf, pageQuery, pageStart, toPage } from "../http/paging.ts";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -77,8 +77,8 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       access: "public",
       query: pageQuery,
       answer: pageOf(CatalogRecord),
-      handle({ query }) {
-        const start = pageStart("catalog", query());
+      handle({ query, startPage }) {
+        const start = startPage("catalog", query());
         return toPage(start, catalog.list(start.position, start.limit + 1), ({ name }) => name, show);
       },
     }),
@@ -118,9 +118,9 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       access: "read",
       query: pageQuery,
       answer: pageOf(InstalledRecord),
-      handle({ caller, params, query }) {
+      handle({ caller, params, query, startPage }) {
         const { instanceId } = instances.get(caller, params.instanceId);
-        const start = pageStart(`skills ${instanceId}`, query());
+        const start = startPage(`skills ${instanceId}`, query());
         const rows = skills.list(instanceId, start.position, start.limit + 1);
         return toPage(start, rows, ({ name }) => name, showInstalled);
       },

@@ -7,9 +7,18 @@ import authorizations from "./migrations/0003-authorizations.sql" with { type: "
 import accountLimits from "./migrations/0004-account-limits.sql" with { type: "text" };
 import skillSizes from "./migrations/0006-skill-sizes.sql" with { type: "text" };
 import signIn from "./migrations/0007-sign-in.sql" with { type: "text" };
+import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
-const MIGRATIONS: readonly string[] = [firstLight, money, authorizations, accountLimits, skillSizes, signIn];
+const MIGRATIONS: readonly string[] = [
+  firstLight,
+  money,
+  authorizations,
+  accountLimits,
+  skillSizes,
+  signIn,
+  auditAndIdempotency,
+];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

@@ -142,6 +142,61 @@ describe("a key", () => {
     expect(audit.findBreak()).toBeNull();
   });
 
+  describe("that is used from a new address", () => {
+    let proxied: Appliance;
+    let person: Person;
+    let key: string;
+    let keyId: string;
+    const use = async (address: string, method = "GET") => {
+      const headers = { "X-Forwarded-For": address };
+      const body = method === "GET" ? {} : { body: { name: "x" } };
+      return (await proxied.ask(method, "/v1/auth/me", { key, headers, ...body })).status;
+    };
+    const told = () =>
+      proxied.foundation.audit
+        .read(0, 10_000)
+        .filter(({ subject, action }) => subject === keyId && action === "key.new_address")
+        .map(({ detail }) => JSON.parse(detail).address);
+
+    beforeAll(async () => {
+      proxied = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+    });
+    beforeEach(async () => {
+      person = await proxied.signUp();
+      ({ key, keyId } = (await person.ask("POST", "/v1/auth/keys", {})).body);
+    });
+    afterAll(() => proxied.stop());
+
+    test("is told of in the audit log at once, also by a read right after the owner's", async () => {
+      expect([await use("203.0.113.1"), await use("203.0.113.2"), await use("203.0.113.3", "PATCH")]).toEqual([
+        200, 200, 200,
+      ]);
+      expect(told()).toEqual(["203.0.113.1", "203.0.113.2", "203.0.113.3"]);
+    });
+
+    test("is told of once, however the addresses take turns; after a restart of the one not again that was noted last", async () => {
+      for (let round = 0; round < 3; round++) {
+        for (const address of ["203.0.113.1", "203.0.113.2"]) await use(address);
+        clock.advance(2 * MINUTE);
+      }
+      expect(told()).toEqual(["203.0.113.1", "203.0.113.2"]);
+      await proxied.restart();
+      await use("203.0.113.1");
+      expect(told()).toHaveLength(2);
+      await use("203.0.113.2");
+      expect(told()).toEqual(["203.0.113.1", "203.0.113.2", "203.0.113.2"]);
+    });
+
+    test("is remembered with a hundred addresses, the first one forgotten first", async () => {
+      for (let at = 0; at < 101; at++) await use(`203.0.113.${at}`);
+      expect(told()).toHaveLength(101);
+      for (let at = 100; at > 0; at--) await use(`203.0.113.${at}`);
+      expect(told()).toHaveLength(101);
+      await use("203.0.113.0");
+      expect(told()).toHaveLength(102);
+    });
+  });
+
   test("that is deleted works no longer; a second deletion is 404, and a stranger's too", async () => {
     const stranger = await appliance.signUp();
     const { key, keyId } = (await create()).body;

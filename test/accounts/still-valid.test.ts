@@ -44,7 +44,6 @@ const callerWith = async (token: string | null, key: string | null): Promise<Cal
     authorization: token === null ? null : `Bearer ${token}`,
     apiKey: key,
     address: () => "127.0.0.1",
-    isRead: true,
   });
 
 /** What an operator's command does: the same data folder through a connection of its own. */

@@ -196,9 +196,7 @@ describe("GET /v1/billing/transactions", () => {
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).body.data).toHaveLength(1);
     const other = await appliance.signUp();
     expect((await other.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).status).toBe(400);
-    const list = `transactions ${accountId}`;
-    const mark = Bun.hash.xxHash32(`${list}\nnonsense`).toString(36).padStart(7, "0");
-    const forged = Buffer.from(`${mark}nonsense`).toString("base64url");
+    const forged = Buffer.from(`${"m".repeat(12)}nonsense`).toString("base64url");
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${forged}`)).status).toBe(400);
   });
 });

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createCheckpoints } from "../../src/storage/audit-checkpoints.ts";
 import { type Home, makeHome, operate, run } from "./command-line.ts";
 
 let home: Home;
@@ -204,14 +207,30 @@ test("the audit log is verified, and a row that was changed is found", async () 
   try {
     await operate(other, ["invite", "create"]);
     await operate(other, ["invite", "create"]);
-    expect((await operate(other, ["audit", "--verify", "--json"])).json()).toEqual({ ok: true, brokenAt: null });
-    const { store } = openFoundation(other);
+    const { store, clock } = openFoundation(other);
+    const log = await createLog("silent", "json");
+    await createCheckpoints({ store, clock, log, ...other, key: openHostKeys(other.dataDir).auditKey }).sign();
+    expect((await operate(other, ["audit", "--verify", "--json"])).json()).toEqual({
+      ok: true,
+      brokenAt: null,
+      finding: null,
+      rows: 2,
+      checkpoints: 1,
+      since: expect.stringMatching(/^20.*Z$/),
+    });
+    expect((await operate(other, ["audit", "--verify"])).output).toMatch(
+      /is whole: 2 rows since 20\S+, 1 checkpoint\./,
+    );
+    expect((await operate(other, ["doctor"])).output).toMatch(
+      /audit log unbroken \(2 rows since 20\S+, 1 checkpoint\)/,
+    );
     store.sqlite.run("DROP TRIGGER audit_is_append_only_update");
     store.sqlite.run("UPDATE audit SET subject = 'another' WHERE audit_id = 2");
     store.close();
     const verified = await operate(other, ["audit", "--verify"]);
     expect(verified.code).toBe(1);
     expect(verified.errors).toContain("row 2");
+    expect((await operate(other, ["doctor"])).output).toContain("the audit log was changed: row 2");
   } finally {
     other.remove();
   }

@@ -120,12 +120,12 @@ test.each([
   expect(room.secrets.names(room.instanceId)).toEqual([]);
 });
 
-test("the 101st secret of an instance: 400, and none of its request is stored", async () => {
+test("the 101st secret of an instance: 409, and none of its request is stored", async () => {
   await using room = openRoom();
   await room.post({ secrets: Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`N${at}`, "v"])) });
   const { status, body } = await room.post({ secrets: { X: "v", Y: "v" } });
-  expect(status).toBe(400);
-  expect(body.error.message).toBe("secrets: expected at most 100 for each instance");
+  expect(status).toBe(409);
+  expect(body.error.message).toBe("secrets: expected at most 100 for an instance; this would make it 101");
   expect(room.secrets.names(room.instanceId)).toHaveLength(99);
 });
 

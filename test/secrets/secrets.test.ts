@@ -116,7 +116,7 @@ test("of a set that goes over the limit nothing is stored", async () => {
   set(named(0, MAX_SECRETS - 1));
   const before = ground.audit.read(0, 100).length;
   expect(() => set({ N0: "changed", ...named(MAX_SECRETS - 1, MAX_SECRETS + 1) })).toThrow(
-    "secrets: expected at most 100 for each instance",
+    "secrets: expected at most 100 for an instance; this would make it 101",
   );
   expect(secrets.names(instanceId)).toHaveLength(MAX_SECRETS - 1);
   expect(secrets.read(instanceId, "N0")).toBe("v");

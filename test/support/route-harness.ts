@@ -1,9 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Caller, SCOPES } from "../../src/accounts/caller.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
 import { createIncomingBodies } from "../../src/http/incoming-bodies.ts";
+import { createPaging } from "../../src/http/paging.ts";
 import type { Route } from "../../src/http/route.ts";
 import { createFetch } from "../../src/http/server.ts";
 import { createInstances, type Instances } from "../../src/instances/instances.ts";
@@ -95,7 +97,8 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
       charge() {},
     },
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
-    idempotency: createIdempotency(store, clock),
+    idempotency: createIdempotency(store, clock, randomBytes(32)),
+    startPage: createPaging(randomBytes(32)),
     commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf: () => "127.0.0.1",

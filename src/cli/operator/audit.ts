@@ -1,16 +1,18 @@
-import { isoTime } from "../../lib/clock.ts";
-import type { AuditRow } from "../../storage/audit.ts";
+import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
+import type { AuditRow } from "../../storage/audit-table.ts";
+import type { AuditVerdict } from "../../storage/audit-verify.ts";
 import { Failure } from "../failure.ts";
 import { printJson, printTable } from "../output.ts";
+import { examineAudit, tellVerified } from "./check-audit.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 const PAGE = 1000;
 
-/** `roost audit`: who did what, oldest first; `--verify` checks instead that no row was changed or taken out. */
+/** `roost audit`: who did what, oldest first; `--verify` checks instead that no row was changed or taken out, and that what the host signed is what is there. */
 export function showAudit(options: DataOptions & { json?: true; verify?: true }): Promise<void> {
-  return withData(options, "refuse", ({ audit }) => {
+  return withData(options, "refuse", ({ audit, store, config }) => {
     if (options.verify) {
-      verify(audit.findBreak(), options.json);
+      verify(examineAudit(store, config.dataDir), options.json);
       return;
     }
     const rows: AuditRow[] = [];
@@ -39,10 +41,9 @@ const show = ({ auditId, actor, action, subject, detail, createdAt, hash }: Audi
   hash: hash.toString("hex"),
 });
 
-function verify(brokenAt: number | null, json: true | undefined): void {
-  if (json) printJson({ ok: brokenAt === null, brokenAt });
-  if (brokenAt !== null) {
-    throw new Failure(`the audit log was changed: row ${brokenAt} does not follow from the one before it`);
-  }
-  if (!json) console.log("The audit log is whole.");
+function verify(verdict: AuditVerdict, json: true | undefined): void {
+  const { rows, checkpoints, sinceMs, brokenAt, finding } = verdict;
+  if (json) printJson({ ok: finding === null, brokenAt, finding, rows, checkpoints, since: isoTimeOrNull(sinceMs) });
+  if (finding !== null) throw new Failure(`the audit log was changed: ${finding}`);
+  if (!json) console.log(`The audit log is whole: ${tellVerified(verdict)}.`);
 }

@@ -5,6 +5,7 @@ import { openFoundation } from "../../app/foundation.ts";
 import { findImbalance } from "../../billing/books.ts";
 import type { Config } from "../../config.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { examineAudit, tellVerified } from "./check-audit.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
@@ -23,18 +24,16 @@ export function checkDatabase(config: Folder): Finding {
     return ill(`its schema is ${version}, this binary knows ${SCHEMA_VERSION}`, "use the newer Roost that wrote it");
   }
   if (version < SCHEMA_VERSION) return well(`schema ${version}: the next start migrates it to ${SCHEMA_VERSION}`);
-  const { store, audit } = openFoundation(config);
+  const { store } = openFoundation(config);
   try {
-    const brokenAt = audit.findBreak();
-    if (brokenAt !== null) {
-      return ill(`the audit log was changed: row ${brokenAt} does not follow from the one before it`, RESTORE);
-    }
+    const verdict = examineAudit(store, config.dataDir);
+    if (verdict.finding !== null) return ill(`the audit log was changed: ${verdict.finding}`, RESTORE);
     const wrong = findImbalance(store);
     if (wrong !== null) return ill(wrong, RESTORE);
+    return well(`sound, schema ${version}, audit log unbroken (${tellVerified(verdict)}), books balanced`);
   } finally {
     store.close();
   }
-  return well(`sound, schema ${version}, audit log unbroken, books balanced`);
 }
 
 function damageOf(path: string): string | null {
@@ -52,7 +51,7 @@ function damageOf(path: string): string | null {
 }
 
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
-const PRIVATE_FILES = ["roost.db", "host-keys.json", "master.key", "wallet.json", "roost.toml"];
+const PRIVATE_FILES = ["roost.db", "host-keys.json", "audit-head.json", "master.key", "wallet.json", "roost.toml"];
 
 /** There is room, the folder can be written, and nobody else reads what is in it. */
 export function checkDisk({ dataDir }: Folder): Finding {

@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash, randomBytes } from "node:crypto";
+import { z } from "zod";
+import { type Caller, requireVisible } from "../../src/accounts/caller.ts";
+import { createIdempotency } from "../../src/http/idempotency.ts";
+import { route } from "../../src/http/route.ts";
+import { idempotencyTable } from "../../src/http/table.ts";
+import { DAY, handClock } from "../lib/hand-clock.ts";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { plansOf } from "../support/query-plans.ts";
+import { openGround, serve } from "../support/route-harness.ts";
+import { rawRequest } from "./raw-request.ts";
+
+let appliance: Appliance;
+let owner: Person;
+let instanceId: string;
+let agentId: string;
+/** A key of the same account, limited to another instance. */
+let elsewhere: string;
+
+beforeAll(async () => {
+  // Every address, so that any Host is answered.
+  appliance = await startAppliance({ ROOST_HOST: "0.0.0.0" });
+  owner = await appliance.signUp();
+  const made = async (path: string, body: unknown) => (await owner.ask("POST", path, body)).body;
+  ({ instanceId } = await made("/v1/instances", { name: "one" }));
+  ({ agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" }));
+  const other = await made("/v1/instances", { name: "other" });
+  ({ key: elsewhere } = await made("/v1/auth/keys", { instanceId: other.instanceId }));
+});
+afterAll(() => appliance.stop());
+
+const idempotencyKey = () => ({ "Idempotency-Key": crypto.randomUUID() });
+const rowsOf = (key: Record<string, string>) =>
+  appliance.foundation.store.sqlite
+    .query<{ status: number; body: string | null; record: string | null; request_mac: Uint8Array }, [string]>(
+      "SELECT * FROM idempotent_requests WHERE key = ?",
+    )
+    .all(key["Idempotency-Key"] ?? "");
+
+describe("a key that is limited to another instance", () => {
+  const BODIES: Record<string, unknown> = {
+    "/v1/instances/:instanceId/agents": { name: "Bob", files: { "SOUL.md": "the owner's own" } },
+    "/v1/instances/:instanceId/secrets": { key: "PIN", value: "123456" },
+    "/v1/instances/:instanceId/skills": { name: "code-review" },
+    "/v1/instances/:instanceId/agents/:agentId/messages": { message: " " },
+  };
+  const placed = (path: string) =>
+    path
+      .replace(":instanceId", instanceId)
+      .replace(":agentId", agentId)
+      .replace(/:\w+|\*/g, "x");
+
+  test("is told of no route what the owner's Idempotency-Key would replay", async () => {
+    const replayable: string[] = [];
+    for (const { method, path, idempotent } of appliance.app.routes) {
+      if (method !== "POST" || idempotent === false || path.startsWith("/v1/auth/revoke-tokens")) continue;
+      const headers = idempotencyKey();
+      const body = BODIES[path] ?? {};
+      await owner.ask(method, placed(path), body, headers);
+      if (rowsOf(headers).length > 0) replayable.push(path);
+      const theirs = await appliance.ask(method, placed(path), { key: elsewhere, body, headers });
+      expect([path, theirs.headers.get("idempotent-replayed")]).toEqual([path, null]);
+      const told = path.includes(":instanceId") ? [404, "instance not found"] : [403, expect.any(String)];
+      expect([path, theirs.status, theirs.body.error.message]).toEqual([path, ...told]);
+    }
+    expect(replayable.length).toBeGreaterThan(5);
+  });
+
+  test("finds every path of the instance absent, before its body is looked at", async () => {
+    const paths = appliance.app.routes.filter(({ path }) => path.includes(":instanceId"));
+    expect(paths.length).toBeGreaterThan(20);
+    for (const { method, path } of paths) {
+      const body = method === "GET" ? {} : { body: "{", headers: { "Content-Type": "text/nonsense" } };
+      const { status, body: told } = await appliance.ask(method, placed(path), { key: elsewhere, ...body });
+      expect([method, path, status, told.error.message]).toEqual([method, path, 404, "instance not found"]);
+    }
+  });
+
+  test("replays no answer of a path that names no instance, but those of its own kind", async () => {
+    await using ground = openGround();
+    const table = [
+      route({
+        method: "POST",
+        path: "/v1/do",
+        summary: "Do it",
+        access: "write",
+        answer: z.unknown(),
+        handle: ({ caller }) => ({ seenBy: caller.instanceId }),
+      }),
+    ];
+    await using server = serve(table, ground);
+    const whole = ground.account();
+    const limited = (instanceId: string): Caller => ({ ...whole, instanceId });
+    const ask = (caller: Caller) => server.send(caller, "POST", "/v1/do", {}, { "Idempotency-Key": "k" });
+    expect((await ask(limited("inst_a"))).body).toEqual({ seenBy: "inst_a" });
+    expect((await ask(limited("inst_a"))).headers.get("idempotent-replayed")).toBe("true");
+    for (const other of [limited("inst_b"), whole]) expect((await ask(other)).status).toBe(409);
+  });
+
+  test("and one without a limit sees what a path names", () => {
+    expect(() => requireVisible({ instanceId: null }, "inst_a")).not.toThrow();
+    expect(() => requireVisible({ instanceId: "inst_a" }, "inst_a")).not.toThrow();
+    expect(() => requireVisible({ instanceId: "inst_a" }, undefined)).not.toThrow();
+    expect(() => requireVisible({ instanceId: "inst_a" }, "inst_b")).toThrow("instance not found");
+  });
+});
+
+test("a stolen database has no hash that tells what a request's body was", async () => {
+  const path = `/v1/instances/${instanceId}/secrets`;
+  const body = JSON.stringify({ key: "PIN", value: "271828" });
+  const [first, second] = [idempotencyKey(), idempotencyKey()];
+  for (const headers of [first, second]) {
+    await owner.ask("POST", path, body, { ...headers, "Content-Type": "application/json" });
+  }
+  const macs = [...rowsOf(first), ...rowsOf(second)].map(({ request_mac }) => Buffer.from(request_mac).toString("hex"));
+  expect(new Set(macs).size).toBe(2);
+  for (const guess of [body, `POST ${path}\n${body}`]) {
+    expect(macs).not.toContain(createHash("sha256").update(guess).digest("hex"));
+  }
+});
+
+describe("an answer of more than 64 KiB", () => {
+  const texts = { "SOUL.md": "s".repeat(100_000), "NOTES.md": "n".repeat(100_000) };
+  const agents = () => `/v1/instances/${instanceId}/agents`;
+
+  test("is not stored but read anew, with the status of the first", async () => {
+    const headers = idempotencyKey();
+    const input = { name: "Large", useDefaults: false, files: texts };
+    const first = await owner.ask("POST", agents(), input, headers);
+    const [row] = rowsOf(headers);
+    const record = { instanceId, agentId: first.body.agentId };
+    expect([row?.status, row?.body, JSON.parse(row?.record ?? "")]).toEqual([201, null, record]);
+    const again = await owner.ask("POST", agents(), input, headers);
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
+    expect(again.body).toEqual(first.body);
+
+    const agent = `${agents()}/${first.body.agentId}`;
+    await owner.ask("PATCH", agent, { displayName: "Larger" });
+    expect((await owner.ask("POST", agents(), input, headers)).body.displayName).toBe("Larger");
+    await owner.ask("DELETE", agent);
+    const gone = await owner.ask("POST", agents(), input, headers);
+    expect([gone.status, gone.headers.get("idempotent-replayed")]).toEqual([404, "true"]);
+  });
+
+  test("is kept where it is exactly that, and of other routes told to be gone", async () => {
+    await using ground = openGround();
+    let times = 0;
+    const long = route({
+      method: "POST",
+      path: "/v1/long",
+      summary: "Say much",
+      access: "write",
+      body: z.object({ length: z.int() }),
+      answer: z.unknown(),
+      async handle({ body }) {
+        times++;
+        return "x".repeat((await body()).length - 2);
+      },
+    });
+    await using server = serve([long], ground);
+    const caller = ground.account();
+    const ask = (length: number) =>
+      server.send(caller, "POST", "/v1/long", { length }, { "Idempotency-Key": String(length) });
+    for (const length of [65_536, 65_537]) expect((await ask(length)).status).toBe(200);
+    const [kept, tooLong] = [await ask(65_536), await ask(65_537)];
+    expect([kept.status, kept.body.length]).toEqual([200, 65_534]);
+    expect([tooLong.status, tooLong.body.error.code, tooLong.headers.get("idempotent-replayed")]).toEqual([
+      409,
+      "conflict",
+      "true",
+    ]);
+    expect(times).toBe(2);
+  });
+});
+
+describe("an account's stored answers", () => {
+  const asked = { method: "POST", path: "/", limitedTo: null, body: new Uint8Array() };
+
+  test("are 10,000 at most: the oldest goes with each that is added, found by the index", async () => {
+    await using ground = openGround();
+    const { store, clock } = ground;
+    const idempotency = createIdempotency(store, clock, randomBytes(32));
+    const add = ({ accountId }: Caller, key: string) => {
+      const judged = idempotency.begin(accountId, key, asked);
+      if (judged.kind === "first") judged.attempt.save({ status: 200, body: "{}" });
+    };
+    const [busy, quiet] = [ground.account(), ground.account()];
+    add(quiet, "1");
+    store.sqlite.run(
+      `WITH RECURSIVE places(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM places WHERE n < 9999)
+       INSERT INTO idempotent_requests SELECT ?, 'key ' || n, n, x'', 200, '{}', NULL, NULL, 0 FROM places`,
+      [busy.accountId],
+    );
+    for (let at = 1; at <= 4; at++) add(busy, String(at));
+    const held = ({ accountId }: Caller) =>
+      store.sqlite
+        .query("SELECT count(*) AS n, min(place) AS oldest FROM idempotent_requests WHERE account_id = ?")
+        .get(accountId);
+    expect(held(busy)).toEqual({ n: 10_000, oldest: 4 });
+    expect(held(quiet)).toEqual({ n: 1, oldest: 1 });
+    const plans = plansOf(store, () => {
+      const row = { accountId: busy.accountId, key: "one more", requestMac: Buffer.alloc(32), status: 200, body: "{}" };
+      idempotencyTable(store.db).save({ ...row, record: null, runId: null, createdAt: 0 }, 10_000);
+    });
+    expect(plans.filter((plan) => /SCAN|TEMP B-TREE/.test(plan))).toEqual([]);
+    expect(plans.filter((plan) => /SEARCH.*by_place/.test(plan))).toHaveLength(2);
+  });
+
+  test("are forgotten after a day, in slices", async () => {
+    const clock = handClock();
+    await using ground = openGround(clock);
+    const { store } = ground;
+    const idempotency = createIdempotency(store, clock, randomBytes(32));
+    const { accountId } = ground.account();
+    const add = (key: string) => {
+      const judged = idempotency.begin(accountId, key, asked);
+      if (judged.kind === "first") judged.attempt.save({ status: 200, body: "{}" });
+    };
+    store.transaction(() => {
+      for (let at = 0; at < 250; at++) add(`old ${at}`);
+    });
+    clock.advance(DAY + 1);
+    add("new");
+    await idempotency.prune();
+    expect(store.sqlite.query("SELECT key FROM idempotent_requests").all()).toEqual([{ key: "new" }]);
+  });
+});
+
+test.each([
+  ["a b", 201],
+  ["[", 201],
+  ["x:y:z", 201],
+  // A short name is a name.
+  ["app", 201],
+])("a Host of %p with an Idempotency-Key is no fault of the host", async (host, expected) => {
+  const body = JSON.stringify({ name: "raw" });
+  const head = [
+    "POST /v1/instances HTTP/1.1",
+    `Host: ${host}`,
+    `Authorization: Bearer ${owner.token}`,
+    `Idempotency-Key: ${crypto.randomUUID()}`,
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    "",
+    body,
+  ].join("\r\n");
+  const { status } = await rawRequest(appliance.url.replace("0.0.0.0", "127.0.0.1"), head);
+  expect(status).toBe(expected);
+});

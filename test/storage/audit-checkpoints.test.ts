@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLog } from "../../src/lib/log.ts";
+import { type Audit, createAudit } from "../../src/storage/audit.ts";
+import { type Checkpoints, createCheckpoints, readHead } from "../../src/storage/audit-checkpoints.ts";
+import { type AuditVerdict, verifyAudit } from "../../src/storage/audit-verify.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+import { DAY, type HandClock, HOUR, handClock } from "../lib/hand-clock.ts";
+
+const log = await createLog("silent", "json");
+const key = generateKeyPairSync("ed25519").privateKey;
+const retention = { keptMs: 400 * DAY, mostRows: 5_000 };
+let dataDir: string;
+let clock: HandClock;
+let store: Store;
+let audit: Audit;
+let checkpoints: Checkpoints;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-checkpoints-"));
+  clock = handClock();
+  store = openStore(dataDir);
+  audit = createAudit(store, clock);
+  checkpoints = signing(key);
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const signing = (by: KeyObject, folder = dataDir) =>
+  createCheckpoints({ store, clock, log, dataDir: folder, key: by, retention });
+const append = (times: number) =>
+  store.transaction(() => {
+    for (let at = 0; at < times; at++) audit.append({ actor: "operator", action: "test", subject: `s${at}` });
+  });
+const verify = (): AuditVerdict => {
+  const publicKey = () => createPublicKey(key);
+  return verifyAudit({ store, nowMs: clock.now(), publicKey, head: readHead(dataDir), retention });
+};
+const signedRows = () => store.sqlite.query("SELECT audit_id FROM audit_checkpoints").values().flat();
+const heldRows = () => store.sqlite.query("SELECT min(audit_id), max(audit_id) FROM audit").values()[0];
+/** What somebody could do who has the database and no respect for its triggers. */
+const tamper = (sql: string) =>
+  store.transaction(() => {
+    const triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name LIKE 'audit%'";
+    for (const [name] of store.sqlite.query(triggers).values()) store.sqlite.run(`DROP TRIGGER ${name}`);
+    store.sqlite.run(sql);
+  });
+
+describe("a checkpoint is signed", () => {
+  test("at first, then a day after the last where there are new rows", async () => {
+    await checkpoints.sign();
+    expect(signedRows()).toEqual([]);
+    append(3);
+    await checkpoints.sign();
+    append(2);
+    await checkpoints.sign();
+    clock.advance(DAY - HOUR);
+    await checkpoints.sign();
+    expect(signedRows()).toEqual([3]);
+    clock.advance(HOUR);
+    await checkpoints.sign();
+    clock.advance(2 * DAY);
+    await checkpoints.sign();
+    expect(signedRows()).toEqual([3, 5]);
+    expect(verify()).toMatchObject({ rows: 5, checkpoints: 2, finding: null });
+    expect(readHead(dataDir)?.auditId).toBe(5);
+  });
+
+  test("after each thousand rows, however many came at once, and none of that costs more than a thousand", async () => {
+    append(2_500);
+    const { commitSoon } = store;
+    let commits = 0;
+    store.commitSoon = (...work) => {
+      commits += 1;
+      return commitSoon(...work);
+    };
+    await checkpoints.sign();
+    expect(signedRows()).toEqual([1_000, 2_000]);
+    expect(commits).toBe(3);
+    expect(verify()).toMatchObject({ rows: 2_500, checkpoints: 2, finding: null });
+  });
+});
+
+describe("what was done to the log is found:", () => {
+  const cases: [string, string, number, string][] = [
+    ["a row in the middle that is gone", "DELETE FROM audit WHERE audit_id = 4", 5, "row 5 does not follow"],
+    ["a row that was altered", "UPDATE audit SET subject = 'other' WHERE audit_id = 4", 4, "row 4 does not follow"],
+    ["a row altered behind the checkpoints", "UPDATE audit SET actor = 'x' WHERE audit_id = 9", 9, "row 9 does not"],
+    ["a signed row that is gone", "DELETE FROM audit WHERE audit_id = 3", 3, "row 3 is gone"],
+    ["a beginning that is gone", "DELETE FROM audit WHERE audit_id < 3", 3, "row 3 does not follow"],
+    ["a signed beginning that is gone", "DELETE FROM audit WHERE audit_id <= 3", 3, "before their time"],
+    [
+      "a checkpoint's altered hash",
+      "UPDATE audit_checkpoints SET hash = zeroblob(32) WHERE audit_id = 3",
+      3,
+      "changed",
+    ],
+    ["a checkpoint's altered number", "UPDATE audit_checkpoints SET rows = 9 WHERE audit_id = 6", 6, "changed"],
+    ["a checkpoint's altered time", "UPDATE audit_checkpoints SET created_at = 0 WHERE audit_id = 3", 3, "changed"],
+    ["a signature that is none", "UPDATE audit_checkpoints SET signature = zeroblob(64)", 3, "was changed"],
+    ["a checkpoint in another's place", "UPDATE audit_checkpoints SET audit_id = 4 WHERE audit_id = 3", 4, "changed"],
+    ["a tail cut off before its checkpoint", "DELETE FROM audit WHERE audit_id > 4", 6, "row 6 is gone"],
+    ["a tail cut off behind it", "DELETE FROM audit WHERE audit_id > 7", 7, "row 9 was written"],
+    ["everything gone", "DELETE FROM audit", 3, "row 3 is gone"],
+    ["the newest checkpoint gone", "DELETE FROM audit_checkpoints WHERE audit_id = 6", 6, "audit-head.json tells"],
+    ["all checkpoints gone", "DELETE FROM audit_checkpoints", 6, "audit-head.json tells"],
+  ];
+  test.each(cases)("%s", async (_, sql, brokenAt, finding) => {
+    append(3);
+    await checkpoints.sign();
+    append(3);
+    clock.advance(DAY);
+    await checkpoints.sign();
+    append(3);
+    expect(verify()).toMatchObject({ rows: 9, checkpoints: 2, brokenAt: null, finding: null });
+    tamper(sql);
+    const verdict = verify();
+    expect(verdict.brokenAt).toBe(brokenAt);
+    expect(verdict.finding).toContain(finding);
+  });
+
+  test("a chain that was made anew, unsigned, or signed by another key", async () => {
+    append(5);
+    await checkpoints.sign();
+    tamper("DELETE FROM audit_checkpoints");
+    tamper("DELETE FROM audit");
+    tamper("DELETE FROM sqlite_sequence");
+    append(5);
+    expect(audit.findBreak()).toBeNull();
+    expect(verify().finding).toContain("audit-head.json tells");
+    // The host goes on from nothing that it has not signed itself.
+    await expect(checkpoints.sign()).rejects.toThrow("the checkpoint at row 5 is gone");
+    const forger = mkdtempSync(join(tmpdir(), "roost-forger-"));
+    await signing(generateKeyPairSync("ed25519").privateKey, forger).sign();
+    rmSync(forger, { recursive: true });
+    expect(verify().finding).toContain("the checkpoint at row 5 was changed, or signed with another host-keys.json");
+    append(1);
+    await expect(checkpoints.sign()).rejects.toThrow("is not signed by this host");
+  });
+
+  test("nothing is said of checkpoints that cannot be verified", async () => {
+    append(1);
+    await checkpoints.sign();
+    const verdict = verifyAudit({ store, nowMs: clock.now(), publicKey: () => null, head: null });
+    expect(verdict.finding).toContain("host-keys.json holds no key");
+  });
+});
+
+describe("rows that are over", () => {
+  test("go after 400 days, up to a checkpoint; the rest is verified from there", async () => {
+    for (let day = 0; day < 3; day++) {
+      append(4);
+      await checkpoints.sign();
+      await checkpoints.prune();
+      clock.advance(DAY);
+    }
+    clock.advance(398 * DAY - 1);
+    await checkpoints.prune();
+    expect(heldRows()).toEqual([5, 12]);
+    expect(verify()).toMatchObject({ rows: 8, checkpoints: 3, finding: null });
+    expect(audit.findBreak()).toBeNull();
+    clock.advance(400 * DAY);
+    await checkpoints.prune();
+    // The newest checkpoint's rows stay until there is a newer one.
+    expect(heldRows()).toEqual([9, 12]);
+    append(1);
+    await checkpoints.sign();
+    await checkpoints.prune();
+    expect(heldRows()).toEqual([13, 13]);
+    expect(verify()).toMatchObject({ rows: 1, checkpoints: 4, finding: null });
+    append(2);
+    expect(verify()).toMatchObject({ rows: 3, finding: null });
+  });
+
+  test("go beyond the most that is kept, in slices of a thousand", async () => {
+    append(7_600);
+    await checkpoints.sign();
+    const { commitSoon } = store;
+    const held: unknown[] = [];
+    store.commitSoon = async (work, durability) => {
+      const result = await commitSoon(work, durability);
+      held.push(heldRows()?.[0]);
+      return result;
+    };
+    await checkpoints.prune();
+    expect(held).toEqual([1_001, 2_001, 2_001]);
+    expect(verify()).toMatchObject({ rows: 5_600, checkpoints: 7, finding: null });
+  });
+
+  test("are not removed where they were altered", async () => {
+    append(2);
+    await checkpoints.sign();
+    append(2);
+    clock.advance(DAY);
+    await checkpoints.sign();
+    clock.advance(500 * DAY);
+    tamper("UPDATE audit SET actor = 'x' WHERE audit_id = 2");
+    await expect(checkpoints.prune()).rejects.toThrow("row 2 does not follow");
+    expect(heldRows()).toEqual([1, 4]);
+  });
+});
+
+test("a row that was altered is not signed over", async () => {
+  append(3);
+  tamper("UPDATE audit SET actor = 'x' WHERE audit_id = 2");
+  await expect(checkpoints.sign()).rejects.toThrow("row 2 does not follow");
+  expect(signedRows()).toEqual([]);
+});
+
+describe("the database itself refuses", () => {
+  beforeEach(async () => {
+    append(3);
+    await checkpoints.sign();
+    append(3);
+    clock.advance(DAY);
+    await checkpoints.sign();
+    append(3);
+  });
+
+  test.each([
+    ["a row behind the newest checkpoint", "DELETE FROM audit WHERE audit_id = 8"],
+    ["the newest checkpoint's own row", "DELETE FROM audit WHERE audit_id <= 6"],
+    ["a row in the middle", "DELETE FROM audit WHERE audit_id = 4"],
+    ["all rows", "DELETE FROM audit"],
+    ["a change of a row", "UPDATE audit SET actor = 'x' WHERE audit_id = 1"],
+    ["a change of a checkpoint", "UPDATE audit_checkpoints SET rows = 1"],
+    ["the deletion of a checkpoint", "DELETE FROM audit_checkpoints WHERE audit_id = 3"],
+  ])("%s", (_, sql) => {
+    expect(() => store.transaction(() => store.sqlite.run(sql))).toThrow("append-only");
+    expect(verify()).toMatchObject({ rows: 9, checkpoints: 2, finding: null });
+  });
+
+  test("nothing but what is before a checkpoint, oldest first", () => {
+    store.transaction(() => store.sqlite.run("DELETE FROM audit WHERE audit_id <= 3"));
+    expect(heldRows()).toEqual([4, 9]);
+  });
+});
