@@ -33,7 +33,7 @@ export interface App {
  */
 export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { host: hostname, port, publicUrl, trustProxy } = config;
-  const listener = listen({ hostname, port, publicUrl, trustProxy });
+  const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
     return await startBehind(listener, config, foundation, log);
   } catch (error) {
@@ -44,7 +44,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
 
 async function startBehind(listener: Listener, config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { store } = foundation;
-  const { addressOf, keepOpen } = listener;
+  const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, publicUrl);
   const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
@@ -57,7 +57,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     isReady: () => ready,
     metrics,
     metricsToken: config.metricsToken,
-    addressOf,
+    socketAddressOf,
     openApi: () => openApiDocument(routes, VERSION),
   };
   const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
