@@ -1,10 +1,10 @@
-import { mkdirSync } from "node:fs";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type App, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { createLog } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
+import { closeToOthers } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
 import { colours, printable, shortMoney } from "../output.ts";
 import { readConfig, type ServeSettings } from "./data-folder.ts";
@@ -18,7 +18,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  for (const change of closeToOthers(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
   const first = foundation.invites.none() && foundation.accounts.list(null, 1).length === 0;
