@@ -28,6 +28,7 @@ import { createSkills } from "../skills/skills.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
+import { limitDefaults } from "./limit-defaults.ts";
 
 const TOOLS: readonly Tool[] = [now];
 
@@ -45,14 +46,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
   }
-  const limits = createAccountLimits(store, {
-    reads: config.readsPerSecond,
-    writes: config.writesPerSecond,
-    streams: config.maxStreams,
-    instances: config.maxInstances,
-    agents: config.maxAgents,
-    workspaceBytes: config.maxWorkspaceBytes,
-  });
+  const limits = createAccountLimits(store, limitDefaults(config));
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
   const meter = createMeter({
