@@ -2,6 +2,7 @@ import type { Chain, Mined } from "../../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFairLanes, type FairLanes } from "../../lib/fair-lanes.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Claim } from "../table.ts";
 import { answerTo } from "./answering.ts";
@@ -18,7 +19,7 @@ import { hasCredited, isDecided, type Outcome, type Verdict } from "./verdict.ts
 export interface VerifyingParts {
   store: Store;
   clock: Clock;
-  chains: ReadonlyMap<NetworkName, Pick<Chain, "find">>;
+  chains: ReadonlyMap<NetworkName, Pick<Chain, "find" | "health">>;
   recipient: Address;
   confirmations: Record<NetworkName, number>;
   invoices: Pick<Invoices, "withAmount">;
@@ -26,18 +27,26 @@ export interface VerifyingParts {
   crediting: Crediting;
 }
 
+/** A node is asked two things at once about a transaction. */
+const CALLS_AT_ONCE = 2;
+const LEAST_LANES = 4;
+const MOST_WAITING = 32;
+
 /**
- * On each network, of presenters and of the background together: a node is asked a few things about each. No account
- * has more than a quarter of it, and those who wait are served in turn, so that nobody's payment waits for a crowd of
- * another's.
+ * On each network, of presenters and of the background together. No account has more than a quarter of the lanes, and
+ * those who wait are served in turn, so that nobody's payment waits for a crowd of another's.
  */
-const LANES = { count: 16, ofOwner: 4, waiting: 32 };
+function openLanes({ health }: Pick<Chain, "health">): FairLanes {
+  const connections = CALLS_AT_ONCE * Math.max(1, health().length);
+  const count = Math.max(LEAST_LANES, Math.floor(OUTGOING.rpc.connections / connections));
+  return createFairLanes({ count, ofOwner: Math.floor(count / 4), waiting: MOST_WAITING });
+}
 
 export interface Verifying {
   /**
    * Asks the network about a transaction and credits what is due, to whoever's invoice it pays. Those who ask about the
    * same one at once share one answer; one that was not found is not looked for again before its `Retry-After`.
-   * `actor` is who asked, or `host`: at most 36 are looked at or wait for each, of further ones nothing can be said.
+   * `actor` is who asked, or `host`: 32 may wait for each, of further ones nothing can be said.
    */
   verify(proof: Proof, actor: string): Promise<Verdict>;
   /** The same, and looks again whatever was not found a moment ago: for what somebody else saw on the chain. */
@@ -62,7 +71,7 @@ export function createVerifying(parts: VerifyingParts): Verifying {
   const rows = paymentQueries(store.db);
   // A network whose nodes hang holds up no other's payments.
   const lanes = new Map(
-    Array.from(chains.keys(), (network): [NetworkName, FairLanes] => [network, createFairLanes(LANES)]),
+    Array.from(chains, ([network, chain]): [NetworkName, FairLanes] => [network, openLanes(chain)]),
   );
   const flights = new Map<string, Flight>();
   const missing = createMissing<Verdict>(clock);
