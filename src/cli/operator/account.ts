@@ -4,7 +4,7 @@ import { NETWORK_NAMES, NETWORKS } from "../../chain/networks.ts";
 import { isoTime } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import { LIMIT_NAMES } from "../../limits/table.ts";
-import { printFields, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import {
   type AccountOptions,
   findAccount,
@@ -142,7 +142,7 @@ export function creditAccount(
     });
     if (options.json) printJson(account);
     else
-      console.log(
+      say(
         `Credited ${shortMoney(amount)} ${CURRENCY} to ${account.email}: the balance is ${shortMoney(account.balance)}.`,
       );
   });
@@ -155,6 +155,6 @@ export function setSuspended(email: string, suspended: boolean, options: Account
     const account = findAccount(parts, address);
     if ((account.suspendedAt !== null) !== suspended) parts.accounts.setSuspended(account.accountId, suspended);
     if (options.json) printJson(showAccountRecord(findAccount(parts, address), parts));
-    else console.log(`${account.email} is ${suspended ? "suspended" : "active"}.`);
+    else say(`${account.email} is ${suspended ? "suspended" : "active"}.`);
   });
 }

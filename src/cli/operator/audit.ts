@@ -1,7 +1,7 @@
 import { isoTime } from "../../lib/clock.ts";
 import type { AuditRow } from "../../storage/audit.ts";
 import { Failure } from "../failure.ts";
-import { printJson, printTable } from "../output.ts";
+import { printJson, printTable, say } from "../output.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 const PAGE = 1000;
@@ -44,5 +44,5 @@ function verify(brokenAt: number | null, json: true | undefined): void {
   if (brokenAt !== null) {
     throw new Failure(`the audit log was changed: row ${brokenAt} does not follow from the one before it`);
   }
-  if (!json) console.log("The audit log is whole.");
+  if (!json) say("The audit log is whole.");
 }
