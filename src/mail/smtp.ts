@@ -14,6 +14,8 @@ export interface SmtpDeadlines {
 const { deadlineMs, answerBytes, connections } = OUTGOING.mail;
 const DEADLINES: SmtpDeadlines = { connect: 10_000, greeting: 10_000, socket: deadlineMs, total: deadlineMs };
 
+const LATE = Object.assign(new Error("late"), { code: "ETIMEDOUT" });
+
 /** Mail by SMTP, one connection a mail. Throws at once for a URL or sender that cannot work. */
 export function createSmtp(smtpUrl: string, from: string | null, deadlines: Partial<SmtpDeadlines>): Mail {
   const server = parseSmtpUrl(smtpUrl);
@@ -55,7 +57,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
       const signal = AbortSignal.timeout(total);
       try {
         await inLane(async () => {
-          signal.throwIfAborted();
+          if (signal.aborted) throw LATE;
           await (await transporter()).sendMail({ from, to: { name: "", address: to }, subject, text, signal });
         });
       } catch (error) {
@@ -64,7 +66,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
     },
     async check() {
       const { promise: late, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => reject(Object.assign(new Error("late"), { code: "ETIMEDOUT" })), total);
+      const timer = setTimeout(() => reject(LATE), total);
       try {
         await Promise.race([(await transporter()).verify(), late]);
         return {
