@@ -33,6 +33,7 @@ import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
+import { limitDefaults } from "./limit-defaults.ts";
 
 const TOOLS: readonly Tool[] = [now];
 
@@ -59,14 +60,7 @@ export async function createFeatures(
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
   }
-  const limits = createAccountLimits(store, {
-    reads: config.readsPerSecond,
-    writes: config.writesPerSecond,
-    streams: config.maxStreams,
-    instances: config.maxInstances,
-    agents: config.maxAgents,
-    workspaceBytes: config.maxWorkspaceBytes,
-  });
+  const limits = createAccountLimits(store, limitDefaults(config));
   const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
   const signedOut = createSignedOut(store, clock);

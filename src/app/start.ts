@@ -41,7 +41,7 @@ export interface App {
  */
 export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { host: hostname, port, publicUrl, trustProxy } = config;
-  const listener = listen({ hostname, port, publicUrl, trustProxy });
+  const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
     return await startBehind(listener, config, foundation, log);
   } catch (error) {
@@ -53,7 +53,7 @@ export async function startApp(config: Config, foundation: Foundation, log: Log)
 async function startBehind(listener: Listener, config: Config, foundation: Foundation, log: Log): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
-  const { addressOf, keepOpen } = listener;
+  const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, machine, publicUrl);
   const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
@@ -73,7 +73,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     isReady: () => ready,
     metrics,
     metricsToken: config.metricsToken,
-    addressOf,
+    socketAddressOf,
     openApi: () => openApiDocument(routes, VERSION),
   };
   const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {

@@ -9,6 +9,7 @@ import type { Store } from "../storage/store.ts";
 import { createFacilitation } from "./facilitator/facilitation.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Meter } from "./meter/meter.ts";
+import { createHeads } from "./payments/heads.ts";
 import { createInvoices, type Invoices } from "./payments/invoices.ts";
 import type { Payment } from "./payments/payment.ts";
 import { createPayments, type Payments } from "./payments/payments.ts";
@@ -55,10 +56,11 @@ export function createCollecting({ settings, publicUrl, ...parts }: CollectingPa
   const chains = new Map(networks.map((network) => [network, createChain({ network, urls: rpcUrls[network], clock })]));
   // What is paid for is the balance, whichever request found it too low.
   const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
-  const facilitation = createFacilitation({ url: facilitatorUrl, store, clock, log, chains, offer });
+  const heads = createHeads(chains);
+  const facilitation = createFacilitation({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
   const { advertise } = facilitation;
   const { balanceOf } = meter;
-  const invoices = createInvoices({ store, clock, balanceOf, recipient, chains, minimumTopUp, advertise });
+  const invoices = createInvoices({ store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise });
   const payments = createPayments({ ...parts, invoices, chains, confirmations });
   const facilitated = facilitation.collect(payments.creditSettled);
 

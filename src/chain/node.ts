@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
+import { OUTGOING } from "../limits/outgoing.ts";
 import type { RpcHealth } from "./chain.ts";
 import { NETWORKS, type NetworkName } from "./networks.ts";
 
@@ -24,10 +25,9 @@ export interface RpcNode {
   health(): RpcHealth;
 }
 
-const LIMIT_MS = 1_500;
+const { deadlineMs: LIMIT_MS, answerBytes: MAX_BODY_BYTES } = OUTGOING.rpc;
 /** A node that a load balancer swaps for one of another chain is noticed within this. */
 const CHAIN_ID_IS_KNOWN_NS = 60_000_000_000n;
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 /** A number as JSON-RPC writes it, of at most 64 bits. */
 export const quantity = z

@@ -32,6 +32,15 @@ export function count(text: string): number {
   throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");
 }
 
+/** A limit of an account, or the word that puts the host's own back. */
+export const limit =
+  (least: number, most = 1_000_000) =>
+  (text: string): number | "default" => {
+    if (text === "default") return text;
+    if (/^\d{1,16}$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
+    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}, or default.`);
+  };
+
 /** The id of an event: 0 is the beginning of what is kept. */
 export function eventId(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
 import { explain } from "./failure.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
+import { note } from "./output.ts";
 import { addUserCommands } from "./user-commands.ts";
 
 /**
@@ -17,7 +18,7 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
-    if (line !== null) console.error(line);
+    if (line !== null) note(line);
     process.exit(exitCode);
   }
 }

@@ -1,5 +1,6 @@
 import type { Command, Option } from "commander";
 import { WrongUsage } from "./failure.ts";
+import { sayText } from "./output.ts";
 
 /** A place in the tree of commands: the words that lead there, and what may follow. */
 interface Place {
@@ -13,7 +14,7 @@ interface Place {
 export function printCompletion(shell: string, program: Command): void {
   const write = { bash, zsh, fish }[shell];
   if (!write) throw new WrongUsage(`there is no completion for "${shell}"`, "expected bash, zsh or fish");
-  console.log(write(placesOf(program, [])));
+  sayText(write(placesOf(program, [])));
 }
 
 function placesOf(command: Command, words: string[]): Place[] {

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
-import { amount, count, durationMs, positiveAmount } from "./arguments.ts";
+import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
 
 const OPERATOR = "On this host:";
+const MOST_BYTES = 2 ** 50;
 const EXPIRES = "how long it can be used: a number with s, m, h or d";
 
 /** The operator's half: works on the data folder, with or without a running server (operations.md, Command line). */
@@ -53,6 +54,16 @@ export function addOperatorCommands(program: Command): void {
     .action(async (email, micros, options) =>
       (await import("./operator/account.ts")).creditAccount(email, micros, options),
     );
+  const limitOption = (name: string, what: string, least = 0, most?: number): Option =>
+    new Option(`--${name} <n>`, `${what}; default puts the host's back`).argParser(limit(least, most));
+  ofAccount("limit", "change what an account may have and do, and show it; without an option, show it")
+    .addOption(limitOption("instances", "instances at once"))
+    .addOption(limitOption("agents", "agents in all"))
+    .addOption(limitOption("workspace-bytes", "bytes of all workspaces together", 0, MOST_BYTES))
+    .addOption(limitOption("streams", "event streams open at once"))
+    .addOption(limitOption("reads", "GETs a second", 1))
+    .addOption(limitOption("writes", "other requests a second", 1))
+    .action(async (email, options) => (await import("./operator/account-limit.ts")).limitAccount(email, options));
   ofAccount("suspend", "refuse every request of an account").action(async (email, options) =>
     (await import("./operator/account.ts")).setSuspended(email, true, options),
   );

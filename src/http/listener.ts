@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
+import type { Log } from "../lib/log.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
-import { clientAddress, isOwnHost, requestIdOf } from "./request.ts";
+import { clientAddress, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
 
 export interface ListenOptions {
   hostname: string;
@@ -9,6 +10,7 @@ export interface ListenOptions {
   /** Of links; its host name is answered to as well. */
   publicUrl: string | null;
   trustProxy: boolean;
+  log: Pick<Log, "warn">;
 }
 
 type Answer = (request: Request) => Response | Promise<Response>;
@@ -18,7 +20,10 @@ export interface Listener {
   readonly url: string;
   /** From now on every request is answered by this; before it, each is asked to come again. */
   answerWith(fetch: Answer): void;
+  /** The client's, which a trusted proxy tells. */
   addressOf(request: Request): string;
+  /** Who the connection is from: the client or a proxy. */
+  socketAddressOf(request: Request): string;
   /** Lets a connection be silent for as long as it likes. */
   keepOpen(request: Request): void;
   /** Takes no more requests; answers that are on their way have a moment to finish, then what is left is closed. */
@@ -31,8 +36,10 @@ const IDLE_SECONDS = 30;
 const GRACE_MS = 1_000;
 
 /** Binds the address. Throws when it is taken. */
-export function listen({ hostname, port, publicUrl, trustProxy }: ListenOptions): Listener {
+export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
   let answer: Answer = starting;
+  /** Told once: a proxy that nobody knows of would repeat it with every request. */
+  let proxyIsKnown = trustProxy;
   const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
   const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
   const server = Bun.serve({
@@ -41,18 +48,24 @@ export function listen({ hostname, port, publicUrl, trustProxy }: ListenOptions)
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: SOCKET_BODY_BYTES,
     fetch(request) {
-      if (loopback && !trustProxy && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
+      if (loopback && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
+      if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {
+        proxyIsKnown = true;
+        log.warn(UNTRUSTED_PROXY);
+      }
       return answer(request);
     },
     error: (error) => errorAnswer(toAppError(error), randomUUID(), null),
   });
+  const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
   const shownHost = server.hostname?.includes(":") ? `[${server.hostname}]` : server.hostname;
   return {
     url: `http://${shownHost}:${server.port}`,
     answerWith(fetch) {
       answer = fetch;
     },
-    addressOf: (request) => clientAddress(request, server.requestIP(request)?.address ?? "unknown", trustProxy),
+    addressOf: (request) => clientAddress(request, socketAddressOf(request), trustProxy),
+    socketAddressOf,
     keepOpen: (request) => server.timeout(request, 0),
     async stop() {
       const late = setTimeout(() => void server.stop(true), GRACE_MS);
@@ -61,6 +74,10 @@ export function listen({ hostname, port, publicUrl, trustProxy }: ListenOptions)
     },
   };
 }
+
+const UNTRUSTED_PROXY =
+  "requests come through a proxy on this machine, and all its clients count as one address, limits included: set " +
+  "ROOST_TRUST_PROXY=true if the proxy itself writes X-Forwarded-For";
 
 function starting(request: Request): Response {
   const error = new AppError("internal_error", "this server is starting; try again", {
@@ -73,7 +90,8 @@ function starting(request: Request): Response {
 function wrongHost(request: Request): Response {
   const error = new AppError(
     "forbidden",
-    "Host: this server answers on loopback only; set ROOST_PUBLIC_URL for another name",
+    "Host: this server listens on loopback only and answers to its own names; behind a proxy, set ROOST_PUBLIC_URL to " +
+      "the URL that clients use",
   );
   return errorAnswer(error, requestIdOf(request), request.headers.get("accept"));
 }

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
+import { isForwarded, isLoopbackAddress, isLoopbackHost } from "./request.ts";
 
 /** One value of a figure, for these labels. */
 export interface Sample {
@@ -27,7 +28,7 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-type Request = [method: string, path: string, status: number, seconds: number];
+type Counted = [method: string, path: string, status: number, seconds: number];
 
 /** Seconds of the histogram's buckets: a read takes less than one millisecond, an answer of a model minutes. */
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
@@ -35,8 +36,8 @@ const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
 export function createMetrics(): Metrics {
   const figures: Figure[] = [];
   /** Requests that came while the library was loading. */
-  const early: Request[] = [];
-  let count = (...request: Request): void => void early.push(request);
+  const early: Counted[] = [];
+  let count = (...request: Counted): void => void early.push(request);
   let loaded: Promise<Registry> | undefined;
 
   async function load(): Promise<Registry> {
@@ -94,12 +95,15 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** `/metrics` answers loopback, or anyone with the token (operations.md). */
-export function mayReadMetrics(authorization: string | null, address: string, token: string | null): boolean {
-  if (token !== null && authorization !== null) {
-    const given = Buffer.from(authorization);
+/**
+ * `/metrics` answers who has the token; where there is none, this machine alone (operations.md, security.md). A proxy
+ * beside the server connects from loopback too: what it handed on, or was asked for under another name, is not loopback's.
+ */
+export function mayReadMetrics(request: Request, socketAddress: string, token: string | null): boolean {
+  if (token !== null) {
+    const given = Buffer.from(request.headers.get("authorization") ?? "");
     const expected = Buffer.from(`Bearer ${token}`);
-    if (given.length === expected.length && timingSafeEqual(given, expected)) return true;
+    return given.length === expected.length && timingSafeEqual(given, expected);
   }
-  return address === "::1" || address.replace(/^::ffff:/, "").startsWith("127.");
+  return isLoopbackAddress(socketAddress) && isLoopbackHost(request.headers.get("host")) && !isForwarded(request);
 }

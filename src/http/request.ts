@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { isIP } from "node:net";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -22,19 +23,42 @@ export function queryOf(request: Request): Record<string, string> {
 
 /**
  * The client's address. Behind a proxy that the operator trusts it is the last one in `X-Forwarded-For`: the one that
- * the proxy itself saw, which a client cannot make up.
+ * the proxy itself saw, which a client cannot make up. What is no IP address there counts as nothing.
  */
 export function clientAddress(request: Request, socketAddress: string, trustProxy: boolean): string {
   if (!trustProxy) return socketAddress;
-  return request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() || socketAddress;
+  return addressIn(request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "") ?? socketAddress;
+}
+
+/** Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function addressIn(entry: string): string | null {
+  const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
+  return isIP(bare) === 0 ? null : bare;
+}
+
+/** Whether a proxy tells whose request this is. Cheap: every request is asked. */
+export const namesClient = ({ headers }: Request): boolean =>
+  headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("x-real-ip");
+
+/** Whether anything says that a proxy handed this request on: the socket's address is then not the client's. */
+export const isForwarded = (request: Request): boolean =>
+  namesClient(request) ||
+  request.headers.has("via") ||
+  request.headers.keys().some((name) => name.startsWith("x-forwarded-"));
+
+export const isLoopbackAddress = (address: string): boolean => address === "::1" || /^(::ffff:)?127\./.test(address);
+
+/** Whether a `Host` header names this machine to itself. */
+export function isLoopbackHost(hostHeader: string | null): boolean {
+  const name = hostNameOf(hostHeader);
+  return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
 }
 
 /**
  * Whether a server that listens on loopback only should answer: the `Host` must name it, or a page of another origin
- * could reach it by rebinding its own name to 127.0.0.1.
+ * could reach it by rebinding its own name to 127.0.0.1. `publicHost`: how it is called from elsewhere, in lower case.
  */
-export function isOwnHost(hostHeader: string | null, publicHost: string | null): boolean {
-  if (hostHeader === null) return false;
-  const name = hostHeader.replace(/:\d+$/, "").toLowerCase();
-  return name === "localhost" || name === "[::1]" || name === publicHost || /^127\.\d+\.\d+\.\d+$/.test(name);
-}
+export const isOwnHost = (hostHeader: string | null, publicHost: string | null): boolean =>
+  isLoopbackHost(hostHeader) || (publicHost !== null && hostNameOf(hostHeader) === publicHost);
+
+const hostNameOf = (hostHeader: string | null): string => (hostHeader ?? "").replace(/:\d+$/, "").toLowerCase();

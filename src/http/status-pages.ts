@@ -7,13 +7,14 @@ export interface StatusParts {
   isReady(): boolean;
   metrics: Metrics;
   metricsToken: string | null;
-  addressOf(request: Request): string;
+  /** Who the connection is from. */
+  socketAddressOf(request: Request): string;
   openApi(): unknown;
 }
 
 /** What machines ask a host: is it alive, does it take requests, what does it measure, what can it do. */
 export function statusPages(parts: StatusParts): WebPage[] {
-  const { version, isReady, metrics, metricsToken, addressOf, openApi } = parts;
+  const { version, isReady, metrics, metricsToken, socketAddressOf, openApi } = parts;
   let document: string | undefined;
   return [
     { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
@@ -29,8 +30,8 @@ export function statusPages(parts: StatusParts): WebPage[] {
     {
       path: "/metrics",
       async answer(request) {
-        if (!mayReadMetrics(request.headers.get("authorization"), addressOf(request), metricsToken)) {
-          throw new AppError("unauthorized", "metrics answer loopback, or the token of ROOST_METRICS_TOKEN", {
+        if (!mayReadMetrics(request, socketAddressOf(request), metricsToken)) {
+          throw new AppError("unauthorized", "metrics answer this machine, or the token of ROOST_METRICS_TOKEN", {
             headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
           });
         }

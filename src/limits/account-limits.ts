@@ -26,6 +26,8 @@ export const MAX_KEYS = 100;
 export interface LimitsOfAccounts {
   /** The host's defaults with what the operator has changed for this account. */
   of(accountId: string): AccountLimits;
+  /** Those that the operator has changed for this account. */
+  changedOf(accountId: string): Partial<AccountLimits>;
   /** Null puts the host's default back. Call it in a transaction. */
   set(accountId: string, name: LimitName, value: number | null): void;
 }
@@ -39,12 +41,15 @@ export function createAccountLimits({ db }: Pick<Store, "db">, defaults: Account
       .where(eq(accountLimits.accountId, sql.placeholder("accountId")))
       .prepare(),
   );
+  const changedOf = (accountId: string): Partial<AccountLimits> =>
+    Object.fromEntries(
+      changed()
+        .all({ accountId })
+        .map(({ name, value }) => [name, value]),
+    );
   return {
-    of(accountId) {
-      const limits = { ...defaults };
-      for (const { name, value } of changed().all({ accountId })) limits[name] = value;
-      return limits;
-    },
+    of: (accountId) => ({ ...defaults, ...changedOf(accountId) }),
+    changedOf,
     set(accountId, name, value) {
       if (value === null) {
         db.delete(accountLimits)

@@ -53,8 +53,8 @@ export const workersThatFit = (wished: number, { threads }: MachineLimits): numb
 
 /** What Bun's fetch asks for at once where its environment does not say otherwise. */
 const FETCHES_OF_BUN = 256;
-/** Outgoing calls that are no model's: payments' nodes and facilitators, and what instances' tools fetch. */
-const FETCHES_FOR_OTHERS = 64;
+/** Outgoing calls that are no model's, at most: nodes of three networks that hang, and a facilitator (outgoing.ts). */
+const FETCHES_FOR_OTHERS = 136;
 
 /** How many model calls may be on their way, so that another kind of call always finds a connection. */
 export const modelCallsThatFit = (fetches: string | undefined): number =>

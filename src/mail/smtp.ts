@@ -1,4 +1,6 @@
 import type { Transporter } from "nodemailer";
+import { createLanes } from "../lib/bounds.ts";
+import { OUTGOING } from "../limits/outgoing.ts";
 import type { Mail, MailMessage } from "./mail.ts";
 
 /** In milliseconds. `total` holds for a whole mail, whatever the server does meanwhile. */
@@ -9,7 +11,10 @@ export interface SmtpDeadlines {
   total: number;
 }
 
-const DEADLINES: SmtpDeadlines = { connect: 10_000, greeting: 10_000, socket: 20_000, total: 20_000 };
+const { deadlineMs, answerBytes, connections } = OUTGOING.mail;
+const DEADLINES: SmtpDeadlines = { connect: 10_000, greeting: 10_000, socket: deadlineMs, total: deadlineMs };
+
+const LATE = Object.assign(new Error("late"), { code: "ETIMEDOUT" });
 
 /** Mail by SMTP, one connection a mail. Throws at once for a URL or sender that cannot work. */
 export function createSmtp(smtpUrl: string, from: string | null, deadlines: Partial<SmtpDeadlines>): Mail {
@@ -33,6 +38,8 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
       connectionTimeout: connect,
       greetingTimeout: greeting,
       socketTimeout: socket,
+      dnsTimeout: connect,
+      maxResponseSize: answerBytes,
       disableFileAccess: true,
       disableUrlAccess: true,
     });
@@ -42,18 +49,24 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
     return opened;
   };
 
+  const inLane = createLanes(connections);
+
   return {
     async send({ to, subject, text, code }: MailMessage) {
+      // Its time runs while it waits for a lane too: a server that stalls holds up nobody for longer than that.
       const signal = AbortSignal.timeout(total);
       try {
-        await (await transporter()).sendMail({ from, to: { name: "", address: to }, subject, text, signal });
+        await inLane(async () => {
+          if (signal.aborted) throw LATE;
+          await (await transporter()).sendMail({ from, to: { name: "", address: to }, subject, text, signal });
+        });
       } catch (error) {
         throw new Error(explain(server, error, code));
       }
     },
     async check() {
       const { promise: late, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => reject(Object.assign(new Error("late"), { code: "ETIMEDOUT" })), total);
+      const timer = setTimeout(() => reject(LATE), total);
       try {
         await Promise.race([(await transporter()).verify(), late]);
         return {

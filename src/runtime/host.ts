@@ -1,8 +1,9 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { type ModelEngine, ModelError } from "../models/engine.ts";
+import type { ModelEngine } from "../models/engine.ts";
 import { callTool, type Tool } from "../tools/tool.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, longestIdle } from "./host-places.ts";
+import { failureOf } from "./model-failure.ts";
 import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 
@@ -283,24 +284,3 @@ export function createHost(parts: HostParts): Host {
     awake: () => instances.size,
   };
 }
-
-/** The failure in the tenant's words; what only the operator may know goes into the log, under the run's id. */
-function failureOf(
-  thrown: unknown,
-  log: Log,
-  whose: { instanceId: string; runId: string; model: string },
-): ModelFailure {
-  if (thrown instanceof ModelError) {
-    const { kind, message, detail, overflow, cause } = thrown;
-    if (overflow) return { kind, message, overflow };
-    log.warn({ ...whose, kind, detail: detail ?? message, cause: causeOf(cause) }, "a model failed");
-    return {
-      kind,
-      message: detail === undefined ? message : `${message} The host's log has the cause under ${whose.runId}.`,
-    };
-  }
-  log.error({ err: thrown, ...whose }, "a model engine broke");
-  return { kind: "internal", message: "the model engine broke" };
-}
-
-const causeOf = (cause: unknown): string | undefined => (cause instanceof Error ? cause.message : undefined);

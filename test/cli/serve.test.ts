@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
 import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
@@ -92,3 +92,28 @@ test(
     }),
   15_000,
 );
+
+test("a data folder that others could enter is closed to them by serve and by commands, who say so", () =>
+  withHome(async (home) => {
+    const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+    const key = join(home.dataDir, "host-keys.json");
+    mkdirSync(home.dataDir);
+    chmodSync(home.dataDir, 0o777);
+    await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
+    await server.until(/WARN.*was open to other users \(mode 0777\)/);
+    await server.until(/listening on/);
+    expect(modeOf(home.dataDir)).toBe("700");
+
+    chmodSync(home.dataDir, 0o755);
+    chmodSync(key, 0o644);
+    const [disk] = (await operate(home, ["doctor", "--json"])).json().filter(({ ok }: { ok: boolean }) => !ok);
+    expect(disk).toMatchObject({ check: "disk", mend: `chmod go-rwx '${home.dataDir}'` });
+    const listed = await operate(home, ["account", "list", "--json"]);
+    expect(listed.errors.trim().split("\n")).toEqual([
+      expect.stringContaining("(mode 0755)"),
+      expect.stringContaining("host-keys.json was open to other users (mode 0644)"),
+    ]);
+    expect(listed.json()).toEqual([]);
+    expect([modeOf(home.dataDir), modeOf(key)]).toEqual(["700", "600"]);
+    expect((await operate(home, ["account", "list"])).errors).toBe("");
+  }));

@@ -40,5 +40,5 @@ test("what fits is what was wished, or less on a small machine, and never nothin
   expect(workersThatFit(512, { openFiles: null, threads: null })).toBe(512);
   expect(workersThatFit(512, { openFiles: null, threads: 71 })).toBe(39);
   expect(workersThatFit(512, { openFiles: null, threads: 20 })).toBe(1);
-  expect([undefined, "", "4096", "many", "10"].map(modelCallsThatFit)).toEqual([192, 192, 4032, 192, 1]);
+  expect([undefined, "", "4096", "many", "10"].map(modelCallsThatFit)).toEqual([120, 120, 3960, 120, 1]);
 });

@@ -183,6 +183,48 @@ test.each([
   await left;
 });
 
+test("a server whose reply has no end is left, long before the deadline", async () => {
+  const { promise: left, resolve } = Promise.withResolvers<void>();
+  const line = `220-${"x".repeat(1_000)}\r\n`.repeat(100);
+  const say = (socket: Bun.Socket) => {
+    while (socket.write(line) === line.length);
+  };
+  const server = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: { open: say, drain: say, data() {}, close: () => resolve() },
+  });
+  closing.push(async () => server.stop(true));
+  expect(await failed(mailTo(`smtp://127.0.0.1:${server.port}`).send(MAIL))).toContain("did not take the mail");
+  await left;
+});
+
+test("mails have sixteen connections at most, and those that wait for a stalled server end at the deadline too", async () => {
+  let [open, most] = [0, 0];
+  const server = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open() {
+        open += 1;
+        most = Math.max(most, open);
+      },
+      data() {},
+      close() {
+        open -= 1;
+      },
+    },
+  });
+  closing.push(async () => server.stop(true));
+  const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${server.port}`, from: FROM }, NO_OUTBOX, {
+    ...QUICK,
+    total: 500,
+  });
+  const answers = await Promise.all(Array.from({ length: 60 }, () => failed(mail.send(MAIL))));
+  expect(answers.filter((answer) => !answer.includes("did not answer in time"))).toEqual([]);
+  expect(most).toBeLessThanOrEqual(16);
+});
+
 test("check, too, does not wait for a stalled server", async () => {
   const { port } = startStalling();
   const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, QUICK);

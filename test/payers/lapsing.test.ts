@@ -55,3 +55,41 @@ test("what was credited is forgotten a month later, long after it has expired; w
   );
   expect(plan.all()[0]?.detail).toContain("open_authorizations");
 });
+
+test("a signed payment that does not arrive is looked for 300 times a minute at most, however often it is presented", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const header = await signPayment(settling.payer("base"), await recipientOf(person));
+  settling.facilitator.misbehave("/settle", () => new Response("gone", { status: 502 }));
+  expect((await launch(person, header)).status).toBe(402);
+  const statuses: number[] = [];
+  for (let nth = 0; nth < 305; nth++) statuses.push((await launch(person, header)).status);
+  expect(statuses).toEqual([...Array(300).fill(402), ...Array(5).fill(429)]);
+  clock.advance(MINUTE);
+  expect((await launch(person, header)).status).toBe(402);
+}, 60_000);
+
+test("who has four payments with a facilitator that thinks is asked to wait, and another is not", async () => {
+  await using settling = await startSettling();
+  const [pest, other] = [await settling.someone(), await settling.someone()];
+  const recipient = await recipientOf(pest);
+  const { promise: thought, resolve: think } = Promise.withResolvers<void>();
+  settling.facilitator.misbehave("/verify", async () => {
+    await thought;
+    return Response.json({ isValid: false, invalidReason: "insufficient_funds" });
+  });
+  const pay = async (who: typeof pest) => await launch(who, await signPayment(settling.payer("base"), recipient));
+  const thinking = Array.from({ length: 4 }, () => pay(pest));
+  while (settling.facilitator.count("/verify") < 4) await Bun.sleep(5);
+  const refused = await pay(pest);
+  expect([refused.status, refused.headers.get("Retry-After")]).toEqual([402, "5"]);
+  expect(refused.body.error.message).toContain("present it again");
+  const others = pay(other);
+  while (settling.facilitator.count("/verify") < 5) await Bun.sleep(5);
+  think();
+  for (const { body } of await Promise.all([...thinking, others])) {
+    expect(body.error.message).toContain("insufficient_funds");
+  }
+  expect(settling.facilitator.count("/verify")).toBe(5);
+}, 30_000);

@@ -2,7 +2,10 @@ import type { NetworkName } from "../../chain/networks.ts";
 import { AppError } from "../../lib/app-error.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
+import { createSeats } from "../../lib/seats.ts";
 import { waitFor } from "../../lib/wait-for.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
+import { createLookUps } from "../payments/look-ups.ts";
 import { createNewcomers } from "../payments/newcomers.ts";
 import type { Payment, Refusal } from "../payments/payment.ts";
 import type { Arrivals } from "./arrivals.ts";
@@ -25,7 +28,8 @@ export interface FacilitatedPaymentParts {
 export interface FacilitatedPayments {
   /**
    * Has the signed payment that a request brings settled, and credits it once the chain shows it (billing.md, x402 7).
-   * Null where it brings none. Throws `invalid_request` for what is none, and `rate_limited` for too many new ones.
+   * Null where it brings none. Throws `invalid_request` for what is none, and `rate_limited` for too many new ones, or
+   * too many looks at the same.
    * Takes as long as a facilitator does, up to 50 s.
    */
   take(accountId: string, headers: Headers): Promise<Payment | null>;
@@ -55,6 +59,9 @@ interface Flight {
 export function createFacilitatedPayments(parts: FacilitatedPaymentParts): FacilitatedPayments {
   const { clock, log, facilitator, authorizations, arrivals, networks, headOf, offer } = parts;
   const newcomers = createNewcomers(clock);
+  const lookUps = createLookUps(clock);
+  // A facilitator takes its time: nobody's payments keep it, and the connections to it, from another's.
+  const seats = createSeats({ count: OUTGOING.facilitator.connections, ofOwner: OUTGOING.facilitator.connections / 4 });
   const flights = new Map<string, Flight>();
   const stopping = new AbortController();
   const stopped = Promise.withResolvers<never>();
@@ -86,10 +93,20 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   }
 
   async function payFirst(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
-    const { network } = id;
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newcomers.admit(accountId, keyOf(id));
+    const leave = seats.take(accountId);
+    if (leave === null) return refused("as many payments are being settled as can be; present it again", 5);
+    try {
+      return await settleFirst(accountId, id, signed);
+    } finally {
+      leave();
+    }
+  }
+
+  async function settleFirst(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+    const { network } = id;
     // Read before the signature is given away: what uses it is in a later block.
     const head = await headOf(network);
     if (head === null) return refused(`no payment on ${network} can be verified right now; nothing was paid`, 5);
@@ -125,6 +142,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     if (row.accountId !== accountId) return refused(PRESENTED_BEFORE);
     if (row.status === "credited") return { kind: "known" };
     if (row.status === "lapsed") return refused("the payment was never made, and has expired");
+    lookUps.admit(accountId);
     return arrivals.look(id);
   }
 

@@ -3,6 +3,7 @@ import type { NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../storage/store.ts";
+import type { Heads } from "../payments/heads.ts";
 import type { Advertise } from "../payments/invoices.ts";
 import type { Payments } from "../payments/payments.ts";
 import { advertiseNothing, createAdvertising } from "./advertising.ts";
@@ -21,6 +22,7 @@ export interface FacilitationParts {
   log: Log;
   /** The configured networks. */
   chains: ReadonlyMap<NetworkName, Chain>;
+  heads: Pick<Heads, "of">;
   offer: () => Offer;
 }
 
@@ -31,7 +33,7 @@ export interface Facilitation {
 }
 
 /** Without a facilitator nothing is advertised and no signed payment taken (billing.md, x402 7). */
-export function createFacilitation({ url, store, clock, log, chains, offer }: FacilitationParts): Facilitation {
+export function createFacilitation({ url, store, clock, log, chains, heads, offer }: FacilitationParts): Facilitation {
   if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
   const facilitator = createFacilitator({ url, clock });
   const authorizations = createAuthorizations(store);
@@ -40,7 +42,7 @@ export function createFacilitation({ url, store, clock, log, chains, offer }: Fa
     advertise: createAdvertising({ clock, facilitator, authorizations, networks, offer }),
     collect(creditSettled) {
       const arrivals = createArrivals({ clock, log, authorizations, chains, creditSettled });
-      const headOf = async (network: NetworkName) => (await chains.get(network)?.head()) ?? null;
+      const headOf = heads.of;
       return createFacilitatedPayments({ clock, log, facilitator, authorizations, arrivals, networks, headOf, offer });
     },
   };

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { readBoundedText } from "../../lib/bounded-text.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
 
 /** What both versions of the x402 protocol ask a facilitator with. */
 export interface FacilitatorRequest {
@@ -46,13 +48,9 @@ export interface FacilitatorOptions {
   settleMs?: number;
 }
 
-const SUPPORTED_MS = 1_500;
-const VERIFY_MS = 5_000;
-const SETTLE_MS = 30_000;
 const KINDS_ARE_KNOWN_NS = 3_600_000_000_000n;
 /** So that a facilitator that hangs holds up one refusal in ten seconds, and not every one. */
 const TROUBLE_IS_KNOWN_NS = 10_000_000_000n;
-const MAX_BODY_BYTES = 256 * 1024;
 const MAX_KINDS = 1_000;
 
 /** Words of the protocol are shown to the payer; anything else that a facilitator says is not. */
@@ -75,8 +73,8 @@ const settled = z.discriminatedUnion("success", [
 export function createFacilitator({
   url,
   clock = systemClock,
-  verifyMs = VERIFY_MS,
-  settleMs = SETTLE_MS,
+  verifyMs = OUTGOING.facilitator.verifyMs,
+  settleMs = OUTGOING.facilitator.deadlineMs,
 }: FacilitatorOptions): Facilitator {
   const base = url.replace(/\/+$/, "");
   let known: { kinds: Promise<Kind[]>; untilNs: bigint } | null = null;
@@ -92,7 +90,7 @@ export function createFacilitator({
         signal: AbortSignal.timeout(limitMs),
       });
       // Facilitators refuse with 400 and the same form as with 200: the body decides.
-      return form.parse(JSON.parse(await readText(answer)));
+      return form.parse(JSON.parse(await readBoundedText(answer, OUTGOING.facilitator.answerBytes)));
     } catch {
       return null;
     }
@@ -102,7 +100,7 @@ export function createFacilitator({
     kinds() {
       const now = clock.monotonicNs();
       if (known === null || now >= known.untilNs) {
-        const asked = ask(supported, "/supported", SUPPORTED_MS);
+        const asked = ask(supported, "/supported", OUTGOING.facilitator.supportedMs);
         const mine = { kinds: asked.then((answer) => answer?.kinds ?? []), untilNs: now + KINDS_ARE_KNOWN_NS };
         known = mine;
         void asked.then((answer) => {
@@ -127,17 +125,4 @@ export function createFacilitator({
       return { kind: "failed", reason: answer.errorReason ?? "unexpected_settle_error" };
     },
   };
-}
-
-/** Throws for more than a facilitator has to say. */
-async function readText(answer: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of answer.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BODY_BYTES) throw new Error("the facilitator says too much");
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text;
 }

@@ -1,13 +1,12 @@
 import { randomInt } from "node:crypto";
-import type { Chain } from "../../chain/chain.ts";
 import type { Address, NetworkName } from "../../chain/networks.ts";
 import { AppError } from "../../lib/app-error.ts";
-import { within } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Invoice } from "../table.ts";
+import type { Heads } from "./heads.ts";
 import { invoiceQueries } from "./invoice-table.ts";
 import type { Payment } from "./payment.ts";
 import { CENT, fits, leastFitting, type Need, quoteOf, toCents } from "./quote.ts";
@@ -19,7 +18,6 @@ const RECENT_MS = 30 * LIFE_MS;
 const MOST_OPEN = 3;
 /** A cent has 9,999 amounts, for everybody: nobody may take them all. */
 const MOST_UNPAID_AN_HOUR = 100;
-const HEADS_LIMIT_MS = 1_500;
 const TRIES_A_CENT = 100n;
 
 /** What a 402 adds for the x402 protocol's own clients, of an account that lacks `least`. Never throws. */
@@ -35,7 +33,8 @@ export interface InvoiceParts {
   balanceOf(accountId: string): Micros;
   recipient: Address;
   /** The configured networks, in the order in which they are offered. */
-  chains: ReadonlyMap<NetworkName, Pick<Chain, "head">>;
+  networks: readonly NetworkName[];
+  heads: Pick<Heads, "all">;
   minimumTopUp: Micros;
   /** What a 402 tells the x402 protocol's own clients. */
   advertise: Advertise;
@@ -81,7 +80,7 @@ export interface Invoices {
  * other open or recent invoice has: the amount alone then names who paid (billing.md, x402 1).
  */
 export function createInvoices(parts: InvoiceParts): Invoices {
-  const { store, clock, balanceOf, recipient, chains, minimumTopUp, advertise } = parts;
+  const { store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise } = parts;
   const rows = invoiceQueries(store.db);
   const withAmount = (amount: Micros) => rows.withAmount(amount, clock.now() - RECENT_MS);
 
@@ -94,37 +93,32 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     }
   }
 
-  /** The block numbers of the networks' heads, of those that are known in time: JSON. */
-  async function readHeads(): Promise<string> {
-    const readings = Array.from(chains, async ([network, chain]) => {
-      const head = await within(chain.head(), HEADS_LIMIT_MS);
-      return head === null ? [] : [[network, String(head)]];
-    });
-    return JSON.stringify(Object.fromEntries((await Promise.all(readings)).flat()));
+  /** Throws `rate_limited` where the account has had its new quotes for now. */
+  function refuseTooMany(accountId: string): void {
+    if (rows.countUnpaid(accountId, clock.now() - HOUR_MS) < MOST_UNPAID_AN_HOUR) return;
+    throw new AppError(
+      "rate_limited",
+      "too many unpaid quotes of different amounts; pay an open one, or try again later",
+      { retryAfterSeconds: 600 },
+    );
   }
 
   /** The account's open invoice for what is needed, or a new one. Never more than three are open. */
   async function invoiceFor(accountId: string, need: Need, preferred: string | undefined): Promise<Invoice> {
     const openOf = () => rows.openOf(accountId, clock.now());
     const open = openOf();
-    const known = open.find(({ invoiceId }) => invoiceId === preferred) ?? open.find((one) => fits(one, need));
-    if (known) return known;
-    const heads = await readHeads();
+    const good = open.find(({ invoiceId }) => invoiceId === preferred) ?? open.find((one) => fits(one, need));
+    if (good) return good;
+    // Before a node is asked anything: a refusal costs nobody a call.
+    refuseTooMany(accountId);
+    const known = await heads.all();
     // Another request of the account may have been here meanwhile.
-    return store.transaction(() => openOf().find((one) => fits(one, need)) ?? openInvoice(accountId, need, heads));
+    return store.transaction(() => openOf().find((one) => fits(one, need)) ?? openInvoice(accountId, need, known));
   }
 
   function openInvoice(accountId: string, need: Need, heads: string): Invoice {
+    refuseTooMany(accountId);
     const now = clock.now();
-    if (rows.countUnpaid(accountId, now - HOUR_MS) >= MOST_UNPAID_AN_HOUR) {
-      throw new AppError(
-        "rate_limited",
-        "too many unpaid quotes of different amounts; pay an open one, or try again later",
-        {
-          retryAfterSeconds: 600,
-        },
-      );
-    }
     const open = rows.openOf(accountId, now);
     const evicted = open.length < MOST_OPEN ? undefined : leastFitting(open, need);
     if (evicted) rows.expire(evicted.invoiceId);
@@ -148,7 +142,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     return new AppError("payment_required", reason, {
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       headers: advertised.headers,
-      body: { x402: quoteOf(invoice, recipient, [...chains.keys()], network), ...advertised.body },
+      body: { x402: quoteOf(invoice, recipient, networks, network), ...advertised.body },
     });
   }
 

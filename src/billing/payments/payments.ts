@@ -15,6 +15,7 @@ import { answerTo, creditOf } from "./answering.ts";
 import { createClaims } from "./claims.ts";
 import { createCrediting } from "./crediting.ts";
 import type { Invoices } from "./invoices.ts";
+import { createLookUps } from "./look-ups.ts";
 import { createNewcomers } from "./newcomers.ts";
 import type { Payment } from "./payment.ts";
 import { type PaymentStatus, paymentQueries } from "./payment-table.ts";
@@ -58,7 +59,7 @@ export interface Payments {
   /**
    * Judges the `X-PAYMENT` header of a request and credits what it proves, to whoever's invoice it pays, within 6 s
    * (api.md section 7). Null for no header. Throws `invalid_request` for one that is malformed and `rate_limited` for too
-   * many transactions that were never seen before.
+   * many transactions that were never seen before, or too many looks at the same.
    */
   present(accountId: string, header: string | null): Promise<Payment | null>;
   /**
@@ -87,6 +88,7 @@ export function createPayments(parts: PaymentParts): Payments {
   const verifying = createVerifying({ ...parts, claims, crediting });
   const rechecking = createRechecking({ ...parts, claims, crediting });
   const newcomers = createNewcomers(clock);
+  const lookUps = createLookUps(clock);
   const stopping = new AbortController();
   const watching = createWatching({
     clock,
@@ -126,11 +128,12 @@ export function createPayments(parts: PaymentParts): Payments {
     if (told) return told;
     // Somebody else's claim is not to be noticed.
     if (!isPending || claim.accountId !== accountId) newcomers.admit(accountId, `${proof.network} ${proof.txHash}`);
-    return judge(accountId, proof, PRESENT_LIMIT_MS);
+    if (verifying.wouldAsk(proof)) lookUps.admit(accountId);
+    return judge(accountId, proof, verifying.verify(proof, accountId), PRESENT_LIMIT_MS);
   }
 
-  async function judge(accountId: string, proof: Proof, limitMs: number): Promise<Payment> {
-    const verdict: Verdict = (await within(verifying.verify(proof, accountId), limitMs)) ?? { kind: "unavailable" };
+  async function judge(accountId: string, proof: Proof, look: Promise<Verdict>, limitMs: number): Promise<Payment> {
+    const verdict: Verdict = (await within(look, limitMs)) ?? { kind: "unavailable" };
     const answer = answerTo(accountId, verdict, proof.network);
     // Also beside a credit: another transfer of the transaction may have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
@@ -144,7 +147,8 @@ export function createPayments(parts: PaymentParts): Payments {
     if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, NOBODYS, network);
     const endsAt = performance.now() + SETTLED_LIMIT_MS;
     for (;;) {
-      const answer = await judge(accountId, proof, Math.max(0, endsAt - performance.now()));
+      const look = verifying.verifyAfresh(proof, accountId);
+      const answer = await judge(accountId, proof, look, Math.max(0, endsAt - performance.now()));
       const mayCome = answer.kind === "refused" && answer.retryAfterSeconds !== undefined;
       if (!mayCome || performance.now() + SETTLED_RETRY_MS >= endsAt) return answer;
       await waitFor(SETTLED_RETRY_MS, stopping.signal);

@@ -23,7 +23,7 @@ export interface RecheckingParts {
 }
 
 const MOST_A_PASS = 60;
-const AT_ONCE = 4;
+const AT_ONCE = 2;
 /** A node that falls behind for a moment must not take a customer's money: gone is what is gone twice in a row. */
 const TIMES_GONE = 2;
 /** A node's word that a block is final is not the last: the transfer is watched on for this long. */

@@ -1,47 +1,25 @@
 import type { Account } from "../../accounts/table.ts";
-import type { Foundation } from "../../app/foundation.ts";
 import { type Dealings, readDealings } from "../../billing/dealings.ts";
-import type { Ledger } from "../../billing/ledger.ts";
 import { NETWORK_NAMES, NETWORKS } from "../../chain/networks.ts";
-import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
+import { isoTime } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
-import { Failure } from "../failure.ts";
-import { printFields, printJson, printTable, shortMoney, shortTime } from "../output.ts";
-import { type DataOptions, withData } from "./data-folder.ts";
+import { LIMIT_NAMES } from "../../limits/table.ts";
+import { printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import {
+  type AccountOptions,
+  findAccount,
+  optionOf,
+  readLimits,
+  type ShownLimits,
+  showAccountRecord,
+} from "./account-record.ts";
+import { withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
-
-interface Options extends DataOptions {
-  json?: true;
-}
-
-/** What was last committed: up to ten seconds of what a server is metering are not in it. */
-function balanceOf(accountId: string, ledger: Ledger): Micros {
-  const { balance, unposted } = ledger.booksOf(accountId);
-  return balance - unposted;
-}
-
-/** An account as its operator sees it. */
-const show = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
-  accountId: account.accountId,
-  email: account.email,
-  name: account.name,
-  createdAt: isoTime(account.createdAt),
-  suspendedAt: isoTimeOrNull(account.suspendedAt),
-  balance: formatMoney(balanceOf(account.accountId, ledger)),
-  currency: CURRENCY,
-  limits: { monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit) },
-});
-
-function find({ accounts }: Pick<Foundation, "accounts">, email: string): Account {
-  const account = accounts.findByEmail(email);
-  if (account) return account;
-  throw new Failure(`there is no account with the e-mail ${email}`, "roost account list shows them");
-}
 
 const PAGE = 500;
 
 /** `roost account list`: oldest first. */
-export function listAccounts(options: Options): Promise<void> {
+export function listAccounts(options: AccountOptions): Promise<void> {
   return withData(options, "refuse", (parts) => {
     const all: Account[] = [];
     for (let after: string | null = null; ; after = all.at(-1)?.accountId ?? null) {
@@ -49,7 +27,7 @@ export function listAccounts(options: Options): Promise<void> {
       all.push(...page);
       if (page.length < PAGE) break;
     }
-    const shown = all.map((account) => show(account, parts));
+    const shown = all.map((account) => showAccountRecord(account, parts));
     if (options.json) printJson(shown);
     else
       printTable(
@@ -68,14 +46,16 @@ export function listAccounts(options: Options): Promise<void> {
 }
 
 /** `roost account show EMAIL`: the account and its money, as it was last committed. */
-export function showAccount(email: string, options: Options): Promise<void> {
+export function showAccount(email: string, options: AccountOptions): Promise<void> {
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
-    const found = find(parts, address);
+    const found = findAccount(parts, address);
     const dealings = showDealings(readDealings(parts.store.db, found.accountId, parts.clock.now()));
-    const account = { ...show(found, parts), ...dealings };
+    const limits = readLimits(parts, found.accountId);
+    const record = showAccountRecord(found, parts);
+    const account = { ...record, ...dealings, limits: { ...record.limits, ...limits } };
     if (options.json) printJson(account);
-    else print(account);
+    else print(account, limits);
   });
 }
 
@@ -108,7 +88,11 @@ const showDealings = ({ owed, spentThisMonth, revenue, openInvoices, uncredited,
   })),
 });
 
-function print(account: ReturnType<typeof show> & ReturnType<typeof showDealings>): void {
+function print(
+  account: ReturnType<typeof showAccountRecord> & ReturnType<typeof showDealings>,
+  limits: ShownLimits,
+): void {
+  const changed = LIMIT_NAMES.filter((name) => !limits[name].isDefault);
   const { monthlyLimit } = account.limits;
   const { openInvoices, uncredited, payments } = account;
   printFields([
@@ -120,6 +104,7 @@ function print(account: ReturnType<typeof show> & ReturnType<typeof showDealings
     ["Owed", `${shortMoney(account.owed)} ${CURRENCY}`],
     ["This month", `${shortMoney(account.spentThisMonth)} ${CURRENCY}`],
     ["Monthly limit", monthlyLimit === null ? "none" : `${shortMoney(monthlyLimit)} ${CURRENCY}`],
+    ["Limits", changed.map((name) => `${optionOf(name)} ${limits[name].value}`).join(", ") || "the host's defaults"],
     ["Revenue", `${shortMoney(account.revenue)} ${CURRENCY}`],
     ["Created", shortTime(account.createdAt)],
     ...openInvoices.map(({ amount, invoiceId, expiresAt }): [string, string] => [
@@ -138,34 +123,38 @@ function print(account: ReturnType<typeof show> & ReturnType<typeof showDealings
 }
 
 /** `roost account credit EMAIL AMOUNT --note TEXT`: posts to the ledger and tells the audit log, or neither. */
-export function creditAccount(email: string, amount: Micros, options: Options & { note: string }): Promise<void> {
+export function creditAccount(
+  email: string,
+  amount: Micros,
+  options: AccountOptions & { note: string },
+): Promise<void> {
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
     const { store, ledger, audit } = parts;
     const account = store.transaction(() => {
-      const found = find(parts, address);
+      const found = findAccount(parts, address);
       const { accountId } = found;
       const { note } = options;
       const { transactionId } = ledger.post({ type: "credit", accountId, amount, against: "grants", note });
       const detail = { amount: formatMoney(amount), note, transactionId };
       audit.append({ actor: "operator", action: "account.credit", subject: accountId, detail });
-      return show(found, parts);
+      return showAccountRecord(found, parts);
     });
     if (options.json) printJson(account);
     else
-      console.log(
+      say(
         `Credited ${shortMoney(amount)} ${CURRENCY} to ${account.email}: the balance is ${shortMoney(account.balance)}.`,
       );
   });
 }
 
 /** `roost account suspend|resume EMAIL`: a suspended account's every request is refused. */
-export function setSuspended(email: string, suspended: boolean, options: Options): Promise<void> {
+export function setSuspended(email: string, suspended: boolean, options: AccountOptions): Promise<void> {
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
-    const account = find(parts, address);
+    const account = findAccount(parts, address);
     if ((account.suspendedAt !== null) !== suspended) parts.accounts.setSuspended(account.accountId, suspended);
-    if (options.json) printJson(show(find(parts, address), parts));
-    else console.log(`${account.email} is ${suspended ? "suspended" : "active"}.`);
+    if (options.json) printJson(showAccountRecord(findAccount(parts, address), parts));
+    else say(`${account.email} is ${suspended ? "suspended" : "active"}.`);
   });
 }

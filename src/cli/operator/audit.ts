@@ -2,7 +2,7 @@ import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import type { AuditRow } from "../../storage/audit-table.ts";
 import type { AuditVerdict } from "../../storage/audit-verify.ts";
 import { Failure } from "../failure.ts";
-import { printJson, printTable } from "../output.ts";
+import { printJson, printTable, say } from "../output.ts";
 import { examineAudit, tellVerified } from "./check-audit.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
@@ -45,5 +45,5 @@ function verify(verdict: AuditVerdict, json: true | undefined): void {
   const { rows, checkpoints, sinceMs, brokenAt, finding } = verdict;
   if (json) printJson({ ok: finding === null, brokenAt, finding, rows, checkpoints, since: isoTimeOrNull(sinceMs) });
   if (finding !== null) throw new Failure(`the audit log was changed: ${finding}`);
-  if (!json) console.log(`The audit log is whole: ${tellVerified(verdict)}.`);
+  if (!json) say(`The audit log is whole: ${tellVerified(verdict)}.`);
 }

@@ -5,6 +5,7 @@ import { openFoundation } from "../../app/foundation.ts";
 import { findImbalance } from "../../billing/books.ts";
 import type { Config } from "../../config.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { examineAudit, tellVerified } from "./check-audit.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";
@@ -51,16 +52,20 @@ function damageOf(path: string): string | null {
 }
 
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
-const PRIVATE_FILES = ["roost.db", "host-keys.json", "audit-head.json", "master.key", "wallet.json", "roost.toml"];
+
+const OWN_FOLDER = "run as the user who owns it, or chown it";
 
 /** There is room, the folder can be written, and nobody else reads what is in it. */
 export function checkDisk({ dataDir }: Folder): Finding {
   const folder = statSync(dataDir, { throwIfNoEntry: false });
   if (!folder) return well(`${dataDir} is not there yet: the first start makes it`);
+  if (!isOurs(folder)) {
+    return ill(`${dataDir} belongs to another user, who can read and change all in it`, OWN_FOLDER);
+  }
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
-    return ill(`${dataDir} cannot be written by this user`, `run as the user who owns it, or chown it`);
+    return ill(`${dataDir} cannot be written by this user`, OWN_FOLDER);
   }
   const { bavail, bsize } = statfsSync(dataDir);
   const free = `${Math.floor((bavail * bsize) / (1024 * 1024))} MiB free`;
@@ -69,13 +74,8 @@ export function checkDisk({ dataDir }: Folder): Finding {
   return wrong.find((finding) => finding !== null) ?? well(`${free}, writable, private`);
 }
 
-const openToOthers = (path: string, { mode }: Stats): Finding | null =>
-  (mode & 0o077) === 0
-    ? null
-    : ill(
-        `${path} is open to other users (mode ${(mode & 0o777).toString(8).padStart(4, "0")})`,
-        `chmod go-rwx '${path}'`,
-      );
+const openToOthers = (path: string, file: Stats): Finding | null =>
+  isOpen(file) ? ill(`${path} is open to other users (mode ${modeOf(file)})`, `chmod go-rwx '${path}'`) : null;
 
 function wrongFile(path: string, folder: Stats): Finding | null {
   const file = statSync(path, { throwIfNoEntry: false });

@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config.ts";
+import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
 import { LOCAL_MODEL } from "../../models/local.ts";
@@ -9,7 +11,7 @@ import { type Finding, ill, well } from "./finding.ts";
 /** What code of agents and skills runs in. */
 export const checkSandbox = (): Finding => well("none: this version runs no code of agents or skills");
 
-const MODEL_DEADLINE_MS = 5000;
+const { deadlineMs, answerBytes } = OUTGOING.modelList;
 
 /** The host's default model could answer: its files are there, or its server is. */
 export async function checkModel(config: Pick<Config, "model" | "openAiBaseUrl" | "openAiApiKey">): Promise<Finding> {
@@ -36,9 +38,15 @@ async function checkModelServer(name: string, baseUrl: string, apiKey: string | 
   let body: unknown;
   try {
     const headers: Record<string, string> = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
-    answer = await fetch(url, { headers, redirect: "error", signal: AbortSignal.timeout(MODEL_DEADLINE_MS) });
-    body = await answer.json().catch(() => null);
-  } catch {
+    answer = await fetch(url, { headers, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
+    body = parsed(await readBoundedText(answer, answerBytes));
+  } catch (error) {
+    if (error instanceof AnswerTooLong) {
+      return ill(
+        `${url} answered with more than ${answerBytes} bytes`,
+        "correct ROOST_OPENAI_BASE_URL: it takes the /v1",
+      );
+    }
     return ill(`${url} did not answer within 5 s`, "start the model server, or correct ROOST_OPENAI_BASE_URL");
   }
   if (answer.status === 401 || answer.status === 403) {
@@ -55,6 +63,14 @@ async function checkModelServer(name: string, baseUrl: string, apiKey: string | 
   if (known.includes(name) || known.includes(`${name}:latest`)) return well(`${name} is on ${baseUrl}`);
   const offered = known.slice(0, 10).join(", ");
   return ill(`${baseUrl} has no model ${name}`, `set ROOST_MODEL to one it has: openai: and ${offered || "(none)"}`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 function modelsOf(body: unknown): string[] | null {

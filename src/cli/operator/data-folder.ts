@@ -1,11 +1,13 @@
 import { Database } from "bun:sqlite";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
+import { closeToOthers } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
+import { note } from "../output.ts";
 
 export interface DataOptions {
   data?: string;
@@ -53,7 +55,7 @@ export const databaseOf = (config: Pick<Config, "dataDir">): string => join(conf
 
 /** Migrates under the server's lock alone: never below a running server, never beside another command. */
 async function openCurrent(config: Config): Promise<Foundation> {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  for (const change of closeToOthers(config.dataDir)) note(change);
   for (const deadline = Date.now() + MIGRATION_WAIT_MS; ; await Bun.sleep(LOOK_AGAIN_MS)) {
     const version = versionOf(databaseOf(config));
     // A newer or damaged database is refused, in good words, by the opening itself.

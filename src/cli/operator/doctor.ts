@@ -1,4 +1,4 @@
-import { colours, printable, printJson } from "../output.ts";
+import { colours, printJson, say } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
@@ -35,6 +35,6 @@ const unexpected = (error: unknown): Finding =>
 
 function print(check: string, { ok, detail, mend }: Finding): void {
   const mark = ok ? colours.green("ok  ") : colours.red("FAIL");
-  console.log(`${mark}  ${check.padEnd(11)}  ${printable(detail)}`);
-  if (mend !== null) console.log(`                   ${colours.yellow(`→ ${printable(mend)}`)}`);
+  say(mark, `  ${check.padEnd(11)}  ${detail}`);
+  if (mend !== null) say("                   ", colours.yellow(`→ ${mend}`));
 }

@@ -2,7 +2,7 @@ import type { Invite } from "../../accounts/table.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { formatMoney, type Micros } from "../../lib/money.ts";
 import { Failure } from "../failure.ts";
-import { colours, note, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { colours, note, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 interface JsonOption {
@@ -21,9 +21,10 @@ export function createInvite(
       printJson({ inviteId, code, uses, credit: formatMoney(credit), expiresAt: isoTime(expiresAt) });
       return;
     }
-    console.log(code);
+    say(code);
     note(
-      `${colours.dim(inviteId)}: for ${uses === 1 ? "one account" : `${uses} accounts`}, ${shortMoney(credit)} USDC each, until ${shortTime(expiresAt)}`,
+      colours.dim(inviteId),
+      `: for ${uses === 1 ? "one account" : `${uses} accounts`}, ${shortMoney(credit)} USDC each, until ${shortTime(expiresAt)}`,
     );
   });
 }
@@ -80,6 +81,6 @@ export function revokeInvite(inviteId: string, options: DataOptions & JsonOption
       throw new Failure(`no invite ${inviteId} is there to revoke`, "roost invite list shows them");
     }
     if (options.json) printJson({ inviteId, revoked: true });
-    else console.log(`Revoked ${inviteId}.`);
+    else say(`Revoked ${inviteId}.`);
   });
 }

@@ -1,4 +1,4 @@
-import { note, printJson } from "../output.ts";
+import { note, printJson, say } from "../output.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
 
@@ -9,7 +9,7 @@ export function makeLoginLink(email: string, options: DataOptions & { json?: tru
     const { publicUrl, host, port, inviteCredit } = config;
     const url = `${(publicUrl ?? `http://${reachable(host)}:${port}`).replace(/\/$/, "")}/#link=${links.create(address, inviteCredit)}`;
     if (options.json) printJson({ email: address, url });
-    else console.log(url);
+    else say(url);
     const assumed = publicUrl === null ? "; it assumes that the server listens there: else set ROOST_PUBLIC_URL" : "";
     if (!options.json) note(`Signs ${address} in, once, within the hour${assumed}.`);
   });

@@ -1,12 +1,12 @@
-import { mkdirSync } from "node:fs";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type App, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { createLog } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
+import { closeToOthers } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
-import { colours, printable, shortMoney } from "../output.ts";
+import { colours, say, shortMoney } from "../output.ts";
 import { readConfig, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
@@ -18,7 +18,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  for (const change of closeToOthers(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
   const first = foundation.invites.none() && foundation.accounts.list(null, 1).length === 0;
@@ -58,17 +58,14 @@ function welcome(app: App, { invites, links }: Foundation, config: Config): void
   const { code } = invites.create({ uses: 1, credit: config.inviteCredit, lifeMs: WEEK_MS });
   const token = links.create(OWNER, config.inviteCredit);
   const link = `${(config.publicUrl ?? app.url).replace(/\/$/, "")}/#link=${token}`;
-  console.log(
-    [
-      "",
-      `  ${colours.bold("Roost is running.")}`,
-      "",
-      `  Open    ${colours.cyan(link)}  ${colours.dim("signs you in, once, within the hour")}`,
-      `  Invite  ${colours.bold(code)}  ${colours.dim(`for one account, with ${shortMoney(config.inviteCredit)} USDC of credit`)}`,
-      `  Data    ${config.dataDir}`,
-      "",
-    ].join("\n"),
-  );
+  const credit = `for one account, with ${shortMoney(config.inviteCredit)} USDC of credit`;
+  say("");
+  say("  ", colours.bold("Roost is running."));
+  say("");
+  say("  Open    ", colours.cyan(link), "  ", colours.dim("signs you in, once, within the hour"));
+  say("  Invite  ", colours.bold(code), "  ", colours.dim(credit));
+  say(`  Data    ${config.dataDir}`);
+  say("");
 }
 
 /** A host without SMTP shows sign-in codes on its terminal too (operations.md, Settings). */
@@ -77,7 +74,7 @@ const showingCodes = (outbox: Outbox): Outbox => ({
   append(mail) {
     outbox.append(mail);
     const { to, code, subject } = mail;
-    console.log(`  ${colours.dim("Mail to")} ${printable(to)}  ${colours.bold(printable(code ?? subject))}`);
+    say("  ", colours.dim("Mail to"), ` ${to}  `, colours.bold(code ?? subject));
   },
 });
 

@@ -3,7 +3,7 @@ import type { Address } from "../../chain/networks.ts";
 import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
 import { Failure } from "../failure.ts";
-import { note, printFields, printJson } from "../output.ts";
+import { note, printFields, printJson, say } from "../output.ts";
 import { openPrompt } from "../user/prompt.ts";
 import { type DataOptions, readConfig, withData } from "./data-folder.ts";
 
@@ -53,7 +53,7 @@ export async function exportWallet(options: Options): Promise<void> {
     audit.append({ actor: "operator", action: "wallet.export", subject: address }),
   );
   if (options.json) printJson({ address, privateKey });
-  else console.log(privateKey);
+  else say(privateKey);
 }
 
 /** Throws unless whoever asks types the end of the address. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Failure, WrongUsage } from "../failure.ts";
-import { colours, printable, printJson, printTable } from "../output.ts";
+import { colours, printJson, printTable, say } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
 import { requireConsent } from "./prompt.ts";
@@ -83,7 +83,7 @@ function readText(path: string): string | null {
 
 function print(done: string, agent: AgentRecord, { json }: Options): void {
   if (json) printJson(agent);
-  else console.log(`${done} ${printable(agent.displayName)} (${agent.slug})  ${colours.dim(agent.agentId)}`);
+  else say(`${done} ${agent.displayName} (${agent.slug})  `, colours.dim(agent.agentId));
 }
 
 /** `roost agent delete INSTANCE AGENT`: with its workspace and history. */
@@ -93,5 +93,5 @@ export async function deleteAgent(instance: string, given: string, options: Opti
   await requireConsent(`Delete the agent ${given} with its workspace and history?`, options.yes);
   const deleted = await client.call("DELETE", path);
   if (options.json) printJson(deleted);
-  else console.log(`Deleted ${agent.agentId}.`);
+  else say(`Deleted ${agent.agentId}.`);
 }

@@ -1,6 +1,6 @@
 import type { MessageRecord } from "../../messages/record.ts";
 import { Failure } from "../failure.ts";
-import { colours, printable } from "../output.ts";
+import { colours, type Piece, printable } from "../output.ts";
 import type { Client } from "./client.ts";
 import { cancelRun, type RunEvent, sendMessage } from "./follow.ts";
 
@@ -57,7 +57,7 @@ export async function ask(
 const NEXT: Record<string, string> = { model_error: "roost doctor, on the host, checks the model" };
 
 /** Writes an answer to the terminal as it comes, tools and restarts in passing; begins and ends on lines of its own. */
-export function createAnswerView(write: (text: string) => void): { show(event: RunEvent): void; end(): void } {
+export function createAnswerView(write: (...pieces: Piece[]) => void): { show(event: RunEvent): void; end(): void } {
   let midLine = false;
   const say = (text: string) => {
     if (text === "") return;
@@ -66,7 +66,7 @@ export function createAnswerView(write: (text: string) => void): { show(event: R
   };
   const aside = (text: string) => {
     if (midLine) write("\n");
-    write(`${colours.dim(text)}\n`);
+    write(colours.dim(text), "\n");
     midLine = false;
   };
   return {
@@ -76,10 +76,10 @@ export function createAnswerView(write: (text: string) => void): { show(event: R
           say(printable(event.delta));
           break;
         case "tool.started":
-          aside(`· ${printable(event.name)} ${short(JSON.stringify(event.input) ?? "")}`);
+          aside(`· ${event.name} ${short(JSON.stringify(event.input) ?? "")}`);
           break;
         case "tool.completed":
-          if (event.isError) aside(`· ${printable(event.name)} failed: ${short(event.output)}`);
+          if (event.isError) aside(`· ${event.name} failed: ${short(event.output)}`);
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer begins again");

@@ -1,4 +1,4 @@
-import { colours, printable, printFields, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
@@ -50,15 +50,16 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   );
   const days = await readDays(client, Date.now());
   printFields(fieldsOf(billing));
-  console.log(`\n${colours.bold(`USDC by day, the last ${DAYS} days`)}`);
+  say("");
+  say(colours.bold(`USDC by day, the last ${DAYS} days`));
   for (const { label, bar, value } of barsOf(
     days,
     process.stdout.isTTY === true,
     process.stdout.columns || undefined,
   )) {
-    console.log(`${colours.dim(label)}  ${bar === "" ? "" : `${colours.cyan(bar)} `}${value}`);
+    say(colours.dim(label), "  ", ...(bar === "" ? [] : [colours.cyan(bar), " "]), value);
   }
-  console.log("");
+  say("");
   printTable(
     ["TIME", "WHAT", "AMOUNT", "BALANCE", "OF"],
     transactions.map(({ createdAt, type, amount, balanceAfter, instanceId, network, txHash }) => [
@@ -127,6 +128,6 @@ export function barsOf(
     const bar = blocks
       ? "█".repeat(Math.floor(shown / 8)) + (EIGHTHS[shown % 8] ?? "")
       : "#".repeat(Math.ceil(shown / 8));
-    return { label: printable(day), bar, value: shortMoney(cost) };
+    return { label: day, bar, value: shortMoney(cost) };
   });
 }

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { Failure } from "../failure.ts";
-import { colours, note, printable } from "../output.ts";
+import { colours, note, promptOf, say, sayText, stream } from "../output.ts";
 import { ask, createAnswerView } from "./answer.ts";
 import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
@@ -22,18 +22,19 @@ export async function chat(instance: string, given: string, options: ServerOptio
 
 async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
   const history = openHistory();
-  const name = printable(agent.displayName);
-  console.log(`${colours.bold(name)} ${colours.dim("listens. /help shows the commands, Ctrl-D leaves.")}`);
+  const name = agent.displayName;
+  say(colours.bold(name), " ", colours.dim("listens. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
-    const typed = await readTyped(colours.green("you> "), history.entries());
+    const typed = await readTyped(promptOf(colours.green("you> ")), history.entries());
     if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) {
-      console.log("");
+      say("");
       return;
     }
     leaveAtInterrupt = typed.kind === "interrupt";
     if (typed.kind === "interrupt") {
-      console.log(colours.dim("\nCtrl-C once more, or Ctrl-D, leaves."));
+      say("");
+      say(colours.dim("Ctrl-C once more, or Ctrl-D, leaves."));
       continue;
     }
     const text = typed.text.trim();
@@ -52,11 +53,11 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
 
 /** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. */
 async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
-  const view = createAnswerView((text) => void process.stdout.write(text));
-  process.stdout.write(colours.cyan(`${name}> `));
+  const view = createAnswerView(stream);
+  stream(colours.cyan(`${name}> `));
   let begun = false;
   const { cancelled } = await ask(client, path, message, (event) => {
-    if (!begun && event.type !== "message.delta" && event.type.startsWith("tool.")) process.stdout.write("\n");
+    if (!begun && event.type !== "message.delta" && event.type.startsWith("tool.")) stream("\n");
     begun ||= event.type === "message.delta" || event.type.startsWith("tool.");
     view.show(event);
   }).finally(view.end);
@@ -67,15 +68,15 @@ async function answer(client: Client, path: string, name: string, message: strin
 async function obey(client: Client, path: string, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
-      console.log(HELP);
+      sayText(HELP);
       return true;
     case "/clear":
       await client.call("DELETE", `${path}/messages`);
-      console.log(colours.dim("A fresh conversation begins."));
+      say(colours.dim("A fresh conversation begins."));
       return true;
     default:
       if (!/^\/\w+$/.test(text)) return false;
-      console.log(colours.dim(`There is no command ${text}: /help shows those there are.`));
+      say(colours.dim(`There is no command ${text}: /help shows those there are.`));
       return true;
   }
 }
@@ -112,7 +113,7 @@ async function answerLines(client: Client, path: string): Promise<void> {
     if (text === "/quit") return;
     if (text === "" || (await obey(client, path, text))) continue;
     const { reply, cancelled } = await ask(client, path, line, () => undefined);
-    if (reply !== null) console.log(reply.message);
+    if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }
 }

@@ -1,3 +1,5 @@
+import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure } from "../failure.ts";
 
 /** The server's own refusal, in its words. */
@@ -34,8 +36,10 @@ export interface Client {
   stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
 }
 
-const DEADLINE_MS = 30_000;
+const { deadlineMs: DEADLINE_MS, answerBytes } = OUTGOING.command;
 const PAGE = 100;
+/** A million things: a list that goes on behind them is none of Roost's. */
+const MOST_PAGES = 10_000;
 
 /** `credential` is an API key or a token; null for what needs none. */
 export function createClient(url: string, credential: string | null, deadlineMs: number = DEADLINE_MS): Client {
@@ -49,7 +53,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     if (answer.status >= 300 && answer.status < 400) {
       throw new Failure(`${url} points to ${answer.headers.get("location")}`, "give that address with --url");
     }
-    if (!answer.ok) throw refusalOf(answer, await answer.text(), url);
+    if (!answer.ok) throw refusalOf(answer, await readBoundedText(answer, answerBytes), url);
     return answer;
   }
 
@@ -57,7 +61,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     const late = AbortSignal.timeout(deadlineMs);
     try {
       const answer = await send(method, path, options, signalOf(late, options.signal));
-      return (await answer.json()) as T;
+      return JSON.parse(await readBoundedText(answer, answerBytes)) as T;
     } catch (error) {
       throw explain(error, url, deadlineMs, options.signal);
     }
@@ -68,7 +72,8 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     call,
     async all<T>(path: string): Promise<T[]> {
       const items: T[] = [];
-      for (let after: string | null = null; ; ) {
+      let after: string | null = null;
+      for (let pages = 0; pages < MOST_PAGES; pages++) {
         const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
         const page: { data: T[]; nextCursor: string | null } = await call("GET", `${path}?limit=${PAGE}${cursor}`);
         items.push(...page.data);
@@ -76,6 +81,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
         if (page.nextCursor === null || page.nextCursor === after) return items;
         after = page.nextCursor;
       }
+      throw new Failure(`${url} answered with a list without end`, "is it a Roost server?");
     },
     async stream(method, path, options = {}) {
       // The deadline is for the answer's head; the silence of the body is watched by who reads it.
@@ -133,6 +139,7 @@ function errorOf(text: string): { code: string; message: string; requestId?: str
 
 function explain(error: unknown, url: string, deadlineMs: number, given: AbortSignal | undefined): unknown {
   if (error instanceof Failure || given?.aborted) return error;
+  if (error instanceof AnswerTooLong) return new Failure(`${url} answered too much`, "is it a Roost server?");
   if (error instanceof SyntaxError) return new Failure(`${url} answered without JSON`, "is it a Roost server?");
   if (error instanceof DOMException && error.name === "TimeoutError") {
     return new Unreachable(`${url} did not answer within ${deadlineMs / 1000} s`, "is the server running there?");

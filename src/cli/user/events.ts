@@ -1,4 +1,4 @@
-import { colours, printable } from "../output.ts";
+import { colours, type Piece, stream, streamJson } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { followAgent, type StreamedEvent } from "./follow.ts";
@@ -15,18 +15,18 @@ export async function showEvents(
   process.once("SIGINT", () => leaving.abort());
   try {
     for await (const event of followAgent(client, path, after ?? null, leaving.signal)) {
-      // Not console.log, which would not tell that `| head` has gone.
-      process.stdout.write(`${json ? JSON.stringify(event) : lineOf(event)}\n`);
+      if (json) streamJson(event);
+      else stream(...lineOf(event), "\n");
     }
   } catch (error) {
     if (!leaving.signal.aborted) throw error;
   }
 }
 
-function lineOf(event: StreamedEvent): string {
+function lineOf(event: StreamedEvent): Piece[] {
   const { id, type, createdAt, ...own } = event;
   const { agentId: _, runId, ...rest } = own as Record<string, unknown>;
-  const told = Object.keys(rest).length === 0 ? "" : ` ${printable(JSON.stringify(rest))}`;
-  const run = runId === undefined ? "" : ` ${colours.dim(String(runId))}`;
-  return `${colours.dim(`${id} ${createdAt}`)} ${colours.bold(type)}${run}${told}`;
+  const told = Object.keys(rest).length === 0 ? "" : ` ${JSON.stringify(rest)}`;
+  const run = runId === undefined ? [] : [" ", colours.dim(String(runId))];
+  return [colours.dim(`${id} ${createdAt}`), " ", colours.bold(type), ...run, told];
 }

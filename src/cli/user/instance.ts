@@ -1,4 +1,4 @@
-import { colours, printable, printJson, printTable, shortMoney, shortTime } from "../output.ts";
+import { colours, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
 import { requireConsent } from "./prompt.ts";
@@ -44,7 +44,7 @@ export async function setRunning(given: string, action: "start" | "stop", option
 
 function print(instance: InstanceRecord, { json }: Options): void {
   if (json) printJson(instance);
-  else console.log(`${printable(instance.name)} is ${instance.status}  ${colours.dim(instance.instanceId)}`);
+  else say(`${instance.name} is ${instance.status}  `, colours.dim(instance.instanceId));
 }
 
 /** `roost instance delete INSTANCE`: with its agents, secrets and history. */
@@ -54,5 +54,5 @@ export async function deleteInstance(given: string, options: Options & { yes?: t
   await requireConsent(`Delete the instance ${given} with its agents, secrets and history?`, options.yes);
   const deleted = await client.call("DELETE", instancePath(instanceId));
   if (options.json) printJson(deleted);
-  else console.log(`Deleted ${instanceId}.`);
+  else say(`Deleted ${instanceId}.`);
 }

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
-import { note, printable, printJson, shortMoney } from "../output.ts";
+import { note, printJson, say, shortMoney } from "../output.ts";
 import { type Client, createClient, Refusal } from "./client.ts";
 import { DEFAULT_URL, readCredentials, type ServerOptions, writeCredentials } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
@@ -24,9 +24,7 @@ export async function login(options: LoginOptions): Promise<void> {
   const account = options.key === undefined ? await signIn(url, options) : await keepKey(url, options.key);
   if (options.json) printJson(account);
   else
-    console.log(
-      `Signed in to ${url} as ${printable(account.email)}: the balance is ${shortMoney(account.balance)} ${account.currency}.`,
-    );
+    say(`Signed in to ${url} as ${account.email}: the balance is ${shortMoney(account.balance)} ${account.currency}.`);
 }
 
 async function keepKey(url: string, key: string): Promise<AccountRecord> {

@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { Failure } from "../failure.ts";
+import { askFor, note, promptOf } from "../output.ts";
 
 /** Questions to whoever runs the command: on a terminal, else answered by the lines of standard input. */
 export interface Prompt {
@@ -20,7 +21,7 @@ export function openPrompt(): Prompt {
   });
   return {
     async ask(question) {
-      lines.setPrompt(question);
+      lines.setPrompt(promptOf(question));
       lines.prompt();
       const { done, value } = await waiting.next();
       if (done) throw new Failure(`nothing was given for "${question.trim()}"`);
@@ -47,7 +48,7 @@ export function askHidden(question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true, historySize: 0 });
   // Asked only now that the terminal no longer echoes.
-  process.stderr.write(question);
+  askFor(question);
   return new Promise((resolve, reject) => {
     lines.once("line", (line) => {
       resolve(line);
@@ -55,7 +56,7 @@ export function askHidden(question: string): Promise<string> {
     });
     lines.on("SIGINT", () => lines.close());
     lines.once("close", () => {
-      process.stderr.write("\n");
+      note("");
       reject(new Failure("nothing was entered"));
     });
   });

@@ -1,5 +1,5 @@
 import { Failure } from "../failure.ts";
-import { printJson, printTable, shortTime } from "../output.ts";
+import { printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, instancePath } from "./find.ts";
 import { askHidden, requireConsent } from "./prompt.ts";
@@ -18,7 +18,7 @@ export async function setSecret(instance: string, name: string, options: Options
   if (value === "") throw new Failure("the value is empty", "it comes from standard input, or is typed when asked for");
   const set = await client.call("POST", path, { body: { key: name, value } });
   if (options.json) printJson(set);
-  else console.log(`Set ${name}.`);
+  else say(`Set ${name}.`);
 }
 
 const MOST_BYTES = 64 * 1024;
@@ -62,5 +62,5 @@ export async function deleteSecret(instance: string, name: string, options: Opti
   await requireConsent(`Delete the secret ${name}?`, options.yes);
   const deleted = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
   if (options.json) printJson(deleted);
-  else console.log(`Deleted ${name}.`);
+  else say(`Deleted ${name}.`);
 }

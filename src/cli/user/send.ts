@@ -1,5 +1,5 @@
 import { Failure } from "../failure.ts";
-import { printJson } from "../output.ts";
+import { printJson, sayText, stream } from "../output.ts";
 import { ask, createAnswerView } from "./answer.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
@@ -14,11 +14,11 @@ export async function send(
   const client = openClient(options);
   const { path } = await findAgent(client, instance, agent);
   const streaming = process.stdout.isTTY && !json;
-  const view = createAnswerView((piece) => void process.stdout.write(piece));
+  const view = createAnswerView(stream);
   const { reply, cancelled } = await ask(client, path, text, (event) => {
     if (streaming) view.show(event);
   }).finally(view.end);
   if (reply !== null && json) printJson(reply);
-  else if (reply !== null && !streaming) console.log(reply.message);
+  else if (reply !== null && !streaming) sayText(reply.message);
   if (cancelled) throw new Failure("the answer was cancelled");
 }

@@ -1,4 +1,4 @@
-import { note, printable, printJson, printTable, shortTime } from "../output.ts";
+import { note, printJson, printTable, say, shortTime } from "../output.ts";
 import { createClient } from "./client.ts";
 import { DEFAULT_URL, openClient, readCredentials, type ServerOptions } from "./credentials.ts";
 import { findInstance, instancePath } from "./find.ts";
@@ -68,9 +68,9 @@ export async function installSkill(instance: string, name: string, options: Opti
   const skill = await client.call<InstalledSkill>("POST", path, { body: { name } });
   if (options.json) printJson(skill);
   else {
-    console.log(`Installed ${printable(skill.name)} ${printable(skill.version)}.`);
+    say(`Installed ${skill.name} ${skill.version}.`);
     if (skill.missingSecrets.length > 0) {
-      note(`It needs ${skill.missingSecrets.map(printable).join(", ")}: roost secret set INSTANCE NAME`);
+      note(`It needs ${skill.missingSecrets.join(", ")}: roost secret set INSTANCE NAME`);
     }
   }
 }
@@ -81,5 +81,5 @@ export async function removeSkill(instance: string, name: string, options: Optio
   const path = skillsPath(await findInstance(client, instance));
   const removed = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
   if (options.json) printJson(removed);
-  else console.log(`Removed ${name}.`);
+  else say(`Removed ${name}.`);
 }

@@ -31,7 +31,7 @@ test("a host that is asked to stop asks a network that hangs about nothing more"
   const junk = Array.from({ length: 100 }, (_, nth) =>
     launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon").catch(() => null),
   );
-  while (hanging.calls("eth_getTransactionReceipt") < 16) await Bun.sleep(10);
+  while (hanging.calls("eth_getTransactionReceipt") < 2) await Bun.sleep(10);
   const began = performance.now();
   await paying.appliance.app.stop();
   expect(performance.now() - began).toBeLessThan(4_000);

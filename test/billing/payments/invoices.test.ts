@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../../src/app/foundation.ts";
 import { advertiseNothing } from "../../../src/billing/facilitator/advertising.ts";
+import { createHeads } from "../../../src/billing/payments/heads.ts";
 import { createInvoices, type Wanted } from "../../../src/billing/payments/invoices.ts";
 import type { NetworkName } from "../../../src/chain/networks.ts";
 import type { AppError } from "../../../src/lib/app-error.ts";
@@ -34,7 +35,8 @@ function openInvoices(heads: Heads = { base: async () => 7n, polygon: async () =
     clock,
     balanceOf: (accountId) => balances.get(accountId) ?? 0n,
     recipient: "0x00000000000000000000000000000000000000A1",
-    chains: new Map(Object.entries(heads).map(([name, head]) => [name as NetworkName, { head }])),
+    networks: Object.keys(heads) as NetworkName[],
+    heads: createHeads(new Map(Object.entries(heads).map(([name, head]) => [name as NetworkName, { head }])), 0),
     minimumTopUp: MINIMUM,
     advertise: advertiseNothing,
   });

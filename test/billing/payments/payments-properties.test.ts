@@ -6,6 +6,7 @@ import { openFoundation } from "../../../src/app/foundation.ts";
 import { findImbalance } from "../../../src/billing/books.ts";
 import { advertiseNothing } from "../../../src/billing/facilitator/advertising.ts";
 import { meterQueries } from "../../../src/billing/meter/meter-table.ts";
+import { createHeads } from "../../../src/billing/payments/heads.ts";
 import { createInvoices } from "../../../src/billing/payments/invoices.ts";
 import { createPayments } from "../../../src/billing/payments/payments.ts";
 import type { Finding, Transfer } from "../../../src/chain/chain.ts";
@@ -62,7 +63,14 @@ test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisation
   const balanceOf = (accountId: string) => ledger.booksOf(accountId).balance;
   const chains = new Map([["base" as const, { ...chain, network: "base" as const, health: () => [] }]]);
   const common = { store, clock, recipient: RECIPIENT, chains: chains as never };
-  const invoices = createInvoices({ ...common, balanceOf, minimumTopUp: 1_000_000n, advertise: advertiseNothing });
+  const invoices = createInvoices({
+    ...common,
+    balanceOf,
+    networks: ["base"],
+    heads: createHeads(chains, 0),
+    minimumTopUp: 1_000_000n,
+    advertise: advertiseNothing,
+  });
   const payments = createPayments({
     ...common,
     log: await createLog("silent", "json"),

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { advertiseNothing } from "../../../src/billing/facilitator/advertising.ts";
+import { createHeads } from "../../../src/billing/payments/heads.ts";
 import { createInvoices } from "../../../src/billing/payments/invoices.ts";
 import { createPayments, type SettledTransfer } from "../../../src/billing/payments/payments.ts";
 import { createChain } from "../../../src/chain/create-chain.ts";
@@ -20,7 +21,7 @@ async function paymentsOf({ appliance, anvil, recipient, clock }: Paying) {
     ledger,
     audit,
     meter: { settle() {} },
-    invoices: createInvoices(parts),
+    invoices: createInvoices({ ...parts, networks: ["base"], heads: createHeads(chains) }),
     confirmations: { base: 10, ethereum: 12, polygon: 128 },
   });
 }

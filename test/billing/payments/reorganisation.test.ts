@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { NETWORKS } from "../../../src/chain/networks.ts";
 import { formatMoney } from "../../../src/lib/money.ts";
-import { MINUTE } from "../../lib/hand-clock.ts";
+import { MINUTE, SECOND } from "../../lib/hand-clock.ts";
 import { balanceOf, booksOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
 const auditOf = ({ appliance }: Awaited<ReturnType<typeof startPaying>>): string[] =>
@@ -82,6 +82,7 @@ test("a reversed transfer that is mined again and presented is credited again, o
 
   await paying.anvil.rpc("eth_sendRawTransaction", [raw]);
   await paying.anvil.mine(1);
+  paying.clock.advance(2 * SECOND);
   expect((await launch(person, txHash)).status).toBe(201);
   expect((await launch(person, txHash)).status).toBe(201);
   expect(await entriesOf(person)).toEqual([

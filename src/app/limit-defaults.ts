@@ -1,0 +1,12 @@
+import type { Config } from "../config.ts";
+import type { AccountLimits } from "../limits/account-limits.ts";
+
+/** What the settings allow an account that the operator has changed nothing for (operations.md, Settings). */
+export const limitDefaults = (config: Config): AccountLimits => ({
+  reads: config.readsPerSecond,
+  writes: config.writesPerSecond,
+  streams: config.maxStreams,
+  instances: config.maxInstances,
+  agents: config.maxAgents,
+  workspaceBytes: config.maxWorkspaceBytes,
+});

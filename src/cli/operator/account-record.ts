@@ -1,0 +1,54 @@
+import type { Account } from "../../accounts/table.ts";
+import type { Foundation } from "../../app/foundation.ts";
+import { limitDefaults } from "../../app/limit-defaults.ts";
+import type { Ledger } from "../../billing/ledger.ts";
+import type { Config } from "../../config.ts";
+import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
+import { createAccountLimits, type LimitName } from "../../limits/account-limits.ts";
+import { LIMIT_NAMES } from "../../limits/table.ts";
+import type { Store } from "../../storage/store.ts";
+import { Failure } from "../failure.ts";
+import type { DataOptions } from "./data-folder.ts";
+
+export interface AccountOptions extends DataOptions {
+  json?: true;
+}
+
+/** What was last committed: up to ten seconds of what a server is metering are not in it. */
+function balanceOf(accountId: string, ledger: Ledger): Micros {
+  const { balance, unposted } = ledger.booksOf(accountId);
+  return balance - unposted;
+}
+
+/** An account as its operator sees it. */
+export const showAccountRecord = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
+  accountId: account.accountId,
+  email: account.email,
+  name: account.name,
+  createdAt: isoTime(account.createdAt),
+  suspendedAt: isoTimeOrNull(account.suspendedAt),
+  balance: formatMoney(balanceOf(account.accountId, ledger)),
+  currency: CURRENCY,
+  limits: { monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit) },
+});
+
+/** Throws where nobody has the e-mail. */
+export function findAccount({ accounts }: Pick<Foundation, "accounts">, email: string): Account {
+  const account = accounts.findByEmail(email);
+  if (account) return account;
+  throw new Failure(`there is no account with the e-mail ${email}`, "roost account list shows them");
+}
+
+export type ShownLimits = Record<LimitName, { value: number; isDefault: boolean }>;
+
+/** An account's limits, each with whether it is the host's default as this command sees the settings. */
+export function readLimits({ store, config }: { store: Store; config: Config }, accountId: string): ShownLimits {
+  const limits = createAccountLimits(store, limitDefaults(config));
+  const [all, changed] = [limits.of(accountId), limits.changedOf(accountId)];
+  const shown = LIMIT_NAMES.map((name) => [name, { value: all[name], isDefault: changed[name] === undefined }]);
+  return Object.fromEntries(shown) as ShownLimits;
+}
+
+/** `workspaceBytes` → `workspace-bytes`, as it is written on the command line. */
+export const optionOf = (name: LimitName): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

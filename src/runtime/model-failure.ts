@@ -1,0 +1,24 @@
+import type { Log } from "../lib/log.ts";
+import { ModelError } from "../models/engine.ts";
+import type { ModelFailure } from "./protocol.ts";
+
+/** The failure in the tenant's words; what only the operator may know goes into the log, under the run's id. */
+export function failureOf(
+  thrown: unknown,
+  log: Log,
+  whose: { instanceId: string; runId: string; model: string },
+): ModelFailure {
+  if (thrown instanceof ModelError) {
+    const { kind, message, detail, overflow, cause } = thrown;
+    if (overflow) return { kind, message, overflow };
+    log.warn({ ...whose, kind, detail: detail ?? message, cause: causeOf(cause) }, "a model failed");
+    return {
+      kind,
+      message: detail === undefined ? message : `${message} The host's log has the cause under ${whose.runId}.`,
+    };
+  }
+  log.error({ err: thrown, ...whose }, "a model engine broke");
+  return { kind: "internal", message: "the model engine broke" };
+}
+
+const causeOf = (cause: unknown): string | undefined => (cause instanceof Error ? cause.message : undefined);

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { makeHome, operate, run } from "./command-line.ts";
+
+const home = makeHome();
+const ADA = "ada@example.org";
+beforeAll(() => {
+  const { store, accounts } = openFoundation(home);
+  accounts.create({ email: ADA, name: "Ada", credit: 0n, note: "test" });
+  store.close();
+});
+afterAll(() => home.remove());
+
+const limitsOf = async (...words: string[]) =>
+  (await operate(home, ["account", "limit", ADA, ...words, "--json"])).json().limits;
+const DEFAULTS = {
+  reads: { value: 5_000, isDefault: true },
+  writes: { value: 200, isDefault: true },
+  streams: { value: 1_000, isDefault: true },
+  instances: { value: 100, isDefault: true },
+  agents: { value: 1_000, isDefault: true },
+  workspaceBytes: { value: 1024 ** 3, isDefault: true },
+};
+
+test("an account's limits are shown, changed and put back, each by itself", async () => {
+  expect(await limitsOf()).toEqual({ monthlyLimit: null, ...DEFAULTS });
+  const changed = {
+    ...DEFAULTS,
+    instances: { value: 3, isDefault: false },
+    workspaceBytes: { value: 2 ** 40, isDefault: false },
+    reads: { value: 5_000, isDefault: false },
+  };
+  const words = ["--instances", "3", "--workspace-bytes", String(2 ** 40), "--reads", "5000"];
+  expect(await limitsOf(...words)).toEqual({ monthlyLimit: null, ...changed });
+  expect((await operate(home, ["account", "show", ADA, "--json"])).json().limits).toMatchObject(changed);
+  expect((await operate(home, ["account", "show", ADA])).output).toMatch(
+    /Limits +reads 5000, instances 3, workspace-bytes 1099511627776\n/,
+  );
+  const { output } = await operate(home, ["account", "limit", ADA]);
+  expect(output).toMatch(/instances +3 +this account\n/);
+  expect(output).toMatch(/agents +1000 +every account\n/);
+  expect(await limitsOf("--workspace-bytes", "default", "--reads", "default", "--agents", "0")).toMatchObject({
+    ...DEFAULTS,
+    instances: { value: 3, isDefault: false },
+    agents: { value: 0, isDefault: false },
+  });
+});
+
+test("the default is the host's own, as its settings have it", async () => {
+  const ran = await operate(home, ["account", "limit", ADA, "--json"], { env: { ROOST_MAX_STREAMS: "7" } });
+  expect(ran.json().limits.streams).toEqual({ value: 7, isDefault: true });
+});
+
+test("the audit log tells of a change, and not of a look", async () => {
+  const rows = async () =>
+    (await operate(home, ["audit", "--json"]))
+      .json()
+      .filter(({ action }: { action: string }) => action === "account.limit");
+  const before = (await rows()).length;
+  await limitsOf("--writes", "9", "--streams", "default");
+  await limitsOf();
+  const all = await rows();
+  expect(all.length).toBe(before + 1);
+  expect(all).toContainEqual(expect.objectContaining({ actor: "operator", detail: { writes: 9, streams: "default" } }));
+});
+
+test("what is no limit is wrong usage, and an account that is not there a failure", async () => {
+  for (const words of [
+    ["--instances", "-1"],
+    ["--instances", "1.5"],
+    ["--instances", ""],
+    ["--reads", "0"],
+    ["--agents", "1000001"],
+    ["--tokens", "1"],
+  ]) {
+    expect((await operate(home, ["account", "limit", ADA, ...words])).code).toBe(2);
+  }
+  expect(await operate(home, ["account", "limit", "nobody@example.org"])).toMatchObject({ code: 1, output: "" });
+  expect((await run(home, ["account", "limit", "--help"])).output).toContain("--workspace-bytes <n>");
+  expect((await run(home, ["completion", "bash"])).output).toContain("--workspace-bytes");
+});

@@ -1,0 +1,51 @@
+import { afterAll, expect, test } from "bun:test";
+import { createClient } from "../../src/cli/user/client.ts";
+import { readBoundedText } from "../../src/lib/bounded-text.ts";
+
+const MIB = 1024 * 1024;
+let sent = 0;
+
+/** As much as is read, for ever. */
+const endless = () =>
+  new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += MIB;
+      controller.enqueue(new Uint8Array(MIB).fill(0x20));
+    },
+  });
+
+const server = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch(request) {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/v1/list") {
+      return Response.json({ data: [], nextCursor: String(Number(searchParams.get("after") ?? 0) + 1) });
+    }
+    return new Response(endless(), { status: pathname === "/v1/refused" ? 400 : 200 });
+  },
+});
+afterAll(() => server.stop(true));
+const client = createClient(`http://127.0.0.1:${server.port}`, null);
+
+test.each(["/v1/answer", "/v1/refused"])(
+  "an answer without end is left: %s",
+  async (path) => {
+    sent = 0;
+    await expect(client.call("GET", path)).rejects.toThrow("answered too much");
+    expect(sent).toBeLessThan(200 * MIB);
+  },
+  30_000,
+);
+
+test("a list without end is left", async () => {
+  await expect(client.all("/v1/list")).rejects.toThrow("a list without end");
+}, 60_000);
+
+test("text is read to its last byte, and not a byte further than it may be long", async () => {
+  const text = "né日本👩‍💻";
+  const bytes = new TextEncoder().encode(text).byteLength;
+  expect(await readBoundedText(new Response(text), bytes)).toBe(text);
+  await expect(readBoundedText(new Response(text), bytes - 1)).rejects.toThrow(`more than ${bytes - 1} bytes`);
+  expect(await readBoundedText(new Response(null), 0)).toBe("");
+});

@@ -1,0 +1,120 @@
+/** What a server could do to a terminal: clear it, retitle it, colour, ring, go back, turn the direction, forge a line. */
+export const EVIL = [
+  "a\u001b[2J",
+  "\u001b]0;title\u0007",
+  "\u009b31m",
+  "\u0085",
+  "b\r",
+  "\u0008",
+  "\u007f",
+  "\u202e",
+  "\u2066",
+  "\u200f",
+  "\u2028",
+  "\nFORGED",
+].join("");
+/** What none of it may bring to a terminal. New lines are judged apart. */
+export const OBEYED = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+/** Its pieces as a stream's deltas: sequences are split between two of them. */
+export const DELTAS = ["one\u001b", "[2J two\u009b", "31m three\u202e", "four \u001b]0;ti", "tle\u0007 five\n", "six"];
+
+const HEX = "0123456789abcdef".repeat(2);
+export const INSTANCE = `inst_${HEX}`;
+export const AGENT = `agt_${HEX}`;
+const TIME = "2026-11-21T10:00:00.000Z";
+const MONEY = "1.000000";
+
+/** One record that is good for every route: whatever is shown as it comes is evil. */
+export const RECORD = {
+  instanceId: EVIL,
+  agentId: EVIL,
+  accountId: EVIL,
+  email: EVIL,
+  name: EVIL,
+  slug: EVIL,
+  displayName: EVIL,
+  model: EVIL,
+  files: [EVIL],
+  status: EVIL,
+  statusReason: EVIL,
+  agentCount: 1,
+  billing: { pricePerHour: MONEY, accrued: MONEY, currency: EVIL },
+  key: EVIL,
+  version: EVIL,
+  description: EVIL,
+  source: EVIL,
+  requires: { secrets: [EVIL] },
+  missingSecrets: [EVIL],
+  balance: MONEY,
+  currency: EVIL,
+  pricePerHour: MONEY,
+  minimumTopUp: MONEY,
+  runningInstances: 1,
+  estimatedEmptyAt: null,
+  networks: [EVIL],
+  type: EVIL,
+  amount: MONEY,
+  balanceAfter: MONEY,
+  network: EVIL,
+  txHash: EVIL,
+  day: EVIL,
+  cost: MONEY,
+  createdAt: TIME,
+  updatedAt: TIME,
+  installedAt: TIME,
+};
+
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions)$/;
+
+export interface HostileServer extends AsyncDisposable {
+  url: string;
+  /** Refuses everything, in evil words. */
+  refuse(): void;
+}
+
+/** A server that means harm to whoever looks at its answers. */
+export function startHostileServer(): HostileServer {
+  let refusing = false;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (refusing) {
+        const error = { code: EVIL, message: EVIL, status: 400, requestId: EVIL };
+        return Response.json({ error }, { status: 400 });
+      }
+      if (request.method !== "DELETE" && /\/(messages|events)$/.test(pathname)) return new Response(events(), SSE);
+      if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [RECORD], nextCursor: null });
+      return Response.json(RECORD);
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    refuse() {
+      refusing = true;
+    },
+    [Symbol.asyncDispose]: () => server.stop(true),
+  };
+}
+
+const SSE = { headers: { "Content-Type": "text/event-stream" } };
+
+/** A whole run, its text in deltas. */
+function events(): string {
+  let id = 0;
+  const event = (type: string, more: Record<string, unknown>) => {
+    id += 1;
+    const data = { id, type, agentId: AGENT, runId: "run_1", createdAt: EVIL, ...more };
+    return `id: ${id}\nevent: x\ndata: ${JSON.stringify(data)}\n\n`;
+  };
+  return [
+    event("run.started", { note: EVIL }),
+    event(EVIL, { more: EVIL }),
+    event("tool.started", { toolCallId: EVIL, name: EVIL, input: { [EVIL]: EVIL } }),
+    event("tool.completed", { toolCallId: EVIL, name: EVIL, output: EVIL, isError: true }),
+    ...DELTAS.map((delta) => event("message.delta", { delta })),
+    event("message.completed", { message: { ...RECORD, message: DELTAS.join("") } }),
+    event("run.completed", {}),
+  ].join("");
+}

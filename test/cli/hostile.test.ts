@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Command } from "commander";
+import { addUserCommands } from "../../src/cli/user-commands.ts";
+import { type Home, makeHome, onTerminal, run } from "./command-line.ts";
+import {
+  AGENT,
+  DELTAS,
+  EVIL,
+  type HostileServer,
+  INSTANCE,
+  OBEYED,
+  RECORD,
+  startHostileServer,
+} from "./hostile-server.ts";
+
+let home: Home;
+let server: HostileServer;
+beforeAll(() => {
+  home = makeHome();
+  server = startHostileServer();
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  home.remove();
+});
+
+const to = (url: string): Record<string, string> => ({ ROOST_URL: url, ROOST_API_KEY: "rst_live_test", NO_COLOR: "1" });
+
+/** Every user command, by its words in the tree of commands. */
+const COMMANDS: Record<string, { words: string[]; input?: string; json?: false; list?: true; end?: "SIGINT" }> = {
+  login: { words: ["login"] },
+  "instance list": { words: ["instance", "list"], list: true },
+  "instance create": { words: ["instance", "create", "x"] },
+  "instance start": { words: ["instance", "start", INSTANCE] },
+  "instance stop": { words: ["instance", "stop", INSTANCE] },
+  "instance delete": { words: ["instance", "delete", INSTANCE, "--yes"] },
+  "agent list": { words: ["agent", "list", INSTANCE], list: true },
+  "agent create": { words: ["agent", "create", INSTANCE, "x"] },
+  "agent edit": { words: ["agent", "edit", INSTANCE, AGENT, "--name", "x"] },
+  "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },
+  chat: { words: ["chat", INSTANCE, AGENT], input: "Hi\n/clear\n", json: false },
+  send: { words: ["send", INSTANCE, AGENT, "Hi"] },
+  "skill list": { words: ["skill", "list"], list: true },
+  "skill install": { words: ["skill", "install", INSTANCE, "x"] },
+  "skill remove": { words: ["skill", "remove", INSTANCE, "x"] },
+  "secret set": { words: ["secret", "set", INSTANCE, "X"], input: "value" },
+  "secret list": { words: ["secret", "list", INSTANCE], list: true },
+  "secret delete": { words: ["secret", "delete", INSTANCE, "X", "--yes"] },
+  billing: { words: ["billing"] },
+};
+/** Ends only when it is interrupted, and has a test of its own. */
+const ENDLESS = ["events"];
+
+test("every user command is tried", () => {
+  const program = new Command();
+  addUserCommands(program);
+  const leaves = (command: Command, words: string[]): string[] =>
+    command.commands.length === 0
+      ? [words.join(" ")]
+      : command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
+  expect([...Object.keys(COMMANDS), ...ENDLESS].sort()).toEqual(leaves(program, []).sort());
+});
+
+/** Text of several lines is what a message is; all else is told on lines of the command's own. */
+const MULTILINE = new Set(["chat", "send"]);
+
+describe("nothing that a hostile server says is obeyed by a terminal:", () => {
+  test.each(Object.entries(COMMANDS))("%s", async (name, { words, input = "" }) => {
+    const { code, output, errors } = await run(home, words, { input, env: to(server.url) });
+    expect(errors.replaceAll("\n", "")).not.toMatch(OBEYED);
+    expect([code, output.replaceAll("\n", "").match(OBEYED)]).toEqual([0, null]);
+    expect(output).not.toBe("");
+    if (!MULTILINE.has(name)) expect(`${output}${errors}`).not.toMatch(/^FORGED/m);
+  });
+
+  test.each(Object.entries(COMMANDS).filter(([, { json }]) => json !== false))(
+    "%s --json, which is JSON of what it said",
+    async (name, { words, input = "", list }) => {
+      const { output, errors } = await run(home, [...words, "--json"], { input, env: to(server.url) });
+      expect(`${output}${errors}`.replaceAll("\n", "")).not.toMatch(OBEYED);
+      const expected = name === "send" ? { ...RECORD, message: DELTAS.join("") } : RECORD;
+      expect(JSON.parse(output)).toEqual(list ? [expected] : expected);
+    },
+  );
+
+  test("its refusals", async () => {
+    await using refusing = startHostileServer();
+    refusing.refuse();
+    const { code, output, errors } = await run(home, ["instance", "list"], { env: to(refusing.url) });
+    expect([code, output]).toEqual([1, ""]);
+    expect(errors.slice(0, -1)).not.toMatch(OBEYED);
+    expect(errors).toMatch(/^roost: a.*FORGED.*\n$/);
+  });
+
+  test.each([
+    [[], /31m three/],
+    [["--json"], /"delta":"31m three\\u202e/],
+  ])("events %p", async (more, third) => {
+    await using terminal = onTerminal(home, ["events", INSTANCE, AGENT, ...more], to(server.url));
+    await terminal.until(third);
+    await terminal.until(/run\.completed/);
+    terminal.kill("SIGINT");
+    await terminal.exited;
+    expect(terminal.screen().replaceAll(/\r?\n/g, "").replaceAll("^C", "")).not.toMatch(OBEYED);
+    expect(terminal.screen()).not.toMatch(/^FORGED/m);
+  });
+
+  test("an answer that streams, its escape sequences split between two deltas", async () => {
+    await using terminal = onTerminal(home, ["send", INSTANCE, AGENT, "Hi"], to(server.url));
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.screen().replaceAll("\r\n", "\n").replaceAll("\n", "")).not.toMatch(OBEYED);
+    expect(terminal.screen()).toContain("one[2J two31m threefour ]0;title five");
+    expect(terminal.screen()).not.toMatch(/^FORGED/m);
+  });
+
+  test("a conversation, whose prompt is readline's", async () => {
+    await using terminal = onTerminal(home, ["chat", INSTANCE, AGENT], to(server.url));
+    await terminal.until(/you> /);
+    terminal.type("Hi\r");
+    await terminal.until(/ five/);
+    await terminal.until(/you> /);
+    terminal.type("\x04");
+    await terminal.exited;
+    const said = terminal.screen();
+    for (const sequence of ["\u001b[2J", "\u001b]0;", "\u009b", "\u0007", "\u202e", "\u0085"]) {
+      expect(said).not.toContain(sequence);
+    }
+    expect(said).not.toMatch(/^FORGED/m);
+    expect(EVIL).toContain("\u001b[2J");
+  });
+});
+
+test("what a command says goes out through one file", () => {
+  const folder = join(import.meta.dir, "../../src/cli");
+  const wrong = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && path !== "output.ts")
+    .flatMap((path) => {
+      const text = readFileSync(join(folder, path), "utf8").replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "");
+      const other = /\bconsole\b|\bBun\.(?:stdout|stderr|write)\b|\bstd(?:out|err)\b(?!\.(?:isTTY|columns|on)\b)/g;
+      // Readline draws what is typed; its prompt is made by output.ts.
+      const found = (text.match(other) ?? []).length - (text.match(/output: process\.std(?:out|err)\b/g) ?? []).length;
+      return found === 0 ? [] : [path];
+    });
+  expect(wrong).toEqual([]);
+});
