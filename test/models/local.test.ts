@@ -74,9 +74,11 @@ test("a prompt without end is refused before it is sent to the model process", a
   expect(engine.stats()).toMatchObject({ promptTokens: before, queued: 0 });
 });
 
-test("an aborted request is not tokenised to its end", async () => {
+test("a request that is aborted while it is tokenised leaves nothing behind", async () => {
   const abort = new AbortController();
   const answer = collect(engine.stream(chat("é ".repeat(30_000)), abort.signal)).catch((error) => error);
+  await new Promise((resolve) => setImmediate(resolve)); // it has been sent
+  expect(engine.stats().queued).toBe(1);
   abort.abort(new Error("the user left"));
   expect(await answer).toMatchObject({ message: "the user left" });
   expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
