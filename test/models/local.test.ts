@@ -84,6 +84,19 @@ test("a request that is aborted while it is tokenised leaves nothing behind", as
   expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
 });
 
+test("one's long prompts are tokenised in turns: another's short question does not wait for them", async () => {
+  let ended = 0;
+  const long = Array.from({ length: 24 }, (_, at) =>
+    collect(engine.stream(chat(`${at} ${"é ".repeat(30_000)}`, { instanceId: "inst_busy" }), never)).catch((error) => {
+      ended++;
+      return error;
+    }),
+  );
+  await collect(engine.stream(chat("What is a poem?", { maxTokens: 2, instanceId: "inst_quiet" }), never));
+  expect(ended).toBeLessThan(8);
+  for (const error of await Promise.all(long)) expect(error).toMatchObject({ kind: "context_overflow" });
+});
+
 test("a short question is answered while a long answer is being written", async () => {
   const ends: string[] = [];
   const long = engine.stream(chat("Tell me about the sea.", { maxTokens: 200 }), never)[Symbol.asyncIterator]();
