@@ -22,7 +22,7 @@ export const SKILLS_HEADING = "You have these skills. When one fits the request,
 export const roomOf = (contextTokens: number): number =>
   Math.max(1024, (contextTokens - ANSWER_TOKENS) * CHARACTERS_A_TOKEN);
 
-const CUT_MARK = "\n[… cut here, because the file is too long …]\n";
+const CUT_MARK = "\n[… cut here, because it is too long …]\n";
 
 /** The first three quarters and the last quarter of a text that is too long, with a visible mark between. */
 export function cut(text: string, most: number): string {

@@ -74,12 +74,27 @@ test("a prompt without end is refused before it is sent to the model process", a
   expect(engine.stats()).toMatchObject({ promptTokens: before, queued: 0 });
 });
 
-test("an aborted request is not tokenised to its end", async () => {
+test("a request that is aborted while it is tokenised leaves nothing behind", async () => {
   const abort = new AbortController();
   const answer = collect(engine.stream(chat("é ".repeat(30_000)), abort.signal)).catch((error) => error);
+  await new Promise((resolve) => setImmediate(resolve)); // it has been sent
+  expect(engine.stats().queued).toBe(1);
   abort.abort(new Error("the user left"));
   expect(await answer).toMatchObject({ message: "the user left" });
   expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
+});
+
+test("one's long prompts are tokenised in turns: another's short question does not wait for them", async () => {
+  let ended = 0;
+  const long = Array.from({ length: 24 }, (_, at) =>
+    collect(engine.stream(chat(`${at} ${"é ".repeat(30_000)}`, { instanceId: "inst_busy" }), never)).catch((error) => {
+      ended++;
+      return error;
+    }),
+  );
+  await collect(engine.stream(chat("What is a poem?", { maxTokens: 2, instanceId: "inst_quiet" }), never));
+  expect(ended).toBeLessThan(8);
+  for (const error of await Promise.all(long)) expect(error).toMatchObject({ kind: "context_overflow" });
 });
 
 test("a short question is answered while a long answer is being written", async () => {

@@ -93,10 +93,13 @@ function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation
   return {
     completionTokens: () => generation?.completionTokens() ?? 0,
     async takeTurn() {
-      if (generation !== undefined) return await generation.takeTurn();
-      const prompt = reading.takeTurn();
-      if (prompt !== undefined) generation = begin(prompt);
-      return { text: "" };
+      if (generation === undefined) {
+        const prompt = reading.takeTurn();
+        if (prompt === undefined) return { text: "" };
+        // The last piece is little beside a chunk: a short message does not wait for the others' turns between the two.
+        generation = begin(prompt);
+      }
+      return await generation.takeTurn();
     },
   };
 }

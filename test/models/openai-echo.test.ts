@@ -1,0 +1,21 @@
+import { expect, test } from "bun:test";
+import { withoutEchoes } from "../../src/models/openai/echo.ts";
+
+const PROMPT = ["You are Ada, a librarian.", "My password is correct-horse-battery,\nplease keep it."];
+
+test.each([
+  ["bad input: correct-horse-battery, please keep it.", "bad input…"],
+  ["'My password is correct-horse-battery' is refused", "'…' is refused"],
+  ["one: You are Ada, a librarian. two: please keep it. three", "one…two…three"],
+  ["correct-horse-battery", "…"],
+])("what a server repeats of the prompt is left out of its words: %p", (words, shown) => {
+  const clean = withoutEchoes(words, PROMPT);
+  expect(clean.replace(/[ :]*…[ ,.]*/g, "…")).toBe(shown);
+});
+
+test("a server's own words stay as they are", () => {
+  for (const words of ["", "The model is overloaded.", "quota of org-acme is used up (429)", "horse", "please"]) {
+    expect(withoutEchoes(words, PROMPT)).toBe(words);
+    expect(withoutEchoes(words, [])).toBe(words);
+  }
+});
