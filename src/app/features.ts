@@ -16,6 +16,7 @@ import { createIdempotency } from "../http/idempotency.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
+import { createQuotas } from "../limits/usage.ts";
 import { createMail } from "../mail/mail.ts";
 import { createConversations } from "../messages/conversations.ts";
 import { createEngines } from "../models/engines.ts";
@@ -25,6 +26,7 @@ import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
+import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
@@ -53,6 +55,8 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     agents: config.maxAgents,
     workspaceBytes: config.maxWorkspaceBytes,
   });
+  const quotas = createQuotas(store, limits);
+  const removals = createRemovals(store, log);
   const keys = createKeys(store, clock, audit);
   const tokens = createTokens(hostKeys, clock);
   const meter = createMeter({
@@ -79,7 +83,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const emailOf = (accountId: string) => accounts.get(accountId).email;
   if (config.smtpUrl !== null) mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl });
-  const workspaces = createWorkspaces(store, dataDir);
+  const workspaces = createWorkspaces({ store, clock, log, dataDir, removals });
   const instances = createInstances({
     store,
     clock,
@@ -88,10 +92,12 @@ export async function createFeatures(config: Config, foundation: Foundation, log
       meter.requireUnderLimit(accountId);
       await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
+    quotas,
+    removals,
     createFolder: workspaces.createInstanceFolder,
-    removeFolder: workspaces.removeInstanceFolder,
   });
-  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles: readDefaultFiles() });
+  const defaultFiles = readDefaultFiles();
+  const agents = createAgents({ store, clock, instances, workspaces, quotas, removals, defaultFiles });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -109,6 +115,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
     agents,
     workspaces,
     host,
+    removals,
     promptSkills: skills.promptSkills,
     tools: TOOLS.map(describe),
     defaultModel: config.model,
@@ -116,7 +123,7 @@ export async function createFeatures(config: Config, foundation: Foundation, log
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const idempotency = createIdempotency(store, clock);
-  const held = { limits, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
+  const held = { limits, removals, mail, keys, tokens, pepper: hostKeys.pepper, authenticate, idempotency };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

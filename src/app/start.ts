@@ -10,6 +10,7 @@ import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
 import { statusPages } from "../http/status-pages.ts";
 import type { Log } from "../lib/log.ts";
+import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
@@ -23,6 +24,8 @@ export interface App {
   url: string;
   routes: readonly Route[];
   metering: Pick<Metering, "tick">;
+  /** Once all is done that requests left to be done behind them: clearing away, and comparing workspaces with the disk. */
+  settled(): Promise<void>;
   /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
   stop(): Promise<void>;
 }
@@ -47,7 +50,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   const { addressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, publicUrl);
-  const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
+  const { workspaces, instances, conversations, host, engines, collecting, meter, removals } = features;
   let ready = true;
   const routes = createRoutes({ config, foundation, features, publicUrl, keepOpen });
   const metrics = createMetrics();
@@ -83,7 +86,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     },
   });
 
-  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
+  workspaces.recover();
   conversations.runs.recover();
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
@@ -92,17 +95,28 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   metering.run();
   collecting.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
+  removals.run(clearingPlan(store, features));
+  workspaces.reindexing.run();
+  const strays = workspaces.removeStrays(instances.isKnown);
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
 
   return {
     url: listener.url,
     routes,
     metering,
+    async settled() {
+      await strays;
+      await workspaces.reindexing.settled();
+      await removals.settled();
+    },
     async stop() {
       ready = false;
       housekeeping.stop();
       conversations.hub.endAll();
       await listener.stop();
+      await strays;
+      await workspaces.reindexing.stop();
+      await removals.stop();
       await collecting.stop();
       await metering.stop();
       host.close();

@@ -3,6 +3,7 @@ import type { Instances } from "../instances/instances.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Host } from "../runtime/host.ts";
+import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { createEventLog, type EventLog } from "./event-log.ts";
 import { createHub, type Hub } from "./hub.ts";
@@ -18,6 +19,7 @@ export interface ConversationParts extends Omit<PrepareParts, "conversation"> {
   instances: Instances;
   agents: Agents;
   host: Host;
+  removals: Pick<Removals, "add">;
 }
 
 export interface Conversations {
@@ -43,7 +45,7 @@ export function createConversations(parts: ConversationParts): Conversations {
     prepare: (run, journal) => prepareRun({ ...parts, conversation: messages.conversation }, run, journal),
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
-  const messages = createMessages(store, clock, events, queries, runs);
+  const messages = createMessages(store, clock, queries, runs, parts.removals);
 
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),

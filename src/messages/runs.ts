@@ -231,7 +231,7 @@ export function createRuns(parts: RunParts): Runs {
   return {
     get(agentId, runId) {
       const run = isId("run", runId) ? queries.run(runId) : undefined;
-      if (run?.agentId !== agentId) throw notFound("run");
+      if (run?.agentId !== agentId || queries.isCleared(run)) throw notFound("run");
       return run;
     },
     queue(agentId, instanceId, messageId) {

@@ -5,9 +5,10 @@ import firstLight from "./migrations/0001-first-light.sql" with { type: "text" }
 import money from "./migrations/0002-money.sql" with { type: "text" };
 import authorizations from "./migrations/0003-authorizations.sql" with { type: "text" };
 import accountLimits from "./migrations/0004-account-limits.sql" with { type: "text" };
+import workspaceFiles from "./migrations/0005-workspace-files.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
-const MIGRATIONS: readonly string[] = [firstLight, money, authorizations, accountLimits];
+const MIGRATIONS: readonly string[] = [firstLight, money, authorizations, accountLimits, workspaceFiles];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 

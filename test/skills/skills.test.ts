@@ -60,12 +60,3 @@ test("an instance takes 100 skills and refuses one more", async () => {
   expect(() => room.skills.install(room.instanceId, upload("one-more"))).toThrow("expected at most 100");
   expect(room.skills.list(room.instanceId, null, 1000)).toHaveLength(MAX_SKILLS);
 });
-
-test("an instance that is removed takes its skills with it, and no other's", async () => {
-  await using room = openRoom();
-  const other = room.ground.instances.create(room.owner, "two");
-  for (const instanceId of [room.instanceId, other.instanceId]) room.skills.install(instanceId, upload("a"));
-  room.ground.instances.remove(room.ground.instances.get(room.owner, room.instanceId));
-  expect(room.skills.promptSkills(room.instanceId)).toEqual([]);
-  expect(room.skills.promptSkills(other.instanceId)).toHaveLength(1);
-});
