@@ -1,18 +1,22 @@
+import type { Store } from "../storage/store.ts";
 import { MAX_NAME_PARTS } from "./file-name.ts";
 import type { FileStat, Jail } from "./jail.ts";
 import type { FolderEntry } from "./jail-entries.ts";
 import { MAX_WORKSPACE_FILES } from "./workspace.ts";
-import type { FileIndex } from "./workspace-files.ts";
+import type { WorkspaceFiles } from "./workspace-files.ts";
 
 export interface ReindexParts {
-  index: FileIndex;
-  /** The agent's workspace as it is in this turn: a slug may change. Null where the agent is gone. */
+  index: WorkspaceFiles;
+  /**
+   * The agent's workspace as it is in this turn: a slug may change. Null where the agent is gone, and while a change of
+   * its instance is indexed already and not on disk yet: that must not be taken for an operator's deletion.
+   */
   jailOf(agentId: string): Jail | null;
-  transaction<T>(work: () => T): T;
+  store: Pick<Store, "transaction" | "commitSoon">;
 }
 
 /** Files looked at in one slice. */
-const AT_ONCE = 250;
+const AT_ONCE = 100;
 /** A workspace of at most so many files is compared with the disk at a request's own expense. */
 export const SMALL_WORKSPACE = 250;
 
@@ -22,34 +26,41 @@ const indexed = (name: string, { size, mtimeMs }: FileStat) => ({ name, size, up
 /**
  * Slices that make the index tell what an operator's hands have done on the disk. Each looks at the disk and changes the
  * index in one turn, and so cannot undo what a request has done between two of them. Beyond 10,000 files an operator's
- * new ones are left out. Ends early where the agent is gone.
+ * new ones are left out. Gives false where it ended early.
  */
-export async function* reindex({ index, jailOf, transaction }: ReindexParts, agentId: string): AsyncGenerator<void> {
+export async function* reindex({ index, jailOf, store }: ReindexParts, agentId: string): AsyncGenerator<void, boolean> {
+  /** What one slice gives; false where there is no workspace to look at. */
+  const slice = <T>(work: (jail: Jail) => T): Promise<T | false> =>
+    store.commitSoon(() => {
+      const jail = jailOf(agentId);
+      return jail !== null && work(jail);
+    }, "process");
+
   for (let after: string | null = ""; after !== null; ) {
     const from: string = after;
-    const jail = jailOf(agentId);
-    if (jail === null) return;
-    after = transaction(() => checkKnown(index, jail, agentId, from));
+    const next: string | null | false = await slice((jail) => checkKnown(index, jail, agentId, from));
+    if (next === false) return false;
+    after = next;
     yield;
   }
-  for (const folders: string[][] = [[]]; ; ) {
-    const parts = folders.pop();
-    const reading = jailOf(agentId);
-    if (parts === undefined || reading === null) return;
-    const entries = await reading.entriesSoon(parts);
+  const folders: string[][] = [[]];
+  for (let parts = folders.pop(); parts !== undefined; parts = folders.pop()) {
+    const path = parts;
+    const jail = jailOf(agentId);
+    if (jail === null) return false;
+    const entries = await jail.entriesSoon(path);
     for (let at = 0; at < entries.length; at += AT_ONCE) {
-      const jail = jailOf(agentId);
-      if (jail === null) return;
       const some = entries.slice(at, at + AT_ONCE);
-      transaction(() => addUnknown(index, jail, agentId, parts, some));
+      if ((await slice((jail) => addUnknown(index, jail, agentId, path, some))) === false) return false;
       yield;
     }
-    if (parts.length + 1 < MAX_NAME_PARTS) folders.push(...foldersAmong(parts, entries));
+    if (path.length + 1 < MAX_NAME_PARTS) folders.push(...foldersAmong(path, entries));
   }
+  return true;
 }
 
 /** Compares the indexed files behind `after` with the disk; gives the last name, null when there are no more. */
-function checkKnown(index: FileIndex, jail: Jail, agentId: string, after: string): string | null {
+function checkKnown(index: WorkspaceFiles, jail: Jail, agentId: string, after: string): string | null {
   const rows = index.page(agentId, after, AT_ONCE);
   const byFolder = Map.groupBy(rows, ({ name }) => name.slice(0, Math.max(0, name.lastIndexOf("/"))));
   for (const [folder, group] of byFolder) {
@@ -70,7 +81,7 @@ function checkKnown(index: FileIndex, jail: Jail, agentId: string, after: string
 }
 
 function addUnknown(
-  index: FileIndex,
+  index: WorkspaceFiles,
   jail: Jail,
   agentId: string,
   parts: readonly string[],
@@ -93,7 +104,7 @@ const foldersAmong = (parts: readonly string[], entries: readonly FolderEntry[])
  * The same for a small workspace, at once: a request that shows it sees an operator's changes. False where the workspace
  * holds too much for that, and nothing was done.
  */
-export function reindexSmall({ index, jailOf, transaction }: ReindexParts, agentId: string): boolean {
+export function reindexSmall({ index, jailOf, store }: ReindexParts, agentId: string): boolean {
   const jail = jailOf(agentId);
   const rows = index.page(agentId, "", SMALL_WORKSPACE + 1);
   const found = jail && rows.length <= SMALL_WORKSPACE ? readSmall(jail) : null;
@@ -105,7 +116,7 @@ export function reindexSmall({ index, jailOf, transaction }: ReindexParts, agent
     return row?.size === stat.size && row.updatedAt === Math.floor(stat.mtimeMs) ? [] : [indexed(name, stat)];
   });
   if (gone.length + changed.length === 0) return true;
-  transaction(() => {
+  store.transaction(() => {
     for (const { name } of gone) index.drop(agentId, name);
     for (const file of changed) index.put(agentId, file);
   });

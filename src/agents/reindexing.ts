@@ -6,7 +6,7 @@ import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import { type ReindexParts, reindex } from "./reindex.ts";
 import { agents } from "./table.ts";
-import type { FileIndex } from "./workspace-files.ts";
+import type { WorkspaceFiles } from "./workspace-files.ts";
 
 export interface Reindexing {
   /** Has the workspace compared with the disk before long, unless that was done lately. */
@@ -27,16 +27,18 @@ export interface ReindexingParts extends ReindexParts {
   store: Store;
   clock: Clock;
   log: Log;
-  index: FileIndex;
+  index: WorkspaceFiles;
 }
 
 /** Between two slices: the time of everybody else. */
 const PAUSE_MS = 4;
+/** The same while a request waits. */
+const SHORT_PAUSE_MS = 1;
 /** A workspace is compared at most so often, and for at most a fiftieth of the time. */
 const EVERY_MS = 10_000;
 const SHARE = 50;
 const MOST_QUEUED = 10_000;
-const READY_WITHIN_MS = 5_000;
+const READY_WITHIN_MS = 10_000;
 
 /** Compares workspaces with the disk, off the requests: one at a time on the whole host, in slices. */
 export function createReindexing(parts: ReindexingParts): Reindexing {
@@ -69,8 +71,13 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
 
   async function compare(agentId: string): Promise<void> {
     const slices = reindex(parts, agentId);
-    while (!stopped && !(await slices.next()).done) await Bun.sleep(PAUSE_MS);
-    if (!stopped) store.transaction(() => index.noteIndexed(agentId, clock.now()));
+    for (let slice = await slices.next(); !stopped; slice = await slices.next()) {
+      if (!slice.done) await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : PAUSE_MS);
+      else {
+        if (slice.value) await store.commitSoon(() => index.noteIndexed(agentId, clock.now()), "process");
+        return;
+      }
+    }
   }
 
   async function compareAll(): Promise<void> {

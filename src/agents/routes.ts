@@ -107,6 +107,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(ListedAgent),
+      errors: ["instance_not_ready"],
       async handle({ caller, params, query }) {
         const { instanceId } = instances.get(caller, params.instanceId);
         const start = pageStart(`agents ${instanceId}`, query());
@@ -129,6 +130,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "One agent with its workspace's texts",
       access: "read",
       answer: AgentRecord,
+      errors: ["instance_not_ready"],
       async handle({ caller, params }) {
         const { agent } = await withFreshWorkspace(caller, params);
         return showWithTexts({ agent, texts: workspaces.texts(agent) });
@@ -141,7 +143,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "write",
       body: AgentChangeInput,
       answer: AgentRecord,
-      errors: ["conflict"],
+      errors: ["conflict", "instance_not_ready"],
       async handle({ caller, params, body, onceAlone }) {
         agents.get(caller, params.instanceId, params.agentId);
         const change = given(await body());
@@ -177,6 +179,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(FileRecord),
+      errors: ["instance_not_ready"],
       async handle({ caller, params, query }) {
         const { agent } = await withFreshWorkspace(caller, params);
         const start = pageStart(`files ${agent.agentId}`, query());
@@ -218,7 +221,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "Write a workspace file",
       access: "write",
       answer: FileRecord,
-      errors: ["precondition_failed", "conflict"],
+      errors: ["precondition_failed", "conflict", "instance_not_ready"],
       async handle({ caller, params, bytes, request }) {
         agents.get(caller, params.instanceId, params.agentId);
         const content = await bytes();

@@ -1,7 +1,7 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Agent } from "./table.ts";
 import { decodeText, readFile } from "./workspace.ts";
-import type { FileIndex } from "./workspace-files.ts";
+import type { WorkspaceFiles } from "./workspace-files.ts";
 
 /** Text that an agent's record shows in all, and the files it looks at; what is beyond is read file by file. */
 const RECORD_BYTES = 1024 * 1024;
@@ -29,7 +29,7 @@ export interface ShownNames {
  * reached the folder yet.
  */
 export function showTexts(
-  index: FileIndex,
+  index: WorkspaceFiles,
   agentId: string,
   folder: string,
   written: ReadonlyMap<string, Uint8Array> = new Map(),
@@ -70,7 +70,7 @@ function textOf(bytes: Uint8Array): string | null {
 type Sums = Pick<Agent, "agentId" | "fileCount" | "fileNameBytes">;
 
 /** The names of each agent's files, by name, as far as one page of agents shows them. */
-export function showNames(index: FileIndex, page: readonly Sums[]): Map<string, ShownNames> {
+export function showNames(index: WorkspaceFiles, page: readonly Sums[]): Map<string, ShownNames> {
   const shares = shareOut(page);
   return new Map(page.map((agent) => [agent.agentId, namesWithin(index, agent, shares.get(agent.agentId) ?? 0)]));
 }
@@ -90,7 +90,7 @@ function shareOut(page: readonly Sums[]): Map<string, number> {
   );
 }
 
-function namesWithin(index: FileIndex, { agentId, fileCount }: Sums, share: number): ShownNames {
+function namesWithin(index: WorkspaceFiles, { agentId, fileCount }: Sums, share: number): ShownNames {
   const names: string[] = [];
   let bytes = 0;
   while (names.length < fileCount) {

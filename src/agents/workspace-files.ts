@@ -13,7 +13,7 @@ export interface IndexedFile {
 }
 
 /** The index of workspace files in the database: each question reads no more rows than it answers with. */
-export interface FileIndex {
+export interface WorkspaceFiles {
   find(agentId: string, name: string): IndexedFile | undefined;
   /** By name (by code unit), behind `after`. */
   page(agentId: string, after: string, limit: number): IndexedFile[];
@@ -30,7 +30,7 @@ export interface FileIndex {
 /** The character behind `/`: the names in a folder sort before it. */
 const BEHIND_SLASH = "0";
 
-export function createFileIndex(db: Db): FileIndex {
+export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const p = sql.placeholder;
   const { name, size, updatedAt } = workspaceFiles;
   const ofAgent = eq(workspaceFiles.agentId, p("agentId"));

@@ -32,7 +32,7 @@ import {
   workspaceFolder,
 } from "./workspace.ts";
 import { applyChange, discardChange, recoverChanges, stageChange, type WorkspaceTarget } from "./workspace-change.ts";
-import { createFileIndex, type IndexedFile } from "./workspace-files.ts";
+import { createWorkspaceFiles, type IndexedFile } from "./workspace-files.ts";
 
 /** Files that one request may bring (api.md section 1, Sizes). */
 export const FILES_IN_A_REQUEST = 64;
@@ -101,7 +101,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   const instanceFolder = (instanceId: string) => join(instancesFolder, instanceId);
   const folderOf = ({ instanceId, slug }: Pick<Place, "instanceId" | "slug">) =>
     workspaceFolder(instanceFolder(instanceId), slug);
-  const index = createFileIndex(db);
+  const index = createWorkspaceFiles(db);
   /** Instances whose staged changes are all of this process. */
   const tidied = new Set<string>();
 
@@ -109,10 +109,13 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     transaction(() => db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run());
   }
 
+  /** Changes whose files have not followed their commit, or whose commit is yet to come. */
+  const changesOf = (instanceId: string) =>
+    db.select().from(workspaceChanges).where(eq(workspaceChanges.instanceId, instanceId)).all();
+
   /** Carries out what an earlier process left committed in this instance, and removes what it left uncommitted. */
   function finishChanges(instanceId: string): void {
-    const rows = db.select().from(workspaceChanges).where(eq(workspaceChanges.instanceId, instanceId)).all();
-    const committed = new Set(rows.map(({ changeId }) => changeId));
+    const committed = new Set(changesOf(instanceId).map(({ changeId }) => changeId));
     recoverChanges(instanceFolder(instanceId), (changeId) => committed.has(changeId));
     for (const changeId of committed) forget(changeId);
     if (hasTrash(instanceFolder(instanceId))) removals.add("trash", instanceId);
@@ -123,12 +126,12 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   function jailOf(agentId: string) {
     const agent = db.select().from(agents).where(eq(agents.agentId, agentId)).get();
     if (!agent || agent.removedAt !== null) return null;
-    // What is indexed already and not on disk yet must not be taken for what an operator has deleted.
-    if (!tidied.has(agent.instanceId)) finishChanges(agent.instanceId);
-    return openJail(folderOf(agent));
+    const { instanceId } = agent;
+    if (!tidied.has(instanceId)) finishChanges(instanceId);
+    return changesOf(instanceId).length > 0 ? null : openJail(folderOf(agent));
   }
-  const reindexParts = { index, jailOf, transaction };
-  const reindexing = createReindexing({ ...reindexParts, store, clock, log });
+  const reindexParts = { index, jailOf, store };
+  const reindexing = createReindexing({ ...reindexParts, clock, log });
 
   function indexChanges(agentId: string, files: readonly IndexedFile[], changes: readonly CheckedChange[]): void {
     const before = index.totals(agentId);

@@ -68,11 +68,15 @@ export function createConversations(parts: ConversationParts): Conversations {
       for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [event]);
     },
     removed({ instanceId }) {
-      runs.cancelAll(queries.unfinishedIn(instanceId));
-      const gone = agents.idsOf(instanceId);
-      for (const agentId of gone) events.append(agentId, [{ type: "agent.deleted" }]);
+      // Who follows or waits learns the end. Nobody can ask for what the others had: it is cleared away untold.
+      const awaited = runs.awaited();
+      const told = agents.idsOf(instanceId).filter((agentId) => hub.isWatched(agentId) || awaited.has(agentId));
+      for (const agentId of told) {
+        runs.cancelAll(queries.unfinishedOf(agentId));
+        events.append(agentId, [{ type: "agent.deleted" }]);
+      }
       store.afterCommit(() => {
-        for (const agentId of gone) hub.end(agentId);
+        for (const agentId of told) hub.end(agentId);
         host.sleep(instanceId);
       });
     },

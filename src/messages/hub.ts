@@ -13,6 +13,8 @@ export interface Hub {
   publish(agentId: string, rows: StoredEvent[]): void;
   /** The body of an event stream. It ends with its run, its agent, its client, or the hub. */
   open(subscription: Subscription): ReadableStream<Uint8Array>;
+  /** Whether somebody follows the agent now. */
+  isWatched(agentId: string): boolean;
   /** Ends the agent's streams, after what they were sent. */
   end(agentId: string): void;
   endAll(): void;
@@ -141,6 +143,7 @@ export function createHub(
         { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
       );
     },
+    isWatched: (agentId) => streamsOf.has(agentId),
     end(agentId) {
       for (const stream of [...(streamsOf.get(agentId) ?? [])]) close(stream);
     },
