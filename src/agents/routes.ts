@@ -64,9 +64,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
   /** The caller's agent, its workspace as an operator may have left it. Throws `not_found`. */
   async function withFreshWorkspace(caller: Caller, { instanceId, agentId }: Record<"instanceId" | "agentId", string>) {
     const { agent } = agents.get(caller, instanceId, agentId);
-    await workspaces.reindexing.ready([agent]);
+    const known = workspaces.reindexing.ready([agent]);
+    if (known !== null) await known;
     workspaces.refresh(agent);
-    return agents.get(caller, instanceId, agentId);
+    return known === null ? { agent } : agents.get(caller, instanceId, agentId);
   }
   const conditionOf = ({ headers }: Request) => ({
     ifMatch: headers.get("if-match"),
@@ -112,9 +113,12 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         const { instanceId } = instances.get(caller, params.instanceId);
         const start = pageStart(`agents ${instanceId}`, query());
         const read = () => agents.list(instanceId, start.position, start.limit + 1);
-        const known = workspaces.reindexing.ready(read());
-        if (known !== null) await known;
-        const rows = read();
+        let rows = read();
+        const known = workspaces.reindexing.ready(rows);
+        if (known !== null) {
+          await known;
+          rows = read();
+        }
         const names = workspaces.names(rows.slice(0, start.limit));
         return toPage(
           start,
@@ -226,7 +230,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         agents.get(caller, params.instanceId, params.agentId);
         const content = await bytes();
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        await workspaces.reindexing.ready([agent]);
+        const known = workspaces.reindexing.ready([agent]);
+        if (known !== null) await known;
         const { created, file, etag } = agents.writeFile(
           agents.get(caller, params.instanceId, params.agentId).agent,
           fileName(params["*"]),

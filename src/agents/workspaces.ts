@@ -1,10 +1,11 @@
 import fs from "node:fs";
 import { join } from "node:path";
-import { eq } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
 import { newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
@@ -105,30 +106,53 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   /** Instances whose staged changes are all of this process. */
   const tidied = new Set<string>();
 
-  function forget(changeId: string): void {
-    transaction(() => db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, changeId)).run());
+  const rowOf = eq(workspaceChanges.changeId, sql.placeholder("changeId"));
+  const removeChange = lazily(() => db.delete(workspaceChanges).where(rowOf).prepare());
+
+  /** Without its manifest a change counts as done: so its row may go with the next commit, and need not be waited for. */
+  function forgetSoon(changeId: string): void {
+    store
+      .commitSoon(() => void removeChange().run({ changeId }), "process")
+      .catch((err: unknown) =>
+        log.warn({ err, changeId }, "a finished change is still noted; the next start forgets it"),
+      );
   }
 
   /** Changes whose files have not followed their commit, or whose commit is yet to come. */
-  const changesOf = (instanceId: string) =>
-    db.select().from(workspaceChanges).where(eq(workspaceChanges.instanceId, instanceId)).all();
+  const changes = lazily(() =>
+    db
+      .select()
+      .from(workspaceChanges)
+      .where(eq(workspaceChanges.instanceId, sql.placeholder("instanceId")))
+      .prepare(),
+  );
+  const changesOf = (instanceId: string) => changes().all({ instanceId });
+  const placeOf = lazily(() =>
+    db
+      .select({ instanceId: agents.instanceId, slug: agents.slug })
+      .from(agents)
+      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt)))
+      .prepare(),
+  );
 
   /** Carries out what an earlier process left committed in this instance, and removes what it left uncommitted. */
   function finishChanges(instanceId: string): void {
     const committed = new Set(changesOf(instanceId).map(({ changeId }) => changeId));
     recoverChanges(instanceFolder(instanceId), (changeId) => committed.has(changeId));
-    for (const changeId of committed) forget(changeId);
+    transaction(() => {
+      for (const changeId of committed) removeChange().run({ changeId });
+    });
     if (hasTrash(instanceFolder(instanceId))) removals.add("trash", instanceId);
     tidied.add(instanceId);
   }
 
   /** As it is now: a comparison with the disk takes many turns, and the workspace may move or go meanwhile. */
   function jailOf(agentId: string) {
-    const agent = db.select().from(agents).where(eq(agents.agentId, agentId)).get();
-    if (!agent || agent.removedAt !== null) return null;
-    const { instanceId } = agent;
+    const place = placeOf().get({ agentId });
+    if (place === undefined) return null;
+    const { instanceId } = place;
     if (!tidied.has(instanceId)) finishChanges(instanceId);
-    return changesOf(instanceId).length > 0 ? null : openJail(folderOf(agent));
+    return changesOf(instanceId).length > 0 ? null : openJail(folderOf(place));
   }
   const reindexParts = { index, jailOf, store };
   const reindexing = createReindexing({ ...reindexParts, clock, log });
@@ -155,7 +179,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     afterCommit(
       () => {
         applyChange(instanceFolder(instanceId), changeId);
-        forget(changeId);
+        forgetSoon(changeId);
       },
       () => discardChange(instanceFolder(instanceId), changeId),
     );

@@ -18,6 +18,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "roost-files-"));
 beforeAll(() => {
   store = openStore(dataDir);
   files = createWorkspaceFiles(store.db);
+  store.sqlite.run("PRAGMA synchronous = OFF"); // hundreds of commits, and nothing here is about the disk
   store.transaction(() => {
     store.sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct', 'a@b.c', 'A', 0)");
   });

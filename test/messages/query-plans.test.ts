@@ -81,4 +81,13 @@ test("what is cleared away is found by an index, a slice at a time", () => {
   expect(plans.length).toBeGreaterThan(8);
   expect(plans.filter((found) => found.startsWith("SCAN") && found !== "SCAN workspace_changes")).toEqual([]);
   expect(plans.filter((found) => found.includes("TEMP B-TREE"))).toEqual([]);
+  // A table that is not in the plan would be left to a cascade, which removes all of it in one go.
+  const owned = store.sqlite
+    .query<{ name: string }, []>(
+      `SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS f
+       WHERE t.type = 'table' AND f."table" IN ('agents', 'instances')`,
+    )
+    .all();
+  expect(owned.length).toBeGreaterThan(6);
+  expect(owned.filter(({ name }) => !asked.some((sql) => sql.includes(` FROM ${name} WHERE`)))).toEqual([]);
 });
