@@ -30,13 +30,15 @@ export interface ReindexingParts extends ReindexParts {
   index: WorkspaceFiles;
 }
 
-/** Between two slices: the time of everybody else. */
+/** Between two slices, the time of everybody else: at least so long, and so many times as long as the slice. */
 const PAUSE_MS = 4;
+const PAUSE_SHARE = 9;
+const LONGEST_PAUSE_MS = 100;
 /** The same while a request waits. */
 const SHORT_PAUSE_MS = 1;
-/** A workspace is compared at most so often, and for at most a fiftieth of the time. */
+/** A workspace is compared at most so often, and rests so many times as long as it took. */
 const EVERY_MS = 10_000;
-const SHARE = 50;
+const REST_SHARE = 5;
 const MOST_QUEUED = 10_000;
 const READY_WITHIN_MS = 10_000;
 
@@ -71,12 +73,15 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
 
   async function compare(agentId: string): Promise<void> {
     const slices = reindex(parts, agentId);
-    for (let slice = await slices.next(); !stopped; slice = await slices.next()) {
-      if (!slice.done) await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : PAUSE_MS);
-      else {
+    while (!stopped) {
+      const startedMs = performance.now();
+      const slice = await slices.next();
+      if (slice.done) {
         if (slice.value) await store.commitSoon(() => index.noteIndexed(agentId, clock.now()), "process");
         return;
       }
+      const share = Math.max(PAUSE_MS, PAUSE_SHARE * (performance.now() - startedMs));
+      await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : Math.min(share, LONGEST_PAUSE_MS));
     }
   }
 
@@ -95,7 +100,7 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
         awaited.delete(agentId);
         const endedMs = performance.now();
         if (restUntil.size >= MOST_QUEUED) restUntil.clear();
-        restUntil.set(agentId, endedMs + Math.max(EVERY_MS, SHARE * (endedMs - startedMs)));
+        restUntil.set(agentId, endedMs + Math.max(EVERY_MS, REST_SHARE * (endedMs - startedMs)));
       }
     }
   }

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { and, eq, isNull, sql } from "drizzle-orm";
+import { instances } from "../instances/table.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
@@ -131,7 +132,8 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     db
       .select({ instanceId: agents.instanceId, slug: agents.slug })
       .from(agents)
-      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt)))
+      .innerJoin(instances, eq(instances.instanceId, agents.instanceId))
+      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt), isNull(instances.removedAt)))
       .prepare(),
   );
 

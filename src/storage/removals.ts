@@ -31,8 +31,8 @@ export interface Removals {
 }
 
 export interface RemovalSettings {
-  /** Between two slices: the time of everybody else. */
-  pause?: () => Promise<void>;
+  /** Between two slices, of which the one before took so long: the time of everybody else. */
+  pause?: (tookMs: number) => Promise<void>;
   /** After a slice that failed, as on a full disk. */
   retryMs?: number;
 }
@@ -43,7 +43,10 @@ interface Removal {
   id: string;
 }
 
+/** At least so long, and so many times as long as the slice: a host with much to clear away serves as well as any. */
 const PAUSE_MS = 2;
+const PAUSE_SHARE = 2;
+const LONGEST_PAUSE_MS = 50;
 const RETRY_MS = 5_000;
 
 /**
@@ -51,7 +54,7 @@ const RETRY_MS = 5_000;
  * costs the same whatever a tenant has stored, and nobody waits behind it.
  */
 export function createRemovals(store: Store, log: Log, settings: RemovalSettings = {}): Removals {
-  const { pause = () => Bun.sleep(PAUSE_MS), retryMs = RETRY_MS } = settings;
+  const { pause = rest, retryMs = RETRY_MS } = settings;
   const { sqlite } = store;
   let plan: ClearingPlan | null = null;
   let stopped = false;
@@ -61,6 +64,14 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   const next = () =>
     sqlite.query<Removal, []>("SELECT removal_id, kind, id FROM removals ORDER BY removal_id LIMIT 1").get();
 
+  async function inSlices(next: () => Promise<IteratorResult<unknown>>): Promise<void> {
+    while (!stopped) {
+      const startedMs = performance.now();
+      if ((await next()).done) return;
+      await pause(performance.now() - startedMs);
+    }
+  }
+
   async function clear(steps: ClearingPlan, kind: RemovalKind, id: string): Promise<void> {
     for (const step of steps[kind]) {
       if ("each" in step) {
@@ -69,10 +80,10 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
         }
       } else if ("rows" in step) {
         const slices = step.rows(id);
-        while (!stopped && !(await store.commitSoon(() => slices.next(), "process")).done) await pause();
+        await inSlices(() => store.commitSoon(() => slices.next(), "process"));
       } else {
         const slices = step.files(id);
-        while (!stopped && !(await slices.next()).done) await pause();
+        await inSlices(() => slices.next());
       }
       if (stopped) return;
     }
@@ -84,7 +95,7 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
       await clear(steps, kind, id);
       if (stopped) return;
       await store.commitSoon(() => sqlite.run("DELETE FROM removals WHERE removal_id = ?", [removal_id]), "process");
-      await pause();
+      await pause(0);
     }
   }
 
@@ -125,6 +136,9 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
     },
   };
 }
+
+const rest = (tookMs: number): Promise<void> =>
+  Bun.sleep(Math.min(Math.max(PAUSE_MS, PAUSE_SHARE * tookMs), LONGEST_PAUSE_MS));
 
 export interface RowsOf {
   table: string;
