@@ -1,15 +1,20 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
 import type { Instances } from "../instances/instances.ts";
-import { type Instance, instances as instanceTable } from "../instances/table.ts";
+import type { Instance } from "../instances/table.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
+import type { Quotas } from "../limits/usage.ts";
+import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import type { Condition } from "./condition.ts";
+import type { ShownTexts } from "./showing.ts";
 import { freeSlug } from "./slug.ts";
 import { type Agent, agents } from "./table.ts";
 import type { FileChange } from "./workspace.ts";
+import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentParts {
@@ -17,6 +22,8 @@ export interface AgentParts {
   clock: Clock;
   instances: Instances;
   workspaces: Workspaces;
+  quotas: Quotas;
+  removals: Pick<Removals, "add">;
   /** The persona files of a new agent, name → text. */
   defaultFiles: ReadonlyMap<string, string>;
   /** The models that an agent may name. */
@@ -40,7 +47,7 @@ export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | 
 /** An agent and its workspace's texts, as they are once the transaction has committed. */
 export interface AgentWithFiles {
   agent: Agent;
-  files: Record<string, string>;
+  texts: ShownTexts;
 }
 
 /** Told in the transaction that makes the change. */
@@ -53,13 +60,24 @@ export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
   get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
   find(agentId: string): Agent | undefined;
-  /** Throws `conflict` for a slug that the instance has, `invalid_request` for a file or a model. The files follow the commit. */
+  /**
+   * Throws `conflict` for a slug that the instance has and beyond a quota, `invalid_request` for a file or a model. The
+   * files follow the commit.
+   */
   create(instance: Instance, input: NewAgent): AgentWithFiles;
   /** All or nothing; the files follow the commit. Throws as `create` does. */
   update(agent: Agent, change: AgentChange): AgentWithFiles;
-  remove(instance: Instance, agent: Agent): void;
-  /** Tells the listeners that the workspace was changed from outside `update`. */
-  touch(agent: Agent): void;
+  /** Nobody sees it from here on; what it holds is cleared away later. */
+  remove(agent: Agent): void;
+  /** Writes one file of the workspace, whole or not at all. Throws `invalid_request`, `conflict`, `precondition_failed`. */
+  writeFile(
+    agent: Agent,
+    name: string,
+    bytes: Uint8Array,
+    condition: Condition,
+  ): { created: boolean; file: IndexedFile; etag: string };
+  /** Throws `not_found`, `precondition_failed`. */
+  deleteFile(agent: Agent, name: string, condition: Condition): void;
   /** Oldest first. */
   list(instanceId: string, after: string | null, limit: number): Agent[];
   idsOf(instanceId: string): string[];
@@ -67,14 +85,14 @@ export interface Agents {
 }
 
 export function createAgents(parts: AgentParts): Agents {
-  const { store, clock, instances, workspaces, defaultFiles, modelChoice } = parts;
+  const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
   const byId = lazily(() =>
     db
       .select()
       .from(agents)
-      .where(eq(agents.agentId, sql.placeholder("agentId")))
+      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt)))
       .prepare(),
   );
   const find = (agentId: string) => (isId("agt", agentId) ? byId().get({ agentId }) : undefined);
@@ -88,11 +106,17 @@ export function createAgents(parts: AgentParts): Agents {
   const isTaken = (instanceId: string, slug: string) => bySlug().get({ instanceId, slug }) !== undefined;
   const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
 
-  function count(instanceId: string, change: 1 | -1): void {
-    db.update(instanceTable)
-      .set({ agentCount: sql`${instanceTable.agentCount} + ${change}` })
-      .where(eq(instanceTable.instanceId, instanceId))
-      .run();
+  /** In the account's quota of bytes, where a change of the instance's workspaces needs more. */
+  function withinBytes<T>(instanceId: string, work: () => T): T {
+    const accountId = instances.find(instanceId)?.accountId;
+    return accountId === undefined ? work() : quotas.within(accountId, "workspaceBytes", work);
+  }
+
+  /** Notes that the workspace was changed, in the transaction that does it. */
+  function touch(agent: Agent): void {
+    const updatedAt = Math.max(clock.now(), agent.updatedAt);
+    db.update(agents).set({ updatedAt }).where(eq(agents.agentId, agent.agentId)).run();
+    for (const listener of listeners) listener.updated({ ...agent, updatedAt });
   }
 
   function requireAllowed(model: string | null | undefined): void {
@@ -101,9 +125,11 @@ export function createAgents(parts: AgentParts): Agents {
   }
 
   /** The default files that are neither there nor given. */
-  function missingDefaults(present: Iterable<string>, given: FileChange[]): FileChange[] {
-    const known = new Set([...present, ...given.map(({ name }) => name)]);
-    return [...defaultFiles].flatMap(([name, content]) => (known.has(name) ? [] : [{ name, content }]));
+  function missingDefaults(isThere: (name: string) => boolean, given: FileChange[]): FileChange[] {
+    const known = new Set(given.map(({ name }) => name));
+    return [...defaultFiles].flatMap(([name, content]) =>
+      known.has(name) || isThere(name) ? [] : [{ name, content }],
+    );
   }
 
   return {
@@ -117,29 +143,27 @@ export function createAgents(parts: AgentParts): Agents {
     create(instance, input) {
       requireAllowed(input.model);
       return store.transaction(() => {
-        const { instanceId } = instance;
+        const { instanceId, accountId } = instance;
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
-        const changes = [...(input.useDefaults ? missingDefaults([], input.files) : []), ...input.files];
+        const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
         // The files are judged first: a bad one is a 400, which comes before a 409 (api.md section 1).
-        workspaces.change({ instanceId, slug }, { kind: "create", slug }, changes);
+        const changes = workspaces.check(null, [...defaults, ...input.files]);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
         const now = clock.now();
-        const agent = db
-          .insert(agents)
-          .values({
-            agentId: newId("agt"),
-            instanceId,
-            name: input.name,
-            slug,
-            displayName: input.displayName ?? input.name,
-            model: input.model,
-            createdAt: now,
-            updatedAt: now,
-          })
-          .returning()
-          .get();
-        count(instanceId, 1);
-        return { agent, files: overlay({}, changes) };
+        const insert = db.insert(agents).values({
+          agentId: newId("agt"),
+          instanceId,
+          name: input.name,
+          slug,
+          displayName: input.displayName ?? input.name,
+          model: input.model,
+          createdAt: now,
+          updatedAt: now,
+          indexedAt: now,
+        });
+        const agent = quotas.within(accountId, "agents", () => insert.returning().get());
+        withinBytes(instanceId, () => workspaces.change(agent, { kind: "create", slug }, changes));
+        return { agent, texts: workspaces.texts(agent, changes) };
       });
     },
     update(agent, { files = [], useDefaults, ...fields }) {
@@ -147,40 +171,58 @@ export function createAgents(parts: AgentParts): Agents {
       return store.transaction(() => {
         const { agentId, instanceId, slug: from } = agent;
         const { slug = from } = fields;
-        const before = workspaces.texts(agent);
-        const changes = [...(useDefaults ? missingDefaults(workspaces.names(agent), files) : []), ...files];
-        if (slug !== from) workspaces.change(agent, { kind: "rename", slug, from }, changes);
-        else if (changes.length > 0) workspaces.change(agent, { kind: "edit", slug }, changes);
+        const defaults = useDefaults ? missingDefaults((name) => workspaces.has(agent, name), files) : [];
+        const changes = workspaces.check(agent, [...defaults, ...files]);
         if (slug !== from && isTaken(instanceId, slug)) throw slugConflict(slug);
         const updatedAt = Math.max(clock.now(), agent.updatedAt);
         db.update(agents)
           .set({ ...fields, updatedAt })
           .where(eq(agents.agentId, agentId))
           .run();
+        if (slug !== from || changes.length > 0) {
+          const target = slug === from ? ({ kind: "edit", slug } as const) : ({ kind: "rename", slug, from } as const);
+          withinBytes(instanceId, () => workspaces.change(agent, target, changes));
+        }
         const updated = { ...agent, ...fields, updatedAt };
         for (const listener of listeners) listener.updated(updated);
-        return { agent: updated, files: overlay(before, changes) };
+        // The folder is where it was until the commit.
+        return { agent: updated, texts: workspaces.texts(agent, changes) };
       });
     },
-    remove(instance, agent) {
+    remove(agent) {
       store.transaction(() => {
+        const { agentId, slug } = agent;
         for (const listener of listeners) listener.removed(agent);
-        db.delete(agents).where(eq(agents.agentId, agent.agentId)).run();
-        count(instance.instanceId, -1);
-        workspaces.change(agent, { kind: "remove", slug: agent.slug }, []);
+        workspaces.change(agent, { kind: "remove", slug }, []);
+        // Its id is no slug, so the slug is free, and no path is ever made of what stands in its place.
+        db.update(agents).set({ removedAt: clock.now(), slug: agentId }).where(eq(agents.agentId, agentId)).run();
+        removals.add("agent", agentId);
       });
     },
-    touch(agent) {
+    writeFile(agent, name, bytes, condition) {
+      return store.transaction(() => {
+        const written = withinBytes(agent.instanceId, () => workspaces.write(agent, name, bytes, condition));
+        touch(agent);
+        return written;
+      });
+    },
+    deleteFile(agent, name, condition) {
       store.transaction(() => {
-        db.update(agents).set({ updatedAt: clock.now() }).where(eq(agents.agentId, agent.agentId)).run();
-        for (const listener of listeners) listener.updated(agent);
+        workspaces.delete(agent, name, condition);
+        touch(agent);
       });
     },
     list: (instanceId, after, limit) =>
       db
         .select()
         .from(agents)
-        .where(and(eq(agents.instanceId, instanceId), after === null ? undefined : gt(agents.agentId, after)))
+        .where(
+          and(
+            eq(agents.instanceId, instanceId),
+            isNull(agents.removedAt),
+            after === null ? undefined : gt(agents.agentId, after),
+          ),
+        )
         .orderBy(asc(agents.agentId))
         .limit(limit)
         .all(),
@@ -188,18 +230,9 @@ export function createAgents(parts: AgentParts): Agents {
       db
         .select({ agentId: agents.agentId })
         .from(agents)
-        .where(eq(agents.instanceId, instanceId))
+        .where(and(eq(agents.instanceId, instanceId), isNull(agents.removedAt)))
         .all()
         .map(({ agentId }) => agentId),
     listen: (listener) => void listeners.push(listener),
   };
-}
-
-function overlay(texts: Record<string, string>, changes: FileChange[]): Record<string, string> {
-  const after = new Map(Object.entries(texts));
-  for (const { name, content } of changes) {
-    if (typeof content === "string") after.set(name, content);
-    else after.delete(name);
-  }
-  return Object.fromEntries([...after].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -21,28 +21,41 @@ export function parseFileName(text: string, field = "name"): string {
   );
 }
 
-/** Names with the same form are one name to a disk that ignores case and Unicode form. */
-const foldName = (name: string): string => name.normalize("NFC").toLowerCase();
+/**
+ * Names with the same form are one name to a disk that ignores case and Unicode form. For the names that the contract
+ * allows it is SQLite's `lower`, by which the index is searched.
+ */
+export const foldName = (name: string): string => name.normalize("NFC").toLowerCase();
 
-interface Taken {
+/** A file, or a folder on the way to one. */
+export interface Step {
   spelling: string;
   isFolder: boolean;
 }
+
+/** What stands in a workspace, to be looked up: a new name is not compared with 10,000 others. */
+export interface StandingNames {
+  /** True for a file of exactly this name. */
+  has(name: string): boolean;
+  /** What stands in the step's place under whatever spelling; the same as the step, where that stands there too. */
+  at(step: Step): Step | undefined;
+}
+
+/** Of a folder that is yet to be made. */
+export const NO_NAMES: StandingNames = { has: () => false, at: () => undefined };
 
 /**
  * Throws `invalid_request` where one of `added` cannot stand beside the `existing` names or the other added ones: it
  * would be both file and folder, or it differs from another name, or from a folder on its way, only by case or Unicode
  * form (api.md section 4). An existing name may be added again; clashes among existing ones are not judged.
  */
-export function refuseClash(existing: Iterable<string>, added: Iterable<string>, field = "name"): void {
-  const taken = new Map<string, Taken>();
-  const known = new Set(existing);
-  for (const name of known) for (const step of stepsOf(name)) taken.set(foldName(step.spelling), step);
+export function refuseClash(existing: StandingNames, added: Iterable<string>, field = "name"): void {
+  const taken = new Map<string, Step>();
   for (const name of added) {
-    if (known.has(name)) continue;
+    if (existing.has(name)) continue;
     for (const step of stepsOf(name)) {
       const folded = foldName(step.spelling);
-      const other = taken.get(folded);
+      const other = taken.get(folded) ?? existing.at(step);
       if (other === undefined) taken.set(folded, step);
       else refuseDifferent(other, step, field);
     }
@@ -50,14 +63,14 @@ export function refuseClash(existing: Iterable<string>, added: Iterable<string>,
 }
 
 /** The folders on the way to a file, then the file. A name that ends in `/` is an empty folder's. */
-function* stepsOf(name: string): Generator<Taken> {
+export function* stepsOf(name: string): Generator<Step> {
   for (let at = name.indexOf("/"); at !== -1; at = name.indexOf("/", at + 1)) {
     yield { spelling: name.slice(0, at), isFolder: true };
   }
   if (!name.endsWith("/")) yield { spelling: name, isFolder: false };
 }
 
-function refuseDifferent(other: Taken, step: Taken, field: string): void {
+function refuseDifferent(other: Step, step: Step, field: string): void {
   if (other.isFolder !== step.isFolder) {
     throw new AppError(
       "invalid_request",

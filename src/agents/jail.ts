@@ -6,10 +6,10 @@
 // The default import, so that a test can stop it at any call to the system.
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
-import { parseFileName } from "./file-name.ts";
+import { parseFileName, type Step } from "./file-name.ts";
+import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
 import { probeLinux } from "./jail-linux.ts";
 import { type Folder, hasCode, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
-import { type Scan, scanFolder } from "./jail-scan.ts";
 
 export interface FileStat {
   size: number;
@@ -27,21 +27,26 @@ export interface Jail {
   /** The plain files of the root that are there, of at most `maxBytes`, in the order of the names; opened in one go. */
   readRoot(names: readonly string[], maxBytes: number): { name: string; bytes: Buffer }[];
   stat(name: string): FileStat | null;
-  /** Whole or not at all, and on disk when it returns. Makes the folders on the way. */
-  write(name: string, bytes: Uint8Array): void;
+  /** The same of many files of one folder, opened in one go. */
+  statAll(folder: readonly string[], files: readonly string[]): (FileStat | null)[];
   /**
-   * Moves files of the same disk into the jail, replacing what is there; on disk when it returns. One whose `source`
-   * is gone was moved before. Throws `invalid_request` where a folder stands in a file's place or the other way round.
+   * Moves files of the same disk into the jail, replacing what is there and making the folders on the way; on disk when
+   * it returns. One whose `source` is gone was moved before. Throws `invalid_request` where a folder stands in a file's place or the other way round.
    */
   moveIn(moves: readonly { source: string; name: string }[]): void;
   /** False where there was no such plain file. Folders left empty go with it, up to the root. */
   remove(name: string): boolean;
-  /** What the whole tree holds, by name; ends at `maxFiles`. */
-  scan(maxFiles: number): Scan;
+  /** The first thing on the way to this file that keeps it from being written: a folder of its name, or no folder before it. */
+  inTheWay(name: string): Step | null;
+  /** True where the folder holds these files and nothing else, and is not empty: removing them removes it. */
+  holdsOnly(folder: string, names: ReadonlySet<string>): boolean;
+  /** What the folder at these parts holds; `[]` where there is none. */
+  entries(parts: readonly string[]): FolderEntry[];
+  /** The same of a folder that may hold very much: the disk is read beside everything else. */
+  entriesSoon(parts: readonly string[]): Promise<FolderEntry[]>;
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
-const TEMPORARY = ".write.tmp"; // no file name begins with a dot; one of these at most survives a crash
 
 let probed: OpenFolder | undefined;
 const systemOpenFolder = (): OpenFolder => {
@@ -116,19 +121,8 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       const { folder, file } = splitName(name);
       return inFolder(folder, ({ path }) => statFile(`${path}/${file}`));
     },
-    write(name, bytes) {
-      splitName(name);
-      inMadeFolder([], ({ path }) => {
-        const source = `${path}/${TEMPORARY}`;
-        try {
-          fs.rmSync(source, { force: true });
-          writeNewFile(source, bytes);
-          moveIn([{ source, name }]);
-        } finally {
-          fs.rmSync(source, { force: true }); // still there only if it failed, on a full disk perhaps
-        }
-      });
-    },
+    statAll: (parts, files) =>
+      inFolder(parts, ({ path }) => files.map((file) => statFile(`${path}/${file}`))) ?? files.map(() => null),
     moveIn,
     remove(name) {
       const { folder, file } = splitName(name);
@@ -141,7 +135,37 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       removeEmptyFolders(folder);
       return isRemoved === true;
     },
-    scan: (maxFiles) => scanFolder((parts, use) => inFolder(parts, use), maxFiles),
+    inTheWay(name) {
+      const { folder, file } = splitName(name);
+      const parent = openFolder(root, folder);
+      if (parent === "absent") return null;
+      if (parent !== "blocked") {
+        const isFolder = closing(parent, ({ path }) => isFolderAt(`${path}/${file}`));
+        return isFolder ? { spelling: name, isFolder } : null;
+      }
+      const depth = folder.findIndex((_, at) => inFolder(folder.slice(0, at + 1), () => true) === null);
+      return { spelling: folder.slice(0, depth + 1).join("/"), isFolder: false };
+    },
+    holdsOnly(folder, names) {
+      const entries = inFolder(folder.split("/"), ({ path }) => readEntries(path)) ?? [];
+      return (
+        entries.length > 0 &&
+        entries.every(({ part, kind }) => {
+          const name = `${folder}/${part}`;
+          return kind === "folder" ? this.holdsOnly(name, names) : names.has(name);
+        })
+      );
+    },
+    entries: (parts) => inFolder(parts, ({ path }) => readEntries(path)) ?? [],
+    async entriesSoon(parts) {
+      const folder = openFolder(root, parts);
+      if (folder === "absent" || folder === "blocked") return [];
+      try {
+        return await readEntriesSoon(folder.path);
+      } finally {
+        fs.closeSync(folder.fd);
+      }
+    },
   };
 }
 
@@ -202,6 +226,8 @@ export function writeNewFile(path: string, bytes: Uint8Array): void {
     fs.closeSync(file);
   }
 }
+
+const isFolderAt = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 function statFile(path: string): FileStat | null {
   const stat = fs.lstatSync(path, { throwIfNoEntry: false });

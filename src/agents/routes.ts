@@ -1,30 +1,18 @@
 import { z } from "zod";
+import type { Caller } from "../accounts/caller.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
-import { isoTime } from "../lib/clock.ts";
-import type { Agents, AgentWithFiles } from "./agents.ts";
+import type { Agents } from "./agents.ts";
+import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import { SLUG } from "./slug.ts";
-import type { Agent } from "./table.ts";
 import type { FileChange } from "./workspace.ts";
 import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
 
-const shared = {
-  agentId: z.string(),
-  instanceId: z.string(),
-  name: z.string(),
-  slug: z.string(),
-  displayName: z.string(),
-  model: z.string().nullable(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-};
-const AgentRecord = z.object({ ...shared, files: z.record(z.string(), z.string()) });
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
-const ListedAgent = z.object({ ...shared, files: z.array(z.string()) });
 
 const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
@@ -73,20 +61,16 @@ const AgentChangeInput = z.object({
 });
 
 const AGENTS = "/v1/instances/:instanceId/agents";
-const FileRecord = z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() });
 
 export function agentRoutes(instances: Instances, agents: Agents, workspaces: Workspaces): Route[] {
-  const show = (agent: Agent) => ({
-    agentId: agent.agentId,
-    instanceId: agent.instanceId,
-    name: agent.name,
-    slug: agent.slug,
-    displayName: agent.displayName,
-    model: agent.model,
-    createdAt: isoTime(agent.createdAt),
-    updatedAt: isoTime(agent.updatedAt),
-  });
-  const showWithTexts = ({ agent, files }: AgentWithFiles) => ({ ...show(agent), files });
+  /** The caller's agent, its workspace as an operator may have left it. Throws `not_found`. */
+  async function withFreshWorkspace(caller: Caller, { instanceId, agentId }: Record<"instanceId" | "agentId", string>) {
+    const { agent } = agents.get(caller, instanceId, agentId);
+    const known = workspaces.reindexing.ready([agent]);
+    if (known !== null) await known;
+    workspaces.refresh(agent);
+    return known === null ? { agent } : agents.get(caller, instanceId, agentId);
+  }
   const conditionOf = ({ headers }: Request) => ({
     ifMatch: headers.get("if-match"),
     ifNoneMatch: headers.get("if-none-match"),
@@ -98,9 +82,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     summary: "One agent with its workspace's texts",
     access: "read",
     answer: AgentRecord,
-    handle({ caller, params }) {
-      const { agent } = agents.get(caller, params.instanceId, params.agentId);
-      return showWithTexts({ agent, files: workspaces.texts(agent) });
+    errors: ["instance_not_ready"],
+    async handle({ caller, params }) {
+      const { agent } = await withFreshWorkspace(caller, params);
+      return showWithTexts({ agent, texts: workspaces.texts(agent) });
     },
   });
 
@@ -139,15 +124,23 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(ListedAgent),
-      handle({ caller, params, query, startPage }) {
+      errors: ["instance_not_ready"],
+      async handle({ caller, params, query, startPage }) {
         const { instanceId } = instances.get(caller, params.instanceId);
         const start = startPage(`agents ${instanceId}`, query());
-        const rows = agents.list(instanceId, start.position, start.limit + 1);
+        const read = () => agents.list(instanceId, start.position, start.limit + 1);
+        let rows = read();
+        const known = workspaces.reindexing.ready(rows);
+        if (known !== null) {
+          await known;
+          rows = read();
+        }
+        const names = workspaces.names(rows.slice(0, start.limit));
         return toPage(
           start,
           rows,
           (row) => row.agentId,
-          (row) => ({ ...show(row), files: workspaces.names(row) }),
+          (row) => showListed(row, names.get(row.agentId)),
         );
       },
     }),
@@ -159,7 +152,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "write",
       body: AgentChangeInput,
       answer: AgentRecord,
-      errors: ["conflict"],
+      errors: ["conflict", "instance_not_ready"],
       async handle({ caller, params, body, onceAlone }) {
         agents.get(caller, params.instanceId, params.agentId);
         const change = given(await body());
@@ -169,6 +162,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
             "body: expected at least one of name, slug, displayName, model, files, useDefaults",
           );
         }
+        await withFreshWorkspace(caller, params);
         return onceAlone(() => {
           const { agent } = agents.get(caller, params.instanceId, params.agentId);
           return showWithTexts(agents.update(agent, change));
@@ -182,8 +176,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "write",
       answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
       handle({ caller, params }) {
-        const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
-        agents.remove(instance, agent);
+        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+        agents.remove(agent);
         return { agentId: agent.agentId, deleted: true };
       },
     }),
@@ -194,17 +188,12 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "read",
       query: pageQuery,
       answer: pageOf(FileRecord),
-      handle({ caller, params, query, startPage }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      errors: ["instance_not_ready"],
+      async handle({ caller, params, query, startPage }) {
+        const { agent } = await withFreshWorkspace(caller, params);
         const start = startPage(`files ${agent.agentId}`, query());
-        const { position } = start;
-        const files = workspaces.list(agent).filter((file) => position === null || file.name > position);
-        return toPage(
-          start,
-          files.slice(0, start.limit + 1),
-          (file) => file.name,
-          (file) => file,
-        );
+        const files = workspaces.list(agent, start.position ?? "", start.limit + 1);
+        return toPage(start, files, (file) => file.name, showFile);
       },
     }),
     route({
@@ -241,14 +230,20 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "Write a workspace file",
       access: "write",
       answer: FileRecord,
-      errors: ["precondition_failed"],
+      errors: ["precondition_failed", "conflict", "instance_not_ready"],
       async handle({ caller, params, bytes, request }) {
         agents.get(caller, params.instanceId, params.agentId);
         const content = await bytes();
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const { created, file, etag } = workspaces.write(agent, fileName(params["*"]), content, conditionOf(request));
-        agents.touch(agent);
-        return new Reply(created ? 201 : 200, file, { ETag: etag });
+        const known = workspaces.reindexing.ready([agent]);
+        if (known !== null) await known;
+        const { created, file, etag } = agents.writeFile(
+          agents.get(caller, params.instanceId, params.agentId).agent,
+          fileName(params["*"]),
+          content,
+          conditionOf(request),
+        );
+        return new Reply(created ? 201 : 200, showFile(file), { ETag: etag });
       },
     }),
     route({
@@ -261,8 +256,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       handle({ caller, params, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const file = fileName(params["*"]);
-        workspaces.delete(agent, file, conditionOf(request));
-        agents.touch(agent);
+        agents.deleteFile(agent, file, conditionOf(request));
         return { name: file, deleted: true };
       },
     }),

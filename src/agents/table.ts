@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 export const agents = sqliteTable("agents", {
   agentId: text("agent_id").primaryKey(),
@@ -10,7 +10,30 @@ export const agents = sqliteTable("agents", {
   lastEventId: integer("last_event_id").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   updatedAt: integer("updated_at").notNull(),
+  /** Of the workspace, as the index has it; the database's triggers keep these. */
+  fileCount: integer("file_count").notNull().default(0),
+  fileBytes: integer("file_bytes").notNull().default(0),
+  fileNameBytes: integer("file_name_bytes").notNull().default(0),
+  /** When the index was last compared with the disk. Null: never, so it may lack everything. */
+  indexedAt: integer("indexed_at"),
+  /** Null for all that anybody sees. */
+  removedAt: integer("removed_at"),
+  /** Up to where the conversation was cleared. */
+  clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
+  clearedEventId: integer("cleared_event_id").notNull().default(0),
 });
+
+/** The index of workspace files: the contents are on disk. */
+export const workspaceFiles = sqliteTable(
+  "workspace_files",
+  {
+    agentId: text("agent_id").notNull(),
+    name: text("name").notNull(),
+    size: integer("size").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.agentId, table.name] })],
+);
 
 export const workspaceChanges = sqliteTable("workspace_changes", {
   changeId: text("change_id").primaryKey(),

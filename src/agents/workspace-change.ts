@@ -8,15 +8,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { openJail, writeNewFile } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
-import {
-  checkChanges,
-  type FileChange,
-  MAX_WORKSPACE_FILES,
-  removeWorkspace,
-  stagingFolder,
-  syncFolder,
-  workspaceFolder,
-} from "./workspace.ts";
+import { type CheckedChange, removeWorkspace, stagingFolder, syncFolder, TRASH, workspaceFolder } from "./workspace.ts";
 
 /** `create` replaces what a lost removal may have left under the slug. `rename` may carry file changes too. */
 export type WorkspaceTarget =
@@ -30,51 +22,47 @@ interface Manifest {
   sets: { name: string; content: string }[];
 }
 
+/** A file as it will be when its change is applied. */
+export interface StagedFile {
+  name: string;
+  size: number;
+  mtimeMs: number;
+}
+
 const MANIFEST = "manifest.json";
-const TRASH = "trash-";
 const CHANGE_ID = /^(?!trash-)[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Checks the changes and puts them on disk, without touching the workspace. `changeId` is new, and ids sort in the order
- * of their commits. Throws `invalid_request` as `checkChanges` does; a failure leaves nothing behind.
+ * Puts the changes on disk, without touching the workspace, and gives the files that they set. `changeId` is new, and
+ * ids sort in the order of their commits. A failure leaves nothing behind.
  */
 export function stageChange(
   instanceFolder: string,
   changeId: string,
   target: WorkspaceTarget,
-  changes: readonly FileChange[],
-): void {
-  const checked = checkChanges(changes, openJail(folderBefore(instanceFolder, target)).scan(MAX_WORKSPACE_FILES));
+  changes: readonly CheckedChange[],
+): StagedFile[] {
   const staged = changeFolder(instanceFolder, changeId);
   fs.mkdirSync(staged, { mode: 0o700 });
   try {
     const manifest: Manifest = { target, deletes: [], sets: [] };
-    for (const [index, { name, bytes }] of checked.entries()) {
+    const files: StagedFile[] = [];
+    for (const [index, { name, bytes }] of changes.entries()) {
       if (bytes === null) manifest.deletes.push(name);
       else {
-        writeNewFile(join(staged, String(index)), bytes);
+        const content = join(staged, String(index));
+        writeNewFile(content, bytes);
+        files.push({ name, size: bytes.byteLength, mtimeMs: fs.lstatSync(content).mtimeMs });
         manifest.sets.push({ name, content: String(index) });
       }
     }
     writeNewFile(join(staged, MANIFEST), Buffer.from(JSON.stringify(manifest)));
     syncFolder(staged);
     syncFolder(stagingFolder(instanceFolder));
+    return files;
   } catch (error) {
     fs.rmSync(staged, { recursive: true, force: true });
     throw error;
-  }
-}
-
-/** The folder whose files the change begins with; for a new workspace one that holds nothing. */
-function folderBefore(instanceFolder: string, target: WorkspaceTarget): string {
-  switch (target.kind) {
-    case "create":
-      return join(stagingFolder(instanceFolder), "nothing");
-    case "edit":
-    case "remove":
-      return workspaceFolder(instanceFolder, target.slug);
-    case "rename":
-      return workspaceFolder(instanceFolder, target.from);
   }
 }
 
@@ -136,24 +124,18 @@ function readManifest(staged: string): Manifest | null {
 
 /**
  * After a crash: finishes the changes whose transaction was committed, in the order of their ids, and discards the
- * others. Gives the ids of the finished ones, whose rows may go.
+ * others. Gives the ids of the finished ones, whose rows may go. Removed workspaces are left to be cleared away.
  */
 export function recoverChanges(instanceFolder: string, isCommitted: (changeId: string) => boolean): string[] {
   const finished: string[] = [];
   for (const entry of readFolder(stagingFolder(instanceFolder)).sort()) {
-    if (!entry.startsWith(TRASH) && CHANGE_ID.test(entry) && isCommitted(entry)) {
+    if (entry.startsWith(TRASH)) continue;
+    if (CHANGE_ID.test(entry) && isCommitted(entry)) {
       applyChange(instanceFolder, entry);
       finished.push(entry);
     } else fs.rmSync(join(stagingFolder(instanceFolder), entry), { recursive: true, force: true });
   }
   return finished;
-}
-
-/** Removes the folders of instances that the database does not know: a crash came between the two. */
-export function removeStrayInstances(instancesFolder: string, isKnown: (instanceId: string) => boolean): void {
-  for (const entry of readFolder(instancesFolder)) {
-    if (!isKnown(entry)) fs.rmSync(join(instancesFolder, entry), { recursive: true, force: true });
-  }
 }
 
 function readFolder(folder: string): string[] {

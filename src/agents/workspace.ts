@@ -3,22 +3,34 @@ import { createHash, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../lib/app-error.ts";
-import { parseFileName, refuseClash } from "./file-name.ts";
+import { refuseOverQuota } from "../limits/account-limits.ts";
+import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
 import { openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
-import type { ListedFile, Scan } from "./jail-scan.ts";
 
 /** One workspace file (api.md section 1, Sizes). */
 export const MAX_FILE_BYTES = 256 * 1024;
 /** All files of one workspace (runtime.md, Isolation). */
 export const MAX_WORKSPACE_BYTES = 100 * 1024 * 1024;
-/** Files of one workspace (runtime.md, Isolation); those beyond, which only an operator can make, are not seen. */
+/** Files of one workspace (runtime.md, Isolation); those beyond, which only an operator can make, are not listed. */
 export const MAX_WORKSPACE_FILES = 10_000;
 
 /** `content: null` deletes the file; deleting what is not there is no error. */
 export interface FileChange {
   name: string;
   content: string | Uint8Array | null;
+}
+
+/** What a workspace holds in all. */
+export interface Totals {
+  files: number;
+  bytes: number;
+}
+
+/** A change that was found good: one for each name, null to delete the file. */
+export interface CheckedChange {
+  name: string;
+  bytes: Uint8Array | null;
 }
 
 export interface WorkspaceFile {
@@ -37,9 +49,12 @@ export function workspaceFolder(instanceFolder: string, slug: string): string {
   return join(instanceFolder, "agents", slug);
 }
 
-/** Where changes wait for their commit, and removed folders for their end. Made if need be: a backup may lack it. */
+/** In an instance's folder: where changes wait for their commit, and removed workspaces to be cleared away. */
+export const STAGING = ".staging";
+
+/** The instance's staging folder. Made if need be: a backup may lack it. */
 export function stagingFolder(instanceFolder: string): string {
-  const folder = join(instanceFolder, ".staging");
+  const folder = join(instanceFolder, STAGING);
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
@@ -51,14 +66,12 @@ export function createInstanceFolder(instanceFolder: string): void {
   for (const folder of [instanceFolder, join(instanceFolder, "..")]) syncFolder(folder);
 }
 
-/** Removes the instance's folder and all workspaces; links in it are removed, never followed. */
-export function removeInstanceFolder(instanceFolder: string): void {
-  fs.rmSync(instanceFolder, { recursive: true, force: true });
-}
+/** What the names of removed workspaces begin with, in the staging folder. */
+export const TRASH = "trash-";
 
-/** Removes the workspace: gone at once and for good, then its files one by one. An absent one is no error. */
+/** Takes the workspace away, at once and for good; its files are cleared away later. An absent one is no error. */
 export function removeWorkspace(instanceFolder: string, slug: string): void {
-  const trash = join(stagingFolder(instanceFolder), `trash-${randomUUID()}`);
+  const trash = join(stagingFolder(instanceFolder), TRASH + randomUUID());
   try {
     fs.renameSync(workspaceFolder(instanceFolder, slug), trash);
   } catch (error) {
@@ -66,7 +79,6 @@ export function removeWorkspace(instanceFolder: string, slug: string): void {
     throw error;
   }
   syncFolder(join(instanceFolder, "agents"));
-  fs.rmSync(trash, { recursive: true, force: true });
 }
 
 /** One file, or null. Throws `invalid_request` for one that somebody made larger than `MAX_FILE_BYTES`. */
@@ -74,24 +86,6 @@ export function readFile(folder: string, name: string): WorkspaceFile | null {
   const content = openJail(folder).read(name, MAX_FILE_BYTES);
   if (content === null) return null;
   return { bytes: content.bytes, etag: etagOf(content.bytes), updatedAtMs: Math.floor(content.mtimeMs) };
-}
-
-/** The whole tree, sorted by name (by code unit). */
-export const listFiles = (folder: string): ListedFile[] => openJail(folder).scan(MAX_WORKSPACE_FILES).files;
-
-/**
- * Every text file, name → text, in the order of the names. A file that an operator put there and that is no text, or
- * larger than `MAX_FILE_BYTES`, is listed by `listFiles` only.
- */
-export function readWorkspace(folder: string): Map<string, string> {
-  const jail = openJail(folder);
-  const texts = new Map<string, string>();
-  for (const { name, size } of jail.scan(MAX_WORKSPACE_FILES).files) {
-    const content = size > MAX_FILE_BYTES ? null : jail.read(name, MAX_FILE_BYTES);
-    const text = content === null ? null : textOf(content.bytes);
-    if (text !== null) texts.set(name, text);
-  }
-  return texts;
 }
 
 /** Those of the named files at the top of the workspace that are there and are text, in the order of the names. */
@@ -105,49 +99,44 @@ export function readTexts(folder: string, names: readonly string[]): { name: str
 }
 
 /**
- * Writes one file by itself, whole or not at all, on disk when it returns: what a tool does, which has no transaction
- * to follow. Throws `invalid_request` as `checkChanges` does.
- */
-export function writeFile(folder: string, name: string, content: string | Uint8Array): void {
-  const jail = openJail(folder);
-  for (const { bytes } of checkChanges([{ name, content }], jail.scan(MAX_WORKSPACE_FILES), "name")) {
-    if (bytes !== null) jail.write(name, bytes);
-  }
-}
-
-/** False where there was no such file. Folders left empty go with it. */
-export const removeFile = (folder: string, name: string): boolean => openJail(folder).remove(name);
-
-/**
- * The changes as bytes, one for each name (the last counts), if a workspace that holds `present` can take them all.
- * Throws `invalid_request` for a bad name, a clash, a file or a workspace over its limit, or text that UTF-8 cannot hold.
+ * The changes as bytes, one for each name (the last counts), if a workspace can take them in which `standing` tells of
+ * all names but those that it is given: they are to be deleted. Throws `invalid_request` for a bad name, a clash, a
+ * file over its limit, something in a file's way, or text that UTF-8 cannot hold.
  */
 export function checkChanges(
   changes: readonly FileChange[],
-  present: Scan,
+  folder: string | null,
+  standing: (without: ReadonlySet<string>) => StandingNames,
   field = "files",
-): { name: string; bytes: Uint8Array | null }[] {
+): CheckedChange[] {
   const wanted = new Map(changes.map(({ name, content }) => [parseFileName(name, field), content]));
   const checked = Array.from(wanted, ([name, content]) => ({ name, bytes: bytesOf(name, content, field) }));
-  const kept = present.files.filter(({ name }) => wanted.get(name) !== null);
-  const set = checked.flatMap(({ name, bytes }) => (bytes === null ? [] : [{ name, size: bytes.byteLength }]));
-  refuseClash(
-    [...kept.map(({ name }) => name), ...present.others],
-    set.map(({ name }) => name),
-    field,
-  );
-  const after = new Map([...kept, ...set].map(({ name, size }) => [name, size]));
-  const total = (sizes: Iterable<number>) => Array.from(sizes).reduce((sum, size) => sum + size, 0);
-  const before = total(present.files.map(({ size }) => size));
-  refuseOver("files", after.size, MAX_WORKSPACE_FILES, present.files.length, field);
-  refuseOver("bytes", total(after.values()), MAX_WORKSPACE_BYTES, before, field);
+  const gone = new Set(checked.flatMap(({ name, bytes }) => (bytes === null ? [name] : [])));
+  const set = checked.flatMap(({ name, bytes }) => (bytes === null ? [] : [name]));
+  refuseClash(standing(gone), set, field);
+  if (folder !== null) for (const name of set) refuseInTheWay(folder, name, gone, field);
   return checked;
 }
 
-/** A workspace that is too full already may shrink, and keep its size. */
-function refuseOver(what: string, after: number, limit: number, before: number, field: string): void {
-  if (after <= Math.max(limit, before)) return;
-  throw new AppError("invalid_request", `${field}: expected the workspace to hold at most ${limit} ${what} in all`);
+/** What an operator has put there stands in no index, and may stand in a file's way all the same. */
+function refuseInTheWay(folder: string, name: string, gone: ReadonlySet<string>, field: string): void {
+  const jail = openJail(folder);
+  const obstacle = jail.inTheWay(name);
+  if (obstacle === null) return;
+  const { spelling, isFolder } = obstacle;
+  if (isFolder ? jail.holdsOnly(spelling, gone) : gone.has(spelling)) return;
+  throw new AppError("invalid_request", `${field}: expected "${spelling}" to be either a file or a folder, not both`);
+}
+
+/**
+ * Throws `conflict` where a workspace holds more files or bytes than it may, and more than before: one that is too full
+ * already may shrink, and keep its size.
+ */
+export function refuseOverWorkspace(before: Totals, after: Totals): void {
+  const refuse = (what: string, was: number, is: number, limit: number) =>
+    is > was && refuseOverQuota(what, "the workspace", is, limit);
+  refuse("files", before.files, after.files, MAX_WORKSPACE_FILES);
+  refuse("bytes", before.bytes, after.bytes, MAX_WORKSPACE_BYTES);
 }
 
 function bytesOf(name: string, content: string | Uint8Array | null, field: string): Uint8Array | null {

@@ -19,6 +19,7 @@ import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
 import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
+import { createQuotas } from "../limits/usage.ts";
 import { createMail } from "../mail/mail.ts";
 import { type Conversations, createConversations } from "../messages/conversations.ts";
 import { createModelChoice } from "../models/choice.ts";
@@ -30,6 +31,7 @@ import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
+import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
 import { describe, type Tool } from "../tools/tool.ts";
 import type { Foundation } from "./foundation.ts";
@@ -61,6 +63,8 @@ export async function createFeatures(
     );
   }
   const limits = createAccountLimits(store, limitDefaults(config));
+  const quotas = createQuotas(store, limits);
+  const removals = createRemovals(store, log);
   const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
   const signedOut = createSignedOut(store, clock);
@@ -89,7 +93,7 @@ export async function createFeatures(
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const emailOf = (accountId: string) => accounts.get(accountId).email;
   if (config.smtpUrl !== null) mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl });
-  const workspaces = createWorkspaces(store, dataDir);
+  const workspaces = createWorkspaces({ store, clock, log, dataDir, removals });
   const instances = createInstances({
     store,
     clock,
@@ -98,12 +102,13 @@ export async function createFeatures(
       meter.requireUnderLimit(accountId);
       await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
+    quotas,
+    removals,
     createFolder: workspaces.createInstanceFolder,
-    removeFolder: workspaces.removeInstanceFolder,
   });
   const modelChoice = createModelChoice(config.models, config.model);
   const defaultFiles = readDefaultFiles();
-  const agents = createAgents({ store, clock, instances, workspaces, defaultFiles, modelChoice });
+  const agents = createAgents({ store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -136,6 +141,7 @@ export async function createFeatures(
     agents,
     workspaces,
     host,
+    removals,
     skills,
     tools: TOOLS.map(describe),
     defaultModel: config.model,
@@ -147,7 +153,7 @@ export async function createFeatures(
   const startPage = createPaging(hostKeys.cursorKey);
   const { pepper } = hostKeys;
   const access = { keys, tokens, signedOut, pepper, authenticate, stillValid };
-  const held = { limits, mail, ...access, idempotency, startPage, checkpoints };
+  const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
 }

@@ -15,6 +15,7 @@ import { statusPages } from "../http/status-pages.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
+import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
@@ -31,6 +32,8 @@ export interface App {
   url: string;
   routes: readonly Route[];
   metering: Pick<Metering, "tick">;
+  /** Once all is done that requests left to be done behind them: clearing away, and comparing workspaces with the disk. */
+  settled(): Promise<void>;
   /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
   stop(): Promise<void>;
 }
@@ -56,7 +59,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, machine, publicUrl);
-  const { workspaces, instances, conversations, host, engines, collecting, meter } = features;
+  const { workspaces, instances, conversations, host, engines, collecting, meter, removals } = features;
   const seconds = () => Number(foundation.clock.monotonicNs() / 1_000_000n) / 1_000;
   let ready = true;
   const lasting = createLastingAnswers({
@@ -107,7 +110,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     },
   });
 
-  workspaces.recover((instanceId) => instances.find(instanceId) !== undefined);
+  workspaces.recover();
   conversations.runs.recover();
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
@@ -116,18 +119,29 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   metering.run();
   collecting.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
+  removals.run(clearingPlan(store, features));
+  workspaces.reindexing.run();
+  const strays = workspaces.removeStrays(instances.isKnown);
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
 
   return {
     url: listener.url,
     routes,
     metering,
+    async settled() {
+      await strays;
+      await workspaces.reindexing.settled();
+      await removals.settled();
+    },
     async stop() {
       ready = false;
       housekeeping.stop();
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();
+      await strays;
+      await workspaces.reindexing.stop();
+      await removals.stop();
       await collecting.stop();
       await metering.stop();
       host.close();

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
 import type { Meter } from "../billing/meter/meter.ts";
 import type { RunwayWarning } from "../billing/meter/runway.ts";
@@ -7,6 +7,8 @@ import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
+import type { Quotas } from "../limits/usage.ts";
+import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type Instance, type InstanceStatus, instances } from "./table.ts";
 
@@ -19,9 +21,10 @@ export interface InstanceParts {
    */
   requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
   meter: Pick<Meter, "start" | "stop" | "remove" | "listen">;
-  /** Makes and removes the folder that holds the instance's workspaces. */
+  quotas: Quotas;
+  removals: Pick<Removals, "add">;
+  /** Makes the folder that holds the instance's workspaces. */
   createFolder(instanceId: string): void;
-  removeFolder(instanceId: string): void;
 }
 
 /** Told in the transaction that makes the change, so that what follows from it is committed with it. */
@@ -36,14 +39,20 @@ export interface Instances {
   /** The caller's instance. Throws `not_found` for any other, and for all but its own when the key is limited to one. */
   get(caller: Caller, instanceId: string): Instance;
   find(instanceId: string): Instance | undefined;
+  /** True also for one that was deleted and is not cleared away yet. */
+  isKnown(instanceId: string): boolean;
   /** To be asked before `create` and `start`, outside of any transaction. Throws `payment_required`, `forbidden`. */
   requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
+  /** Throws `conflict` where the account may not have one more. */
+  requireRoom(accountId: string): void;
+  /** Throws `conflict` as `requireRoom`. */
   create(caller: Caller, name: string): Instance;
   rename(instance: Instance, name: string): Instance;
   /** Stopping a stopped one changes nothing. */
   stop(instance: Instance, reason?: string | null): Instance;
   /** Starting a running one changes nothing. */
   start(instance: Instance): Instance;
+  /** Its meter is settled and nobody sees it from here on; what it holds is cleared away later. */
   remove(instance: Instance): void;
   /** Newest first. */
   list(caller: Caller, filter: { status: InstanceStatus | null; before: string | null; limit: number }): Instance[];
@@ -55,14 +64,14 @@ export interface Instances {
 }
 
 export function createInstances(parts: InstanceParts): Instances {
-  const { store, clock, requireLaunch, meter, createFolder, removeFolder } = parts;
+  const { store, clock, requireLaunch, meter, quotas, removals, createFolder } = parts;
   const { db } = store;
   const listeners: InstanceListener[] = [];
   const byId = lazily(() =>
     db
       .select()
       .from(instances)
-      .where(eq(instances.instanceId, sql.placeholder("instanceId")))
+      .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt)))
       .prepare(),
   );
   const running = lazily(() =>
@@ -104,6 +113,9 @@ export function createInstances(parts: InstanceParts): Instances {
 
   return {
     find,
+    isKnown: (instanceId) =>
+      db.select({ id: instances.instanceId }).from(instances).where(eq(instances.instanceId, instanceId)).get() !==
+      undefined,
     get(caller, instanceId) {
       const instance = find(instanceId);
       const hidden = caller.instanceId !== null && caller.instanceId !== instanceId;
@@ -111,21 +123,19 @@ export function createInstances(parts: InstanceParts): Instances {
       return instance;
     },
     requireLaunch,
+    requireRoom: (accountId) => quotas.requireRoom(accountId, "instances"),
     create(caller, name) {
       return store.transaction(() => {
         const now = clock.now();
-        const instance = db
-          .insert(instances)
-          .values({
-            instanceId: newId("inst"),
-            accountId: caller.accountId,
-            name,
-            status: "running",
-            createdAt: now,
-            startedAt: now,
-          })
-          .returning()
-          .get();
+        const insert = db.insert(instances).values({
+          instanceId: newId("inst"),
+          accountId: caller.accountId,
+          name,
+          status: "running",
+          createdAt: now,
+          startedAt: now,
+        });
+        const instance = quotas.within(caller.accountId, "instances", () => insert.returning().get());
         meter.start(instance.instanceId, instance.accountId);
         createFolder(instance.instanceId);
         return instance;
@@ -141,8 +151,12 @@ export function createInstances(parts: InstanceParts): Instances {
       store.transaction(() => {
         meter.remove(instance.instanceId);
         for (const listener of listeners) listener.removed(instance);
-        db.delete(instances).where(eq(instances.instanceId, instance.instanceId)).run();
-        store.afterCommit(() => removeFolder(instance.instanceId));
+        const now = clock.now();
+        db.update(instances)
+          .set({ removedAt: now, status: "stopped", stoppedAt: now })
+          .where(eq(instances.instanceId, instance.instanceId))
+          .run();
+        removals.add("instance", instance.instanceId);
       });
     },
     list(caller, { status, before, limit }) {
@@ -152,6 +166,7 @@ export function createInstances(parts: InstanceParts): Instances {
         .where(
           and(
             eq(instances.accountId, caller.accountId),
+            isNull(instances.removedAt),
             caller.instanceId === null ? undefined : eq(instances.instanceId, caller.instanceId),
             status === null ? undefined : eq(instances.status, status),
             before === null ? undefined : lt(instances.instanceId, before),
@@ -165,7 +180,13 @@ export function createInstances(parts: InstanceParts): Instances {
       db
         .select()
         .from(instances)
-        .where(and(eq(instances.status, status), after === null ? undefined : gt(instances.instanceId, after)))
+        .where(
+          and(
+            eq(instances.status, status),
+            isNull(instances.removedAt),
+            after === null ? undefined : gt(instances.instanceId, after),
+          ),
+        )
         .orderBy(asc(instances.instanceId))
         .limit(limit)
         .all(),

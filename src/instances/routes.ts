@@ -64,10 +64,11 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       body: z.object({ name }),
       status: 201,
       answer: InstanceRecord,
-      errors: ["payment_required"],
+      errors: ["payment_required", "conflict"],
       async handle({ caller, request, body, once }) {
         const payment = await takePayment(caller.accountId, request);
         const input = await body();
+        instances.requireRoom(caller.accountId);
         await instances.requireLaunch(caller.accountId, payment);
         return once(() => showPaid(201, instances.create(caller, input.name), payment));
       },

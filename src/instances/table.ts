@@ -9,10 +9,13 @@ export const instances = sqliteTable("instances", {
   name: text("name").notNull(),
   status: text("status", { enum: INSTANCE_STATUSES }).notNull(),
   statusReason: text("status_reason"),
+  /** Kept by the database's triggers. */
   agentCount: integer("agent_count").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   stoppedAt: integer("stopped_at"),
+  /** Null for all that anybody sees. */
+  removedAt: integer("removed_at"),
 });
 
 export type Instance = typeof instances.$inferSelect;

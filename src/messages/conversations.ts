@@ -3,6 +3,7 @@ import type { Instances } from "../instances/instances.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Host } from "../runtime/host.ts";
+import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { createEventLog, type EventLog } from "./event-log.ts";
 import { createHub, type Hub } from "./hub.ts";
@@ -18,6 +19,7 @@ export interface ConversationParts extends Omit<PrepareParts, "conversation"> {
   instances: Instances;
   agents: Agents;
   host: Host;
+  removals: Pick<Removals, "add">;
 }
 
 export interface Conversations {
@@ -44,7 +46,7 @@ export function createConversations(parts: ConversationParts): Conversations {
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
-  const messages = createMessages(store, clock, events, queries, runs);
+  const messages = createMessages(store, clock, queries, runs, parts.removals);
 
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),
@@ -67,11 +69,15 @@ export function createConversations(parts: ConversationParts): Conversations {
       for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [event]);
     },
     removed({ instanceId }) {
-      runs.cancelAll(queries.unfinishedIn(instanceId));
-      const gone = agents.idsOf(instanceId);
-      for (const agentId of gone) events.append(agentId, [{ type: "agent.deleted" }]);
+      // Who follows or waits learns the end. Nobody can ask for what the others had: it is cleared away untold.
+      const awaited = runs.awaited();
+      const told = agents.idsOf(instanceId).filter((agentId) => hub.isWatched(agentId) || awaited.has(agentId));
+      for (const agentId of told) {
+        runs.cancelAll(queries.unfinishedOf(agentId));
+        events.append(agentId, [{ type: "agent.deleted" }]);
+      }
       store.afterCommit(() => {
-        for (const agentId of gone) hub.end(agentId);
+        for (const agentId of told) hub.end(agentId);
         host.sleep(instanceId);
       });
     },

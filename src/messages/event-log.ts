@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lt, min, sql } from "drizzle-orm";
 import { agents } from "../agents/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -7,8 +7,8 @@ import type { Store } from "../storage/store.ts";
 import { type AgentEvent, toRow } from "./event.ts";
 import { events, type StoredEvent } from "./table.ts";
 
-/** Kinds that carry the conversation itself. */
-const TOLD: AgentEvent["type"][] = ["message.delta", "message.completed", "tool.started", "tool.completed"];
+/** Kinds that carry the conversation itself, and go with it. The index of those that last names them word for word. */
+export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
 export interface EventLog {
@@ -22,11 +22,6 @@ export interface EventLog {
   lastEventId(agentId: string): number;
   /** Throws 410 for a cursor that is older than what is kept, or ahead of the log. */
   checkCursor(agentId: string, after: number): void;
-  /**
-   * Removes what was said and done in the agent's runs, when its conversation is cleared. That they were, and how they
-   * ended, stays: who follows one of them from the log learns its end.
-   */
-  forgetRuns(agentId: string): void;
   /** Removes events older than seven days, for at most `agentsAtOnce` agents behind `afterAgentId`; gives the last one. */
   prune(afterAgentId: string, agentsAtOnce: number): string | null;
 }
@@ -42,7 +37,7 @@ export function createEventLog(
     db
       .update(agents)
       .set({ lastEventId: sql`${agents.lastEventId} + ${p("count")}` })
-      .where(eq(agents.agentId, p("agentId")))
+      .where(and(eq(agents.agentId, p("agentId")), isNull(agents.removedAt)))
       .returning({ lastEventId: agents.lastEventId })
       .prepare(),
   );
@@ -68,9 +63,25 @@ export function createEventLog(
       .limit(p("limit"))
       .prepare(),
   );
+  // Where the conversation was cleared only what lasts is left to be seen: it is found without reading over the rest.
+  const readLasting = lazily(() =>
+    db
+      .select()
+      .from(events)
+      .where(
+        and(
+          eq(events.agentId, p("agentId")),
+          sql`${events.eventId} IN (SELECT event_id FROM events INDEXED BY lasting_events WHERE agent_id = ${p("agentId")}
+            AND event_id > ${p("after")} AND event_id <= ${p("cleared")} AND type NOT IN ${sql.raw(TOLD)}
+            ORDER BY event_id LIMIT ${p("limit")})`,
+        ),
+      )
+      .orderBy(asc(events.eventId))
+      .prepare(),
+  );
   const last = lazily(() =>
     db
-      .select({ id: agents.lastEventId })
+      .select({ id: agents.lastEventId, cleared: agents.clearedEventId })
       .from(agents)
       .where(eq(agents.agentId, p("agentId")))
       .prepare(),
@@ -95,7 +106,12 @@ export function createEventLog(
       store.afterCommit(() => publish(agentId, rows));
       return lastId;
     },
-    read: (agentId, after, limit) => read().all({ agentId, after, limit }),
+    read(agentId, after, limit) {
+      const cleared = last().get({ agentId })?.cleared ?? 0;
+      if (after >= cleared) return read().all({ agentId, after, limit });
+      const lasting = readLasting().all({ agentId, after, cleared, limit });
+      return [...lasting, ...read().all({ agentId, after: cleared, limit: limit - lasting.length })];
+    },
     lastEventId,
     checkCursor(agentId, after) {
       const lastId = lastEventId(agentId);
@@ -109,11 +125,6 @@ export function createEventLog(
           },
         );
       }
-    },
-    forgetRuns(agentId) {
-      db.delete(events)
-        .where(and(eq(events.agentId, agentId), inArray(events.type, TOLD)))
-        .run();
     },
     prune(afterAgentId, agentsAtOnce) {
       const before = clock.now() - KEPT_MS;

@@ -13,6 +13,8 @@ export interface Hub {
   publish(agentId: string, rows: StoredEvent[]): void;
   /** An event stream. It ends with its run, its agent, its client, or the hub; `onEnd` is told once. */
   open(subscription: Subscription, onEnd?: () => void): EventStream;
+  /** Whether somebody follows the agent now. */
+  isWatched(agentId: string): boolean;
   /** Ends the agent's streams, after what they were sent. */
   end(agentId: string): void;
   endAll(): void;
@@ -153,6 +155,7 @@ export function createHub(
       );
       return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
     },
+    isWatched: (agentId) => streamsOf.has(agentId),
     end(agentId) {
       for (const stream of [...(streamsOf.get(agentId) ?? [])]) close(stream);
     },

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, max, type SQL, sql } from "drizzle-orm";
+import { agents } from "../agents/table.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
 import { type Message, messages, type Run, runs } from "./table.ts";
@@ -91,13 +92,16 @@ export function messageQueries(db: Db) {
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
+  /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
+  const uncleared = (agentId: unknown) =>
+    gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
   const { messageSeq, messageId, runId, role, text } = messages;
   // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
   const recent = lazily(() =>
     db
       .select({ messageSeq, messageId, runId, role, bytes: sql<number>`octet_length(${text})` })
       .from(messages)
-      .where(eq(messages.agentId, p("agentId")))
+      .where(and(eq(messages.agentId, p("agentId")), uncleared(p("agentId"))))
       .orderBy(desc(messages.messageSeq))
       .limit(p("limit"))
       .prepare(),
@@ -108,6 +112,13 @@ export function messageQueries(db: Db) {
       .select({ text })
       .from(messages)
       .where(eq(messageSeq, p("messageSeq")))
+      .prepare(),
+  );
+  const clearedEvents = lazily(() =>
+    db
+      .select({ id: agents.clearedEventId })
+      .from(agents)
+      .where(eq(agents.agentId, p("agentId")))
       .prepare(),
   );
 
@@ -149,15 +160,23 @@ export function messageQueries(db: Db) {
       return db
         .select()
         .from(messages)
-        .where(and(eq(messages.agentId, agentId), after === null ? undefined : beyond(messages.messageSeq, after)))
+        .where(
+          and(
+            eq(messages.agentId, agentId),
+            uncleared(agentId),
+            after === null ? undefined : beyond(messages.messageSeq, after),
+          ),
+        )
         .orderBy((order === "asc" ? asc : desc)(messages.messageSeq))
         .limit(limit)
         .all();
     },
+    /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
     clear(agentId: string): void {
-      db.delete(messages).where(eq(messages.agentId, agentId)).run();
-      db.delete(runs).where(eq(runs.agentId, agentId)).run();
+      db.run(sql`UPDATE agents SET cleared_event_id = last_event_id, cleared_message_seq =
+        coalesce((SELECT max(message_seq) FROM messages WHERE agent_id = ${agentId}), 0) WHERE agent_id = ${agentId}`);
     },
+    isCleared: (run: Run): boolean => run.firstEventId <= (clearedEvents().get(run)?.id ?? 0),
   };
 }
 

@@ -4,8 +4,8 @@ import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { TurnOutline } from "../runtime/prompt-room.ts";
+import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
-import type { EventLog } from "./event-log.ts";
 import type { MessageQueries, RecentMessage } from "./message-table.ts";
 import type { Runs } from "./runs.ts";
 import type { Message, Run } from "./table.ts";
@@ -28,7 +28,11 @@ export interface Messages {
    */
   send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): Run;
   page(agent: Agent, order: "asc" | "desc", after: number | null, limit: number): Message[];
-  /** Cancels what runs, and forgets the conversation with its runs and their events. Call it in a transaction. */
+  /**
+   * Cancels what runs, and forgets the conversation with its runs and what their events told: from here on nobody sees
+   * them; they are cleared away later. That they were, and how they ended, stays in the log: who follows one of them
+   * learns its end. Call it in a transaction.
+   */
   clear(agent: Agent): void;
   /** The turns up to and including the run's own message, in the order they were answered; no text is read yet. */
   conversation(run: Run): TurnOutline[];
@@ -37,9 +41,9 @@ export interface Messages {
 export function createMessages(
   store: Store,
   clock: Clock,
-  events: EventLog,
   queries: MessageQueries,
   runs: Runs,
+  removals: Pick<Removals, "add">,
 ): Messages {
   const turnOf = (role: TurnOutline["role"], { messageSeq, bytes }: RecentMessage): TurnOutline => ({
     role,
@@ -81,7 +85,7 @@ export function createMessages(
       store.transaction(() => {
         runs.cancelAll(queries.unfinishedOf(agent.agentId));
         queries.clear(agent.agentId);
-        events.forgetRuns(agent.agentId);
+        removals.add("conversation", agent.agentId);
       });
     },
     conversation(run) {

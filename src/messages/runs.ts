@@ -44,6 +44,8 @@ export interface Runs {
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
+  /** The agents of runs that are in progress, or that a request waits for. */
+  awaited(): Set<string>;
   /** The run, once it has ended and its end is on disk. */
   whenEnded(runId: string): Promise<EndedRun>;
   /** Gives places that have become free to the runs that wait for one. */
@@ -69,7 +71,7 @@ export function createRuns(parts: RunParts): Runs {
   const { store, clock, log, events, queries, host, prepare, accountOf, senderOf, retryMs = 5_000 } = parts;
   /** One for each agent at most. */
   const active = new Map<string, ActiveRun>();
-  const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
+  const waiting = new Map<string, { agentId: string; tell: ((ended: EndedRun) => void)[] }>();
 
   const queue = createRunQueue({
     nextRun: (agentId) => (active.has(agentId) || host.closed() ? undefined : queries.nextUnfinished(agentId)),
@@ -193,7 +195,7 @@ export function createRuns(parts: RunParts): Runs {
     store.afterCommit(
       () => {
         if (current && active.get(agentId) === current) active.delete(agentId);
-        for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
+        for (const tell of waiting.get(runId)?.tell ?? []) tell({ run: ended, reply });
         waiting.delete(runId);
         dispatch(agentId);
       },
@@ -245,7 +247,7 @@ export function createRuns(parts: RunParts): Runs {
   return {
     get(agentId, runId) {
       const run = isId("run", runId) ? queries.run(runId) : undefined;
-      if (run?.agentId !== agentId) throw notFound("run");
+      if (run?.agentId !== agentId || queries.isCleared(run)) throw notFound("run");
       return run;
     },
     queue(agentId, instanceId, messageId) {
@@ -276,11 +278,15 @@ export function createRuns(parts: RunParts): Runs {
       // The youngest first: none of them starts because the one before it ended.
       for (const run of unfinished.toReversed()) cancel(run);
     },
+    awaited: () => new Set([...active.keys(), ...Array.from(waiting.values(), ({ agentId }) => agentId)]),
     whenEnded(runId) {
       const run = queries.run(runId);
       if (!run) throw notFound("run");
       if (run.status === "queued" || run.status === "running") {
-        return new Promise((resolve) => waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
+        const { agentId } = run;
+        return new Promise((resolve) => {
+          waiting.set(runId, { agentId, tell: [...(waiting.get(runId)?.tell ?? []), resolve] });
+        });
       }
       const reply = queries.reply(run.agentId, run.messageId);
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });

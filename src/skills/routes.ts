@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseFileName, refuseClash } from "../agents/file-name.ts";
+import { NO_NAMES, parseFileName, refuseClash } from "../agents/file-name.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
@@ -149,6 +149,6 @@ function skillChoice({ name, files }: z.output<typeof SkillInput>): SkillChoice 
   if (name !== undefined) return { name };
   const texts = new Map(Object.entries(files ?? {}));
   for (const path of texts.keys()) parseFileName(path, "files");
-  refuseClash([], texts.keys(), "files");
+  refuseClash(NO_NAMES, texts.keys(), "files");
   return { files: texts };
 }

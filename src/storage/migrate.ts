@@ -5,6 +5,7 @@ import firstLight from "./migrations/0001-first-light.sql" with { type: "text" }
 import money from "./migrations/0002-money.sql" with { type: "text" };
 import authorizations from "./migrations/0003-authorizations.sql" with { type: "text" };
 import accountLimits from "./migrations/0004-account-limits.sql" with { type: "text" };
+import workspaceFiles from "./migrations/0005-workspace-files.sql" with { type: "text" };
 import skillSizes from "./migrations/0006-skill-sizes.sql" with { type: "text" };
 import signIn from "./migrations/0007-sign-in.sql" with { type: "text" };
 import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" with { type: "text" };
@@ -15,6 +16,7 @@ const MIGRATIONS: readonly string[] = [
   money,
   authorizations,
   accountLimits,
+  workspaceFiles,
   skillSizes,
   signIn,
   auditAndIdempotency,

@@ -5,20 +5,26 @@ import { type Appliance, startAppliance } from "../support/appliance.ts";
 
 const STORE = join(import.meta.dir, "../../src/storage/store.ts");
 const WORKSPACES = join(import.meta.dir, "../../src/agents/workspaces.ts");
-const IDS = join(import.meta.dir, "../../src/lib/id.ts");
+const REMOVALS = join(import.meta.dir, "../../src/storage/removals.ts");
+const CLOCK = join(import.meta.dir, "../../src/lib/clock.ts");
 
 /** Runs `change` in a process that dies by SIGKILL at `moment`: before the commit, or after it and before the files. */
 async function dieWhile(moment: "before" | "after", dataDir: string, change: string): Promise<void> {
   const program = `
     const { openStore } = await import(${JSON.stringify(STORE)});
     const { createWorkspaces } = await import(${JSON.stringify(WORKSPACES)});
-    const { newId } = await import(${JSON.stringify(IDS)});
+    const { createRemovals } = await import(${JSON.stringify(REMOVALS)});
+    const { systemClock } = await import(${JSON.stringify(CLOCK)});
+    const { pino } = await import("pino");
     const store = openStore(${JSON.stringify(dataDir)});
     const die = () => process.kill(process.pid, "SIGKILL");
     store.transaction(() => {
       const { sqlite } = store;
       ${moment === "after" ? "store.afterCommit(die);" : ""}
-      const workspaces = createWorkspaces(store, ${JSON.stringify(dataDir)});
+      const log = pino({ level: "silent" });
+      const removals = createRemovals(store, log);
+      const workspaces = createWorkspaces({ store, clock: systemClock, log, dataDir: ${JSON.stringify(dataDir)}, removals });
+      const change = (place, target, changes) => workspaces.change(place, target, workspaces.check(place, changes));
       ${change}
       ${moment === "before" ? "die();" : ""}
     });`;
@@ -53,16 +59,19 @@ async function cutOff(
   };
 }
 
-const edit = ({ instanceId }: { instanceId: string }) =>
-  `workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "edit", slug: "ada" },
+type Ids = { instanceId: string; agentId: string };
+const ada = ({ instanceId, agentId }: Ids) => `{ instanceId: "${instanceId}", agentId: "${agentId}", slug: "ada" }`;
+const edit = (ids: Ids) =>
+  `change(${ada(ids)}, { kind: "edit", slug: "ada" },
     [{ name: "a.md", content: null }, { name: "c/d.md", content: "d" }]);`;
-const rename = ({ instanceId, agentId }: { instanceId: string; agentId: string }) =>
-  `sqlite.run("UPDATE agents SET slug = 'eve' WHERE agent_id = '${agentId}'");
-   workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "rename", slug: "eve", from: "ada" },
+const rename = (ids: Ids) =>
+  `sqlite.run("UPDATE agents SET slug = 'eve' WHERE agent_id = '${ids.agentId}'");
+   change(${ada(ids)}, { kind: "rename", slug: "eve", from: "ada" },
     [{ name: "a.md", content: "A" }]);`;
-const remove = ({ instanceId, agentId }: { instanceId: string; agentId: string }) =>
-  `sqlite.run("DELETE FROM agents WHERE agent_id = '${agentId}'");
-   workspaces.change({ instanceId: "${instanceId}", slug: "ada" }, { kind: "remove", slug: "ada" }, []);`;
+const remove = (ids: Ids) =>
+  `sqlite.run("UPDATE agents SET removed_at = 1, slug = agent_id WHERE agent_id = '${ids.agentId}'");
+   removals.add("agent", "${ids.agentId}");
+   change(${ada(ids)}, { kind: "remove", slug: "ada" }, []);`;
 
 test("a change that was committed when the host died is finished at its next start", async () => {
   const { appliance, ask, entries } = await cutOff("after", edit);
@@ -81,17 +90,19 @@ test("a new slug that was committed has its folder, files and all", async () => 
 test("a deletion that was committed leaves no folder", async () => {
   const { appliance, ask, entries } = await cutOff("after", remove);
   expect((await ask()).status).toBe(404);
+  await appliance.app.settled();
   expect(entries()).toEqual([]);
+  expect(appliance.foundation.store.sqlite.query("SELECT * FROM agents").all()).toEqual([]);
   await appliance.stop();
 });
 
-test("a change that was not committed has happened nowhere, and what it staged is gone with the next one", async () => {
+test("a change that was not committed has happened nowhere, and what it staged is gone with the next use of the instance", async () => {
   const { appliance, ask } = await cutOff("before", edit);
-  expect((await ask()).body.files).toEqual({ "a.md": "a", "b.md": "b" });
   const staging = fs
     .readdirSync(join(appliance.dataDir, "instances"), { recursive: true })
     .filter((name) => String(name).includes("change_"));
   expect(staging.length).toBeGreaterThan(0);
+  expect((await ask()).body.files).toEqual({ "a.md": "a", "b.md": "b" });
   const [instanceId = ""] = fs.readdirSync(join(appliance.dataDir, "instances"));
   const person = appliance.foundation.accounts.list(null, 1)[0];
   const link = appliance.foundation.links.create(person?.email ?? "", 0n);

@@ -308,7 +308,9 @@ describe("DELETE …/agents/:id", () => {
     const agent = await made({ "a/b.md": "b" });
     const gone = await owner.ask("DELETE", agent);
     expect([gone.status, gone.body]).toEqual([200, { agentId: agent.split("/").at(-1), deleted: true }]);
-    expect([onDisk(), staged()]).toEqual([null, []]);
+    expect(onDisk()).toBeNull();
+    await appliance.app.settled();
+    expect(staged()).toEqual([]);
     expect((await owner.ask("DELETE", agent)).status).toBe(404);
     expect((await owner.ask("GET", agent)).status).toBe(404);
     expect((await owner.ask("GET", `/v1/instances/${instanceId}`)).body.agentCount).toBe(0);

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseFileName, refuseClash } from "../../src/agents/file-name.ts";
+import { NO_NAMES, parseFileName, refuseClash } from "../../src/agents/file-name.ts";
 import { AppError } from "../../src/lib/app-error.ts";
+import { standing } from "./disk.ts";
 
 const part = fc.stringMatching(/^[A-Za-z0-9_ -][A-Za-z0-9._ -]{0,99}$/);
 const nameOf = (parts: fc.Arbitrary<string>) => fc.array(parts, { minLength: 1, maxLength: 8 }).map((p) => p.join("/"));
@@ -56,7 +57,7 @@ describe("names beside each other", () => {
     [["caf\u00e9"], "cafe\u0301"],
     [["empty/"], "empty"],
   ])("%j and %j clash", (existing, name) => {
-    expect(() => refuseClash(existing, [name], "files")).toThrow(/^files: expected /);
+    expect(() => refuseClash(standing(existing), [name], "files")).toThrow(/^files: expected /);
   });
 
   test.each([
@@ -66,24 +67,26 @@ describe("names beside each other", () => {
     [["a.b/c"], "a/c"],
     [["empty/"], "empty/a"],
   ])("%j and %j stand together", (existing, name) => {
-    refuseClash(existing, [name]);
+    refuseClash(standing(existing), [name]);
   });
 
   test("clash among the added ones too", () => {
-    expect(() => refuseClash([], ["a", "a/b"])).toThrow(AppError);
-    expect(() => refuseClash([], ["a", "A"])).toThrow(AppError);
+    expect(() => refuseClash(NO_NAMES, ["a", "a/b"])).toThrow(AppError);
+    expect(() => refuseClash(NO_NAMES, ["a", "A"])).toThrow(AppError);
   });
 
   test("that an operator made to clash stop nobody from writing one of them, or others", () => {
-    refuseClash(["a.md", "A.md"], ["a.md", "A.md", "b.md"]);
+    refuseClash(standing(["a.md", "A.md"]), ["a.md", "A.md", "b.md"]);
   });
 
   test("are refused exactly when two of them, or of their folders, would be one entry on a disk that ignores case", () => {
     const few = nameOf(fc.constantFrom("a", "A", "b", "B", "c")).filter((name) => name.length <= 5);
     fc.assert(
       fc.property(fc.uniqueArray(few, { maxLength: 5 }), few, (existing, name) => {
-        fc.pre(accepts(() => refuseClash([], existing)));
-        expect(accepts(() => refuseClash(existing, [name]))).toBe(existing.every((other) => standsBeside(other, name)));
+        fc.pre(accepts(() => refuseClash(NO_NAMES, existing)));
+        expect(accepts(() => refuseClash(standing(existing), [name]))).toBe(
+          existing.every((other) => standsBeside(other, name)),
+        );
       }),
       { numRuns: 2_000 },
     );

@@ -3,16 +3,16 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import fc from "fast-check";
-import { createInstanceFolder, type FileChange, readWorkspace, workspaceFolder } from "../../src/agents/workspace.ts";
+import { createInstanceFolder, type FileChange, TRASH, workspaceFolder } from "../../src/agents/workspace.ts";
 import {
   applyChange,
   discardChange,
   recoverChanges,
-  removeStrayInstances,
-  stageChange,
+  stageChange as stageChecked,
   type WorkspaceTarget,
 } from "../../src/agents/workspace-change.ts";
 import { AppError } from "../../src/lib/app-error.ts";
+import { check, readWorkspace } from "./disk.ts";
 
 /** What an instance holds: slug → name → text. */
 type Files = Record<string, Record<string, string>>;
@@ -34,6 +34,13 @@ const newChangeId = () => `change-${String(nextId++).padStart(8, "0")}`;
 const changesOf = (files: Record<string, string | null>): FileChange[] =>
   Object.entries(files).map(([name, content]) => ({ name, content }));
 
+/** As the rules do it: judged by what the workspace holds, then staged. */
+function stageChange(instanceFolder: string, changeId: string, target: WorkspaceTarget, changes: FileChange[]): void {
+  const from = target.kind === "rename" ? target.from : target.slug;
+  const checked = check(target.kind === "create" ? null : workspaceFolder(instanceFolder, from), changes);
+  stageChecked(instanceFolder, changeId, target, checked);
+}
+
 function change(target: WorkspaceTarget, files: Record<string, string | null> = {}): void {
   const changeId = newChangeId();
   stageChange(instance, changeId, target, changesOf(files));
@@ -47,9 +54,9 @@ function state(): Files {
   );
 }
 
-/** No staged change, no trash, no temporary file, no empty folder. */
+/** No staged change, no temporary file, no empty folder. What is taken away is cleared away by others. */
 function expectTidy(): void {
-  expect(fs.readdirSync(join(instance, ".staging"))).toEqual([]);
+  expect(fs.readdirSync(join(instance, ".staging")).filter((name) => !name.startsWith(TRASH))).toEqual([]);
   const entries = fs.readdirSync(join(instance, "agents"), { recursive: true, withFileTypes: true });
   for (const entry of entries) {
     expect(entry.name).not.toStartWith(".");
@@ -146,7 +153,7 @@ describe("a change", () => {
   });
 });
 
-test("recovery finishes committed changes in the order of their ids, and clears all else away", () => {
+test("recovery finishes committed changes in the order of their ids, and discards the others", () => {
   const [first, second, lost] = [newChangeId(), newChangeId(), newChangeId()];
   stageChange(instance, first, { kind: "create", slug: "a" }, [{ name: "x", content: "1" }]);
   stageChange(instance, second, { kind: "edit", slug: "a" }, [{ name: "x", content: "2" }]);
@@ -155,14 +162,7 @@ test("recovery finishes committed changes in the order of their ids, and clears 
   expect(recoverChanges(instance, (changeId) => changeId !== lost)).toEqual([first, second]);
   expect(state()).toEqual({ a: { x: "2" } });
   expectTidy();
-});
-
-test("folders of instances that nobody knows are removed", () => {
-  createInstanceFolder(join(instance, "all", "known"));
-  createInstanceFolder(join(instance, "all", "stray"));
-  removeStrayInstances(join(instance, "all"), (instanceId) => instanceId === "known");
-  removeStrayInstances(join(instance, "none"), () => false);
-  expect(fs.readdirSync(join(instance, "all"))).toEqual(["known"]);
+  expect(fs.readdirSync(join(instance, ".staging"))).toEqual(["trash-1"]);
 });
 
 // ---- Crashes -------------------------------------------------------------------------------------------------------

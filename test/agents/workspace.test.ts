@@ -2,22 +2,20 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { clearFolder, clearTrash } from "../../src/agents/clear-folder.ts";
+import { openJail } from "../../src/agents/jail.ts";
 import {
-  checkChanges,
   createInstanceFolder,
   decodeText,
-  listFiles,
   MAX_FILE_BYTES,
   MAX_WORKSPACE_BYTES,
   MAX_WORKSPACE_FILES,
   readFile,
-  readWorkspace,
-  removeFile,
-  removeInstanceFolder,
+  refuseOverWorkspace,
   removeWorkspace,
   workspaceFolder,
-  writeFile,
 } from "../../src/agents/workspace.ts";
+import { check, listFiles, writeInto } from "./disk.ts";
 
 let data: string;
 let instance: string;
@@ -30,6 +28,13 @@ beforeEach(() => {
   folder = workspaceFolder(instance, "scout");
   fs.mkdirSync(folder);
 });
+const writeFile = (path: string, name: string, content: string | Uint8Array) => {
+  for (const { bytes } of check(path, [{ name, content }])) if (bytes) writeInto(openJail(path), path, name, bytes);
+};
+const removeFile = (path: string, name: string) => openJail(path).remove(name);
+async function finish(slices: AsyncIterable<void>): Promise<void> {
+  for await (const _ of slices);
+}
 afterEach(() => fs.rmSync(data, { recursive: true, force: true }));
 
 describe("a workspace file", () => {
@@ -64,7 +69,7 @@ describe("a workspace file", () => {
   test("of 256 KiB is taken, one byte more is refused, counted in UTF-8", () => {
     writeFile(folder, "a", "é".repeat(MAX_FILE_BYTES / 2));
     expect(() => writeFile(folder, "a", `é${"é".repeat(MAX_FILE_BYTES / 2)}`)).toThrow(
-      'name: expected "a" to have at most 262144 bytes',
+      'files: expected "a" to have at most 262144 bytes',
     );
     expect(readFile(folder, "a")?.bytes.byteLength).toBe(MAX_FILE_BYTES);
   });
@@ -73,7 +78,7 @@ describe("a workspace file", () => {
     writeFile(folder, "notes/a", "x");
     fs.symlinkSync(data, join(folder, "link"));
     for (const name of ["notes", "NOTES", "notes/A", "notes/a/b", "link/new", "../x"]) {
-      expect(() => writeFile(folder, name, "y")).toThrow(/^name: expected /);
+      expect(() => writeFile(folder, name, "y")).toThrow(/^(files|name): expected /);
     }
     expect(listFiles(folder).map(({ name }) => name)).toEqual(["notes/a"]);
   });
@@ -81,70 +86,41 @@ describe("a workspace file", () => {
 
 test("text that is not UTF-8, or holds half a character, is refused", () => {
   expect(() => decodeText(Buffer.from([0x61, 0xff]))).toThrow("content: expected UTF-8 text");
-  expect(() => writeFile(folder, "a", "x\ud83e")).toThrow('name: expected "a" to be Unicode text');
+  expect(() => writeFile(folder, "a", "x\ud83e")).toThrow('files: expected "a" to be Unicode text');
   expect(listFiles(folder)).toEqual([]);
-});
-
-test("a workspace reads as its texts by name; what is no text or too large is only listed", () => {
-  writeFile(folder, "b.md", "two");
-  writeFile(folder, "a.md", "one");
-  writeFile(folder, "image", Buffer.from([0xff, 0xd8]));
-  fs.writeFileSync(join(folder, "huge"), Buffer.alloc(MAX_FILE_BYTES + 1, "x"));
-  expect([...readWorkspace(folder)]).toEqual([
-    ["a.md", "one"],
-    ["b.md", "two"],
-  ]);
-  expect(listFiles(folder).map(({ name, size }) => [name, size])).toEqual([
-    ["a.md", 3],
-    ["b.md", 3],
-    ["huge", MAX_FILE_BYTES + 1],
-    ["image", 2],
-  ]);
 });
 
 test("a workspace whose folder is gone reads as empty", () => {
   const gone = workspaceFolder(instance, "gone");
   expect(listFiles(gone)).toEqual([]);
-  expect(readWorkspace(gone).size).toBe(0);
   expect(readFile(gone, "a")).toBeNull();
 });
 
 describe("the quota of a workspace", () => {
-  const present = (count: number, size: number) => ({
-    files: Array.from({ length: count }, (_, i) => ({ name: `f${i}`, size, mtimeMs: 0 })),
-    others: [],
-  });
-  const full = present(MAX_WORKSPACE_FILES, 1);
-  const heavy = present(MAX_WORKSPACE_BYTES / 65_536, 65_536);
-  const over = present(MAX_WORKSPACE_BYTES / 65_536 + 1, 65_536);
+  const full = { files: MAX_WORKSPACE_FILES, bytes: MAX_WORKSPACE_BYTES };
 
-  test("counts its files", () => {
-    expect(() => checkChanges([{ name: "new", content: "" }], full)).toThrow(
-      "files: expected the workspace to hold at most 10000 files in all",
+  test("counts its files, and names what is used", () => {
+    refuseOverWorkspace({ files: 0, bytes: 0 }, full);
+    expect(() => refuseOverWorkspace(full, { ...full, files: full.files + 1 })).toThrow(
+      "files: expected at most 10000 for the workspace; this would make it 10001",
     );
-    checkChanges([{ name: "f1", content: "other" }], full);
-    const swap = [
-      { name: "f1", content: null },
-      { name: "new", content: "" },
-    ];
-    expect(checkChanges(swap, full)).toHaveLength(2);
   });
 
   test("counts its bytes", () => {
-    expect(() => checkChanges([{ name: "new", content: "x" }], heavy)).toThrow(
-      "files: expected the workspace to hold at most 104857600 bytes in all",
+    expect(() => refuseOverWorkspace(full, { ...full, bytes: full.bytes + 1 })).toThrow(
+      "bytes: expected at most 104857600 for the workspace; this would make it 104857601",
     );
-    checkChanges([{ name: "f1", content: "x".repeat(65_536) }], heavy);
   });
 
-  test("lets one that is over it already shrink, not grow", () => {
-    checkChanges([{ name: "f1", content: "less" }], over);
-    checkChanges([{ name: "f1", content: null }], over);
-    expect(() => checkChanges([{ name: "f1", content: "x".repeat(65_537) }], over)).toThrow("bytes in all");
+  test("lets one that is over it already shrink, and keep its size, not grow", () => {
+    const over = { files: full.files + 5, bytes: full.bytes + 5 };
+    refuseOverWorkspace(over, { files: over.files - 1, bytes: over.bytes });
+    refuseOverWorkspace(over, { files: over.files, bytes: over.bytes - 1 });
+    expect(() => refuseOverWorkspace(over, { files: 1, bytes: over.bytes + 1 })).toThrow("bytes: expected");
   });
 });
 
-test("removing a workspace or an instance follows no link out of it", () => {
+test("clearing away a workspace or an instance follows no link out of it", async () => {
   const outside = join(data, "outside");
   fs.mkdirSync(outside);
   fs.writeFileSync(join(outside, "kept"), "x");
@@ -157,12 +133,26 @@ test("removing a workspace or an instance follows no link out of it", () => {
   removeWorkspace(instance, "scout");
   removeWorkspace(instance, "scout");
   expect(fs.readdirSync(join(instance, "agents"))).toEqual([]);
+  await finish(clearTrash(instance));
   expect(fs.readdirSync(join(instance, ".staging"))).toEqual([]);
   plant(folder);
-  removeInstanceFolder(instance);
-  removeInstanceFolder(instance);
+  await finish(clearFolder(instance));
+  await finish(clearFolder(instance));
+  await finish(clearTrash(instance));
   expect(fs.readdirSync(join(data, "instances"))).toEqual([]);
   expect(fs.readdirSync(outside)).toEqual(["kept"]);
+});
+
+test("the files of a folder are cleared away a hundred at a time", async () => {
+  for (let at = 0; at < 1_000; at++) fs.writeFileSync(join(folder, `f${at}`), "");
+  let before = fs.readdirSync(folder).length;
+  const most: number[] = [];
+  for await (const _ of clearFolder(folder)) {
+    const now = fs.existsSync(folder) ? fs.readdirSync(folder).length : 0;
+    most.push(before - now);
+    before = now;
+  }
+  expect([Math.max(...most), before]).toEqual([100, 0]);
 });
 
 test("an instance's folders are for the owner alone, and making them again changes nothing", () => {

@@ -277,6 +277,7 @@ describe("DELETE /v1/instances/:id", () => {
       expect((await owner.ask("GET", where)).status).toBe(404);
     }
     expect((await owner.ask("DELETE", path)).status).toBe(404);
+    await appliance.app.settled();
     expect(existsSync(folderOf(instanceId))).toBe(false);
     const { sqlite } = appliance.foundation.store;
     for (const table of ["agents", "secrets", "installed_skills", "workspace_changes", "runs"]) {
@@ -302,6 +303,7 @@ describe("DELETE /v1/instances/:id", () => {
     store.transaction(() => store.sqlite.run("DELETE FROM instances WHERE instance_id = ?", [gone]));
     expect(existsSync(folderOf(gone))).toBe(true);
     await appliance.restart();
+    await appliance.app.settled();
     const left = readdirSync(join(appliance.dataDir, "instances"));
     expect([left.includes(gone), left.includes(kept)]).toEqual([false, true]);
   });

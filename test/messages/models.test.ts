@@ -41,8 +41,10 @@ test("another is 400 at POST and PATCH, before what is judged after the body, an
 });
 
 test("an agent that was made before its model was forbidden fails with model_error, and no server is asked", async () => {
-  const { sqlite } = it.appliance.foundation.store;
-  sqlite.run("UPDATE agents SET model = 'openai:gpt-huge' WHERE agent_id = ?", [it.agent]);
+  const { store } = it.appliance.foundation;
+  store.transaction(() => {
+    store.sqlite.run("UPDATE agents SET model = 'openai:gpt-huge' WHERE agent_id = ?", [it.agent]);
+  });
   const before = it.mock.requests.length;
   const { status, body } = await it.send("hi");
   expect([status, body.error.code]).toEqual([502, "model_error"]);

@@ -181,17 +181,6 @@ test("a rotation that meets a damaged secret changes nothing", async () => {
   expect(ground.store.sqlite.query("SELECT data_key_id FROM data_keys").values()).toEqual([[1]]);
 });
 
-test("an instance that is removed takes its secrets with it, and no other's", async () => {
-  await using ground = openGround();
-  const { caller, instanceId, secrets, set } = openRoom(ground);
-  const other = ground.instances.create(caller, "two");
-  set({ TOKEN: "a" });
-  set({ TOKEN: "b" }, other.instanceId);
-  ground.instances.remove(ground.instances.get(caller, instanceId));
-  expect(secrets.names(instanceId)).toEqual([]);
-  expect(secrets.read(other.instanceId, "TOKEN")).toBe("b");
-});
-
 test("the master key is 32 bytes that only their owner reads, the same at the next start", async () => {
   await using ground = openGround();
   const key = openMasterKey(ground.dataDir);

@@ -127,12 +127,3 @@ test("the texts of skills that were installed before the quota are counted in it
   const bytes = Buffer.byteLength(skill("a")) + 2 + 1 + 1 + 4;
   expect(sqlite.query("SELECT text_bytes FROM installed_skills").get()).toEqual({ text_bytes: bytes });
 });
-
-test("an instance that is removed takes its skills with it, and no other's", async () => {
-  await using room = openRoom();
-  const other = room.ground.instances.create(room.owner, "two");
-  for (const instanceId of [room.instanceId, other.instanceId]) room.skills.install(instanceId, upload("a"));
-  room.ground.instances.remove(room.ground.instances.get(room.owner, room.instanceId));
-  expect(room.skills.outline(room.instanceId)).toEqual([]);
-  expect(room.skills.outline(other.instanceId)).toHaveLength(1);
-});

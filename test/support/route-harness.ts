@@ -13,6 +13,7 @@ import { AppError } from "../../src/lib/app-error.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { type Audit, createAudit } from "../../src/storage/audit.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
+import { ampleQuotas } from "./quotas.ts";
 
 /** A data folder with a database, an audit log and instances: what a feature room stands on. */
 export interface Ground extends AsyncDisposable {
@@ -41,7 +42,8 @@ export function openGround(clock: Clock = systemClock): Ground {
       requireLaunch: async () => {},
       meter: { start: nothing, stop: nothing, remove: nothing, listen: nothing },
       createFolder: nothing,
-      removeFolder: nothing,
+      quotas: ampleQuotas(store),
+      removals: { add: nothing },
     }),
     account() {
       const name = `person-${++accounts}`;

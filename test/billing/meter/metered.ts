@@ -7,6 +7,7 @@ import type { Terms } from "../../../src/billing/meter/standing.ts";
 import { createInstances, type Instances } from "../../../src/instances/instances.ts";
 import type { Store } from "../../../src/storage/store.ts";
 import { type HandClock, handClock } from "../../lib/hand-clock.ts";
+import { ampleQuotas } from "../../support/quotas.ts";
 import { openGround } from "../../support/route-harness.ts";
 
 export const HOURLY = 30_000n;
@@ -56,7 +57,8 @@ export function openMetered(pricePerHour = HOURLY, startMs = MORNING): Metered {
       requireLaunch: async () => {},
       meter,
       createFolder: nothing,
-      removeFolder: nothing,
+      quotas: ampleQuotas(store),
+      removals: { add: nothing },
     });
     meter.listen({
       exhausted: (accountId, stopped) => void told.push({ accountId, stopped }),

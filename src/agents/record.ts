@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { isoTime } from "../lib/clock.ts";
+import type { AgentWithFiles } from "./agents.ts";
+import type { ShownNames } from "./showing.ts";
+import type { Agent } from "./table.ts";
+import type { IndexedFile } from "./workspace-files.ts";
+
+const shared = {
+  agentId: z.string(),
+  instanceId: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  displayName: z.string(),
+  model: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+};
+/** There where the workspace holds more than is shown of it (api.md section 1, Limits). */
+const filesTruncated = z.literal(true).optional();
+
+/** An agent as the API shows it (api.md section 4). */
+export const AgentRecord = z.object({ ...shared, files: z.record(z.string(), z.string()), filesTruncated });
+export const ListedAgent = z.object({ ...shared, files: z.array(z.string()), filesTruncated });
+export const FileRecord = z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() });
+
+const show = (agent: Agent) => ({
+  agentId: agent.agentId,
+  instanceId: agent.instanceId,
+  name: agent.name,
+  slug: agent.slug,
+  displayName: agent.displayName,
+  model: agent.model,
+  createdAt: isoTime(agent.createdAt),
+  updatedAt: isoTime(agent.updatedAt),
+});
+
+const cutMark = (isCut: boolean): { filesTruncated?: true } => (isCut ? { filesTruncated: true } : {});
+
+export const showWithTexts = ({ agent, texts }: AgentWithFiles): z.output<typeof AgentRecord> => ({
+  ...show(agent),
+  files: texts.files,
+  ...cutMark(texts.isCut),
+});
+
+export const showListed = (agent: Agent, shown: ShownNames | undefined): z.output<typeof ListedAgent> => ({
+  ...show(agent),
+  files: shown?.names ?? [],
+  ...cutMark(shown?.isCut ?? false),
+});
+
+export const showFile = ({ name, size, updatedAt }: IndexedFile): z.output<typeof FileRecord> => ({
+  name,
+  size,
+  updatedAt: isoTime(updatedAt),
+});

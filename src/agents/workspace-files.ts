@@ -1,0 +1,110 @@
+import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
+import type { Db } from "../storage/store.ts";
+import { foldName, type StandingNames, type Step } from "./file-name.ts";
+import { agents, workspaceFiles } from "./table.ts";
+import type { Totals } from "./workspace.ts";
+
+export interface IndexedFile {
+  name: string;
+  size: number;
+  /** Milliseconds since 1970. */
+  updatedAt: number;
+}
+
+/** The index of workspace files in the database: each question reads no more rows than it answers with. */
+export interface WorkspaceFiles {
+  find(agentId: string, name: string): IndexedFile | undefined;
+  /** By name (by code unit), behind `after`. */
+  page(agentId: string, after: string, limit: number): IndexedFile[];
+  /** In the transaction that is open, as all changes. */
+  put(agentId: string, file: IndexedFile): void;
+  drop(agentId: string, name: string): void;
+  /** What the workspace holds in all. */
+  totals(agentId: string): Totals;
+  noteIndexed(agentId: string, now: number): void;
+  /** The names of a workspace but for those that are about to go. */
+  standing(agentId: string, without: ReadonlySet<string>): StandingNames;
+}
+
+/** The character behind `/`: the names in a folder sort before it. */
+const BEHIND_SLASH = "0";
+
+export function createWorkspaceFiles(db: Db): WorkspaceFiles {
+  const p = sql.placeholder;
+  const { name, size, updatedAt } = workspaceFiles;
+  const ofAgent = eq(workspaceFiles.agentId, p("agentId"));
+  const folded = sql`lower(${name})`;
+  const found = lazily(() =>
+    db
+      .select({ name, size, updatedAt })
+      .from(workspaceFiles)
+      .where(and(ofAgent, eq(name, p("name"))))
+      .prepare(),
+  );
+  const paged = lazily(() =>
+    db
+      .select({ name, size, updatedAt })
+      .from(workspaceFiles)
+      .where(and(ofAgent, gt(name, p("after"))))
+      .orderBy(asc(name))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const put = lazily(() =>
+    db
+      .insert(workspaceFiles)
+      .values({ agentId: p("agentId"), name: p("name"), size: p("size"), updatedAt: p("updatedAt") })
+      .onConflictDoUpdate({
+        target: [workspaceFiles.agentId, name],
+        set: { size: sql`excluded.size`, updatedAt: sql`excluded.updated_at` },
+      })
+      .prepare(),
+  );
+  const drop = lazily(() =>
+    db
+      .delete(workspaceFiles)
+      .where(and(ofAgent, eq(name, p("name"))))
+      .prepare(),
+  );
+  const totals = lazily(() =>
+    db
+      .select({ files: agents.fileCount, bytes: agents.fileBytes })
+      .from(agents)
+      .where(eq(agents.agentId, p("agentId")))
+      .prepare(),
+  );
+  const names = (condition: ReturnType<typeof sql>) =>
+    db.select({ name }).from(workspaceFiles).where(and(ofAgent, condition)).limit(p("limit")).prepare();
+  const sameFolded = lazily(() => names(sql`${folded} = ${p("folded")}`));
+  const inFolder = lazily(() => names(sql`${name} > ${p("from")} AND ${name} < ${p("to")}`));
+  const inFolded = lazily(() => names(sql`${folded} > ${p("from")} AND ${folded} < ${p("to")}`));
+
+  return {
+    find: (agentId, name) => found().get({ agentId, name }),
+    page: (agentId, after, limit) => paged().all({ agentId, after, limit }),
+    put: (agentId, file) => void put().run({ agentId, ...file }),
+    drop: (agentId, name) => void drop().run({ agentId, name }),
+    totals: (agentId) => totals().get({ agentId }) ?? { files: 0, bytes: 0 },
+    noteIndexed: (agentId, now) =>
+      void db.update(agents).set({ indexedAt: now }).where(eq(agents.agentId, agentId)).run(),
+    standing(agentId, without) {
+      // One more than may be on their way out: if any stays, it is among them.
+      const limit = without.size + 1;
+      const staying = (rows: { name: string }[]) => rows.find((row) => !without.has(row.name))?.name;
+      const beneath = (path: string) => ({ from: `${path}/`, to: `${path}${BEHIND_SLASH}` });
+      return {
+        has: (name) => !without.has(name) && found().get({ agentId, name }) !== undefined,
+        at(step): Step | undefined {
+          const { spelling, isFolder } = step;
+          const path = foldName(spelling);
+          if (isFolder && staying(inFolder().all({ agentId, limit, ...beneath(spelling) })) !== undefined) return step;
+          const file = staying(sameFolded().all({ agentId, limit, folded: path }));
+          if (file !== undefined) return { spelling: file, isFolder: false };
+          const inside = staying(inFolded().all({ agentId, limit, ...beneath(path) }));
+          return inside === undefined ? undefined : { spelling: inside.slice(0, spelling.length), isFolder: true };
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { newId } from "../../src/lib/id.ts";
+import { messageQueries } from "../../src/messages/message-table.ts";
+import { type Conversation, startConversation } from "./conversation.ts";
+
+const RUNS = 600;
+let it: Conversation;
+beforeAll(async () => {
+  it = await startConversation();
+});
+afterAll(() => it.stop());
+beforeEach(() => it.begin());
+
+const sqlite = () => it.appliance.foundation.store.sqlite;
+const rowsOf = (table: string, agentId: string) =>
+  sqlite().query<{ n: number }, [string]>(`SELECT count(*) AS n FROM ${table} WHERE agent_id = ?`).get(agentId)?.n;
+
+/** A past of this many runs, each with its question, its answer and its events. Gives the runs' ids. */
+function past(agentId: string, instanceId: string, count = RUNS): string[] {
+  const { store } = it.appliance.foundation;
+  const runIds = Array.from({ length: count }, () => newId("run"));
+  store.transaction(() => {
+    const { id: before } = store.sqlite
+      .query<{ id: number }, [string]>("SELECT last_event_id AS id FROM agents WHERE agent_id = ?")
+      .get(agentId) ?? { id: 0 };
+    const run = store.sqlite.prepare(
+      "INSERT INTO runs (run_id, agent_id, instance_id, message_id, status, first_event_id, created_at, finished_at) VALUES (?, ?, ?, ?, 'completed', ?, 0, 0)",
+    );
+    const message = store.sqlite.prepare(
+      "INSERT INTO messages (message_id, agent_id, run_id, role, text, sender_type, sender_id, sender_name, in_reply_to, created_at) VALUES (?, ?, ?, ?, 'old secret', 'human', 'x', 'x', ?, 0)",
+    );
+    const event = store.sqlite.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)");
+    const kinds = ["run.queued", "run.started", "message.delta", "message.completed", "run.completed"];
+    runIds.forEach((runId, at) => {
+      const [asked, answered] = [newId("msg"), newId("msg")];
+      const first = before + at * kinds.length + 1;
+      run.run(runId, agentId, instanceId, asked, first);
+      message.run(asked, agentId, runId, "user", null);
+      message.run(answered, agentId, runId, "agent", asked);
+      kinds.forEach((kind, place) => {
+        const data = kind.startsWith("message.") ? '{"delta":"old secret"}' : "{}";
+        event.run(agentId, first + place, runId, kind, data, Date.now());
+      });
+    });
+    store.sqlite.run("UPDATE agents SET last_event_id = ? WHERE agent_id = ?", [
+      before + count * kinds.length,
+      agentId,
+    ]);
+  });
+  return runIds;
+}
+
+describe("clearing a long conversation", () => {
+  test("is one row's change, however long it is", () => {
+    const { agent, instance } = it;
+    const { store } = it.appliance.foundation;
+    past(agent, instance);
+    const changes = () => store.sqlite.query<{ n: number }, []>("SELECT total_changes() AS n").get()?.n ?? 0;
+    const before = changes();
+    store.transaction(() => messageQueries(store.db).clear(agent));
+    expect(changes() - before).toBe(1);
+  });
+
+  test("is seen at once by everybody, and its rows are cleared away behind", async () => {
+    const { agent, instance } = it;
+    const [runId = ""] = past(agent, instance);
+    const pages = () => it.person.ask("GET", it.at("/messages?limit=1"));
+    const { nextCursor } = (await pages()).body;
+    expect((await it.person.ask("DELETE", it.at("/messages"))).status).toBe(200);
+    expect((await pages()).body.data).toEqual([]);
+    expect((await it.person.ask("GET", it.at(`/messages?after=${nextCursor}`))).body.data).toEqual([]);
+    expect((await it.run(runId)).status).toBe(404);
+    expect((await it.cancel(runId)).status).toBe(404);
+    await using events = await it.events(0);
+    const frames = await events.until(({ id }) => id >= RUNS * 5);
+    expect(events.text()).not.toContain("old secret");
+    const kinds = frames.filter(({ data }) => data.runId === runId).map(({ event }) => event);
+    expect(kinds).toEqual(["run.queued", "run.started", "run.completed"]);
+    await it.appliance.app.settled();
+    expect([rowsOf("messages", agent), rowsOf("runs", agent), rowsOf("events", agent)]).toEqual([0, 0, RUNS * 3]);
+  });
+
+  test("keeps what is said while its rows are cleared away, and after, and after a second clearing", async () => {
+    const { agent, instance } = it;
+    for (const round of ["one", "two"]) {
+      past(agent, instance, 300);
+      await it.person.ask("DELETE", it.at("/messages"));
+      expect((await it.send(`${round} at once`)).status).toBe(200);
+      await it.appliance.app.settled();
+      expect((await it.send(`${round} later`)).status).toBe(200);
+      const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
+      const answered = ["Hello, world", "Hello, world"];
+      expect(data.map(({ message }: { message: string }) => message)).toEqual([
+        `${round} at once`,
+        answered[0],
+        `${round} later`,
+        answered[1],
+      ]);
+      const { messages } = it.mock.requests.at(-1)?.body ?? {};
+      expect(JSON.stringify(messages)).not.toContain("old secret");
+    }
+  });
+
+  test("that a restart cut off goes on, and hides as much meanwhile", async () => {
+    const { agent, instance } = it;
+    past(agent, instance);
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.restart();
+    expect((await it.person.ask("GET", it.at("/messages"))).body.data).toEqual([]);
+    await it.appliance.app.settled();
+    expect([rowsOf("messages", agent), rowsOf("runs", agent)]).toEqual([0, 0]);
+  });
+});
+
+describe("deleting an agent with a long past", () => {
+  test("hides it at once, frees its slug, and clears its rows and files away behind", async () => {
+    const { agent, instance } = it;
+    const { slug } = (await it.person.ask("GET", it.at(""))).body;
+    past(agent, instance);
+    const count = async () => (await it.person.ask("GET", `/v1/instances/${instance}`)).body.agentCount;
+    const before = await count();
+    expect((await it.person.ask("DELETE", it.at(""))).status).toBe(200);
+    for (const path of ["", "/messages", "/events?after=0", "/files"]) {
+      expect((await it.person.ask("GET", it.at(path))).status).toBe(404);
+    }
+    expect(await count()).toBe(before - 1);
+    const listed = (await it.person.ask("GET", `/v1/instances/${instance}/agents?limit=100`)).body.data;
+    expect(listed.map(({ agentId }: { agentId: string }) => agentId)).not.toContain(agent);
+    const next = await it.person.ask("POST", `/v1/instances/${instance}/agents`, { name: "New", slug });
+    expect(next.status).toBe(201);
+    await it.appliance.restart();
+    await it.appliance.app.settled();
+    for (const table of ["messages", "runs", "events", "workspace_files", "agents"]) {
+      expect([table, rowsOf(table, agent)]).toEqual([table, 0]);
+    }
+    expect(rowsOf("workspace_files", next.body.agentId)).toBeGreaterThan(0);
+  });
+
+  test("tells who follows it, and answers who waits for it", async () => {
+    it.when("begin", { kind: "text", tokens: ["Once"], delayMs: 1, ending: "hang" });
+    await using events = await it.events();
+    const waiting = it.send("begin");
+    await events.until(({ event }) => event === "message.delta");
+    expect((await it.person.ask("DELETE", it.at(""))).status).toBe(200);
+    expect((await waiting).body.finishReason).toBe("cancelled");
+    expect((await events.rest()).at(-1)?.event).toBe("agent.deleted");
+  });
+});
+
+test("deleting an instance takes all that was its own, tells who follows, and leaves its neighbours whole", async () => {
+  const { person, appliance } = it;
+  const made = async () => {
+    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
+    const agentIds: string[] = [];
+    for (let at = 0; at < 3; at++) {
+      const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "x" })).body;
+      past(agentId, instanceId, 150);
+      agentIds.push(agentId);
+    }
+    await person.ask("POST", `/v1/instances/${instanceId}/skills`, { name: "meeting-notes" });
+    await person.ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "A", value: "a" });
+    return { instanceId, agentIds };
+  };
+  const [gone, kept] = [await made(), await made()];
+  const rows = ({ instanceId, agentIds }: typeof gone) =>
+    Object.fromEntries([
+      ...["instances", "installed_skills", "secrets"].map((table) => [
+        table,
+        sqlite().query(`SELECT 1 FROM ${table} WHERE instance_id = ?`).all(instanceId).length,
+      ]),
+      ...["agents", "messages", "runs", "events", "workspace_files"].map((table) => [
+        table,
+        agentIds.map((agentId) => rowsOf(table, agentId)),
+      ]),
+    ]);
+  const before = rows(kept);
+  const usage = () => sqlite().query<{ instances: number; agents: number }, []>("SELECT * FROM account_usage").get();
+  const counted = usage();
+  expect((await person.ask("DELETE", `/v1/instances/${gone.instanceId}`)).status).toBe(200);
+  expect(usage()).toMatchObject({ instances: (counted?.instances ?? 0) - 1, agents: (counted?.agents ?? 0) - 3 });
+  const listed = (await person.ask("GET", "/v1/instances?limit=100")).body.data;
+  expect(listed.map(({ instanceId }: { instanceId: string }) => instanceId)).not.toContain(gone.instanceId);
+  await appliance.app.settled();
+  expect(Object.values(rows(gone)).flat()).toEqual(
+    Object.values(rows(gone))
+      .flat()
+      .map(() => 0),
+  );
+  expect(rows(kept)).toEqual(before);
+});

@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLog } from "../../src/lib/log.ts";
+import { type ClearingPlan, clearRows, createRemovals, type RowsOf } from "../../src/storage/removals.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+const log = await createLog("silent", "json");
+let dataDir: string;
+let store: Store;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-removals-"));
+  store = openStore(dataDir);
+  store.transaction(() => {
+    store.sqlite.run("CREATE TABLE things (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, kind TEXT NOT NULL)");
+    store.sqlite.run("CREATE INDEX things_by_owner ON things (owner, id)");
+  });
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const THINGS: RowsOf = { table: "things", by: "owner", key: "id", before: -1, atOnce: 100 };
+const nothing: ClearingPlan = { instance: [], agent: [], conversation: [], trash: [] };
+const planOf = (rows = THINGS, last?: () => void): ClearingPlan => ({
+  ...nothing,
+  agent: [{ rows: clearRows(store, rows, last) }],
+});
+
+function fill(owner: string, count: number, kind = "a"): void {
+  store.transaction(() => {
+    const add = store.sqlite.prepare("INSERT INTO things (owner, kind) VALUES (?, ?)");
+    for (let at = 0; at < count; at++) add.run(owner, kind);
+  });
+}
+const count = (where = "TRUE") =>
+  store.sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM things WHERE ${where}`).get()?.n ?? -1;
+
+test("rows go a slice at a time, and others work between two slices", async () => {
+  fill("ada", 1_050);
+  fill("eve", 3);
+  const left: number[] = [];
+  const removals = createRemovals(store, log, {
+    async pause() {
+      left.push(count("owner = 'ada'"));
+      await store.commitSoon(() => fill("bob", 1), "process");
+    },
+  });
+  store.transaction(() => removals.add("agent", "ada"));
+  removals.run(planOf());
+  await removals.settled();
+  expect(left.slice(0, 10)).toEqual([950, 850, 750, 650, 550, 450, 350, 250, 150, 50]);
+  expect([count("owner = 'ada'"), count("owner = 'eve'")]).toEqual([0, 3]);
+  expect(count("owner = 'bob'")).toBe(left.length);
+});
+
+test("what a stop cut off goes on at the next start, in the order in which it was deleted", async () => {
+  fill("ada", 500);
+  fill("eve", 500);
+  let pauses = 0;
+  const first = createRemovals(store, log, {
+    async pause() {
+      if (++pauses === 2) void first.stop();
+    },
+  });
+  for (const owner of ["ada", "eve"]) store.transaction(() => first.add("agent", owner));
+  first.run(planOf());
+  await first.settled();
+  await first.stop();
+  expect([count("owner = 'ada'"), count("owner = 'eve'")]).toEqual([300, 500]);
+  const second = createRemovals(store, log, { pause: async () => {} });
+  second.run(planOf());
+  await second.settled();
+  expect([count(), store.sqlite.query("SELECT * FROM removals").all()]).toEqual([0, []]);
+});
+
+test("only one thing is cleared away at a time, whatever is added meanwhile", async () => {
+  for (const owner of ["ada", "eve"]) fill(owner, 300);
+  const seen: string[] = [];
+  const removals = createRemovals(store, log, {
+    async pause() {
+      if (seen.length === 0) store.transaction(() => removals.add("agent", "eve"));
+      seen.push(`${count("owner = 'ada'")} ${count("owner = 'eve'")}`);
+    },
+  });
+  store.transaction(() => removals.add("agent", "ada"));
+  removals.run(planOf());
+  await removals.settled();
+  expect(seen).toEqual(["200 300", "100 300", "0 300", "0 200", "0 100", "0 0"]);
+});
+
+test("a deletion that was rolled back is none", async () => {
+  fill("ada", 1);
+  const removals = createRemovals(store, log);
+  removals.run(planOf());
+  const change = () =>
+    store.transaction(() => {
+      removals.add("agent", "ada");
+      throw new Error("no");
+    });
+  expect(change).toThrow("no");
+  await removals.settled();
+  expect(count()).toBe(1);
+});
+
+test("a slice that fails is tried again, and the others wait for it", async () => {
+  fill("ada", 250);
+  let tries = 0;
+  const removals = createRemovals(store, log, { pause: async () => {}, retryMs: 0 });
+  const steps = clearRows(store, THINGS);
+  removals.run({
+    ...nothing,
+    agent: [
+      {
+        *rows(id) {
+          if (++tries < 3) throw new Error("the disk is full");
+          yield* { [Symbol.iterator]: () => steps(id) };
+        },
+      },
+    ],
+  });
+  store.transaction(() => removals.add("agent", "ada"));
+  while (count() > 0) await new Promise((resolve) => setImmediate(resolve));
+  await removals.settled();
+  expect([tries, count()]).toEqual([3, 0]);
+});
+
+test("what is to stay is read over once, and the last slice is told of in its own transaction", async () => {
+  for (let at = 0; at < 4; at++) {
+    fill("ada", 150, "kept");
+    fill("ada", 150, "told");
+  }
+  const lasts: [left: number, inTransaction: boolean][] = [];
+  const last = () => void lasts.push([count("kind = 'told'"), store.sqlite.inTransaction]);
+  const removals = createRemovals(store, log, { pause: async () => {} });
+  store.transaction(() => removals.add("agent", "ada"));
+  removals.run(planOf({ ...THINGS, only: "kind = 'told'" }, last));
+  await removals.settled();
+  expect(lasts).toEqual([[0, true]]);
+  expect([count("kind = 'told'"), count("kind = 'kept'")]).toEqual([0, 600]);
+});
+
+test("what holds others is cleared after them", async () => {
+  const order: string[] = [];
+  const children = ["a1", "a2"];
+  const noting = (name: string) => ({
+    *rows(id: string) {
+      order.push(`${name} ${id}`);
+      if (children[0] === id) children.shift();
+      yield;
+    },
+  });
+  const removals = createRemovals(store, log, { pause: async () => {} });
+  store.transaction(() => removals.add("instance", "i1"));
+  removals.run({
+    ...nothing,
+    instance: [{ each: "agent", first: () => children[0] ?? null }, noting("instance")],
+    agent: [noting("agent")],
+  });
+  await removals.settled();
+  expect(order).toEqual(["agent a1", "agent a2", "instance i1"]);
+});
