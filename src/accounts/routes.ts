@@ -101,6 +101,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/send-code",
       summary: "Mail a sign-in code; a stranger needs an invite code",
       access: "public",
+      bound: "outside",
       idempotent: false,
       body: z.object({
         email,
@@ -121,6 +122,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/verify-code",
       summary: "Turn a sign-in code into a token",
       access: "public",
+      bound: "record",
       idempotent: false,
       body: z.object({
         email,
@@ -139,6 +141,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/redeem-link",
       summary: "Turn the token of a sign-in link into a token",
       access: "public",
+      bound: "record",
       idempotent: false,
       body: z.object({ link: z.string({ error: LINK }).min(1, { error: LINK }).max(100, { error: LINK }) }),
       answer: SignedIn,
@@ -153,6 +156,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/me",
       summary: "The account that the credential is of",
       access: "read",
+      bound: "record",
       answer: AccountRecord,
       handle: ({ caller }) => show(accounts.get(caller.accountId)),
     }),
@@ -161,6 +165,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/me",
       summary: "Change the account's name or monthly limit",
       access: "account",
+      bound: "record",
       body: z.object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() }),
       answer: AccountRecord,
       async handle({ caller, body, once }) {
@@ -185,6 +190,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/keys",
       summary: "Create an API key; it is shown this once",
       access: "keys",
+      bound: "record",
       body: z.object({
         name: trimmedText(1, 100).nullish(),
         scopes: z
@@ -221,6 +227,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/keys",
       summary: "List API keys, newest first",
       access: "keys",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(KeyRecord),
       handle({ caller, query, startPage }) {
@@ -234,6 +241,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/keys/:keyId",
       summary: "Revoke an API key",
       access: "keys",
+      bound: "record",
       answer: z.object({ keyId: z.string(), deleted: z.literal(true) }),
       handle({ caller, params }) {
         keys.revoke(caller.accountId, params.keyId);
@@ -245,6 +253,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/revoke-tokens",
       summary: "Make every token issued so far invalid; keys stay",
       access: "keys",
+      bound: "record",
       answer: z.object({ revokedAt: z.iso.datetime() }),
       async handle({ caller, body, once }) {
         await body();
@@ -259,6 +268,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/sign-out",
       summary: "Make the token that asks invalid; other tokens and all keys stay",
       access: "read",
+      bound: "record",
       answer: z.object({ signedOut: z.literal(true) }),
       async handle({ caller, body, once }) {
         const token = caller.credentials.find(({ kind }) => kind === "token");

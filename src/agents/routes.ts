@@ -81,6 +81,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     path: `${AGENTS}/:agentId`,
     summary: "One agent with its workspace's texts",
     access: "read",
+    bound: "texts",
     answer: AgentRecord,
     errors: ["instance_not_ready"],
     async handle({ caller, params }) {
@@ -95,6 +96,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: AGENTS,
       summary: "Create an agent with its persona",
       access: "write",
+      bound: "texts",
       body: NewAgentInput,
       status: 201,
       answer: AgentRecord,
@@ -122,6 +124,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: AGENTS,
       summary: "List agents, oldest first",
       access: "read",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(ListedAgent),
       errors: ["instance_not_ready"],
@@ -150,6 +153,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId`,
       summary: "Change an agent and its files, all or nothing",
       access: "write",
+      bound: "texts",
       body: AgentChangeInput,
       answer: AgentRecord,
       errors: ["conflict", "instance_not_ready"],
@@ -174,6 +178,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId`,
       summary: "Delete an agent with its workspace and history",
       access: "write",
+      bound: "record",
       answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
       handle({ caller, params }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
@@ -186,6 +191,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId/files`,
       summary: "List the files of a workspace",
       access: "read",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(FileRecord),
       errors: ["instance_not_ready"],
@@ -201,6 +207,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId/files/*`,
       summary: "Read a workspace file",
       access: "read",
+      bound: "texts",
       answer: "text/plain",
       handle({ caller, params, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
@@ -229,6 +236,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId/files/*`,
       summary: "Write a workspace file",
       access: "write",
+      bound: "record",
       answer: FileRecord,
       errors: ["precondition_failed", "conflict", "instance_not_ready"],
       async handle({ caller, params, bytes, request }) {
@@ -251,6 +259,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       path: `${AGENTS}/:agentId/files/*`,
       summary: "Delete a workspace file",
       access: "write",
+      bound: "record",
       answer: z.object({ name: z.string(), deleted: z.literal(true) }),
       errors: ["precondition_failed"],
       handle({ caller, params, request }) {

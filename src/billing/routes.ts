@@ -99,6 +99,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing",
       summary: "The balance, live, and what things cost",
       access: "account-read",
+      bound: "record",
       answer: BillingRecord,
       handle: ({ caller: { accountId } }) => ({
         balance: formatMoney(meter.balanceOf(accountId)),
@@ -116,6 +117,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing/usage",
       summary: "What each instance ran and cost on each day, newest day first",
       access: "account-read",
+      bound: "page",
       query: pageQuery.extend({ from: day, to: day, instanceId: z.string().optional() }),
       answer: pageOf(UsageRecord),
       errors: ["not_found"],
@@ -140,6 +142,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing/transactions",
       summary: "The account's ledger entries, newest first; usage summed by instance and hour",
       access: "account-read",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(TransactionRecord),
       handle({ caller: { accountId }, query, startPage }) {
@@ -155,6 +158,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing/top-up",
       summary: "Ask what to pay, and show the payment",
       access: "account",
+      bound: "outside",
       body: topUp,
       status: 201,
       answer: z.object({ transactionId: z.string(), amount: z.string(), balance: z.string(), currency: z.string() }),

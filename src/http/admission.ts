@@ -1,9 +1,9 @@
 import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
-import type { AccountRates, RateName } from "../limits/account-rates.ts";
+import type { AccountRates } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
 import { createWindows } from "../limits/windows.ts";
-import { costOfRequest } from "./bounds.ts";
+import { costOfRequest, rateOfMethod } from "./bounds.ts";
 
 export interface AdmissionParts {
   /** Who makes the request. Throws `unauthorized`, or `forbidden` for a suspended account. */
@@ -36,9 +36,6 @@ export interface Admission {
 
 const MINUTE = 60;
 
-const rateOf = (request: Request): RateName =>
-  request.method === "GET" || request.method === "HEAD" ? "reads" : "writes";
-
 export const hasCredential = ({ headers }: Request): boolean =>
   headers.get("authorization") !== null || headers.get("x-api-key") !== null;
 
@@ -57,7 +54,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
   const requireFewRefusals = (address: string) => requireWithin(refusals.wait(addressKey(address)), "refused requests");
 
   function admit(caller: Caller, request: Request): Caller {
-    accountRates.admit(caller.accountId, rateOf(request), costOfRequest(request));
+    accountRates.admit(caller.accountId, rateOfMethod(request.method), costOfRequest(request));
     return caller;
   }
 
@@ -105,6 +102,6 @@ export function createAdmission(parts: AdmissionParts): Admission {
     },
     requireFewRefusals,
     refused: (address) => void refusals.count(addressKey(address)),
-    charge: ({ accountId }, request, cost) => accountRates.charge(accountId, rateOf(request), cost),
+    charge: ({ accountId }, request, cost) => accountRates.charge(accountId, rateOfMethod(request.method), cost),
   };
 }

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Access, Caller } from "../accounts/caller.ts";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { Bound } from "./bounds.ts";
 import type { StartPage } from "./paging.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
@@ -53,6 +54,8 @@ export interface RouteSpec<
   /** One line for the reference. */
   summary: string;
   access: A;
+  /** What one request may cost the host (bounds.ts). */
+  bound: Bound;
   query?: Query;
   body?: Body;
   /** Of success; 200 where absent. */

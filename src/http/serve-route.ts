@@ -4,7 +4,7 @@ import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
-import { bodyBytesOf, costOfAnswer } from "./bounds.ts";
+import { BOUNDS, bodyBytesOf, costOfAnswer } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
 import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
@@ -267,5 +267,9 @@ function toResponse(exchange: Exchange, result: unknown): Response {
   const reply = result instanceof Reply ? result : new Reply(route.status ?? 200, result);
   const body = JSON.stringify(reply.value);
   exchange.answerBytes = body.length;
+  // Tests run with this check, the binary without.
+  if (process.env.NODE_ENV !== "production" && body.length > BOUNDS[route.bound].answerBytes) {
+    throw new Error(`${route.method} ${route.path} answered with ${body.length} bytes, beyond its bound`);
+  }
   return jsonAnswer(reply.status, body, requestId, reply.headers);
 }

@@ -61,6 +61,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances",
       summary: "Create an instance",
       access: "account",
+      bound: "outside",
       body: z.object({ name }),
       status: 201,
       answer: InstanceRecord,
@@ -78,6 +79,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances",
       summary: "List instances, newest first",
       access: "read",
+      bound: "page",
       query: pageQuery.extend({ status: statusFilter }),
       answer: pageOf(InstanceRecord),
       handle({ caller, query, startPage }) {
@@ -92,6 +94,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId",
       summary: "One instance, live",
       access: "read",
+      bound: "record",
       answer: InstanceRecord,
       handle: ({ caller, params }) => show(instances.get(caller, params.instanceId)),
     }),
@@ -100,6 +103,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId",
       summary: "Rename an instance",
       access: "write",
+      bound: "record",
       body: z.object({ name }),
       answer: InstanceRecord,
       async handle({ caller, params, body }) {
@@ -113,6 +117,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId/stop",
       summary: "Stop an instance; billing pauses",
       access: "write",
+      bound: "record",
       answer: InstanceRecord,
       async handle({ caller, params, body, once }) {
         instances.get(caller, params.instanceId);
@@ -125,6 +130,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId/start",
       summary: "Start a stopped instance",
       access: "write",
+      bound: "outside",
       answer: InstanceRecord,
       errors: ["payment_required"],
       async handle({ caller, params, request, body, once }) {
@@ -143,6 +149,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId",
       summary: "Destroy an instance with its agents, secrets and history",
       access: "write",
+      bound: "record",
       answer: z.object({ instanceId: z.string(), deleted: z.literal(true) }),
       handle({ caller, params }) {
         instances.remove(instances.get(caller, params.instanceId));

@@ -93,6 +93,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/messages`,
       summary: "Send a message; the answer is the agent's message, or its events as they come",
       access: "chat",
+      bound: "run",
       body: MessageInput,
       answer: MessageRecord,
       errors: ["rate_limited", "model_error", "instance_not_ready"],
@@ -117,6 +118,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/messages`,
       summary: "The conversation",
       access: "read",
+      bound: "page",
       query: pageQuery.extend({ order: z.enum(["asc", "desc"], { error: ORDER }).default("asc") }),
       answer: pageOf(MessageRecord),
       handle({ caller, params, query, startPage }) {
@@ -133,6 +135,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/messages`,
       summary: "Start a fresh conversation; the old one is gone",
       access: "write",
+      bound: "record",
       answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
       handle({ caller, params }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
@@ -145,6 +148,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/runs/:runId`,
       summary: "One run",
       access: "read",
+      bound: "record",
       answer: RunRecord,
       handle({ caller, params }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
@@ -156,6 +160,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/runs/:runId/cancel`,
       summary: "Cancel a run; what it said so far is kept",
       access: "chat",
+      bound: "record",
       answer: RunRecord,
       async handle({ caller, params, body, once }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
@@ -169,6 +174,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/events`,
       summary: "Everything that happens to the agent, as server-sent events",
       access: "read",
+      bound: "stream",
       query: z.object({ after: z.string().optional() }),
       answer: "text/event-stream",
       handle({ caller, params, query, request }) {

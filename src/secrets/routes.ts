@@ -16,6 +16,7 @@ export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
       path: SECRETS,
       summary: "Store secrets, all or none; no endpoint ever returns a value",
       access: "write",
+      bound: "record",
       body: SecretsInput,
       status: 201,
       answer: z.object({ keys: z.array(z.string()) }),
@@ -34,6 +35,7 @@ export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
       path: SECRETS,
       summary: "List the names of secrets",
       access: "read",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(SecretRecord),
       handle({ caller, params, query, startPage }) {
@@ -53,6 +55,7 @@ export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
       path: `${SECRETS}/:key`,
       summary: "Delete a secret",
       access: "write",
+      bound: "record",
       answer: z.object({ key: z.string(), deleted: z.literal(true) }),
       handle: ({ caller, params, once }) =>
         once(() => {

@@ -75,6 +75,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: "/v1/skills",
       summary: "The catalog of built-in skills",
       access: "public",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(CatalogRecord),
       handle({ query, startPage }) {
@@ -87,6 +88,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: "/v1/skills/:name",
       summary: "One built-in skill with its instructions",
       access: "public",
+      bound: "texts",
       answer: CatalogRecord.extend({ instructions: z.string(), files: names }),
       handle({ params }) {
         const { skill } = catalog.get(params.name);
@@ -98,6 +100,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: SKILLS,
       summary: "Install a skill of the catalog, or one's own by its files",
       access: "write",
+      bound: "record",
       body: SkillInput,
       status: 201,
       answer: InstalledRecord,
@@ -116,6 +119,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: SKILLS,
       summary: "List an instance's skills, by name",
       access: "read",
+      bound: "page",
       query: pageQuery,
       answer: pageOf(InstalledRecord),
       handle({ caller, params, query, startPage }) {
@@ -130,6 +134,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: `${SKILLS}/:name`,
       summary: "Remove a skill from an instance",
       access: "write",
+      bound: "record",
       answer: z.object({ name: z.string(), deleted: z.literal(true) }),
       handle: ({ caller, params, once }) =>
         once(() => {

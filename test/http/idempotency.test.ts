@@ -218,6 +218,7 @@ function room(operate: () => unknown) {
       path: "/v1/do",
       summary: "Do it",
       access: "write",
+      bound: "record",
       answer: z.unknown(),
       handle: () => operate(),
     }),

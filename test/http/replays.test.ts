@@ -87,6 +87,7 @@ describe("a key that is limited to another instance", () => {
         path: "/v1/do",
         summary: "Do it",
         access: "write",
+        bound: "record",
         answer: z.unknown(),
         handle: ({ caller }) => ({ seenBy: caller.instanceId }),
       }),
@@ -153,6 +154,7 @@ describe("an answer of more than 64 KiB", () => {
       path: "/v1/long",
       summary: "Say much",
       access: "write",
+      bound: "record",
       body: z.object({ length: z.int() }),
       answer: z.unknown(),
       async handle({ body }) {

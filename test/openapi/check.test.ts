@@ -12,6 +12,7 @@ const document = openApiDocument(
       path: "/v1/things/:thingId",
       summary: "One thing",
       access: "read",
+      bound: "record",
       answer: Thing,
       handle: () => null,
     }),
