@@ -30,8 +30,8 @@ export interface Admission {
   requireFewRefusals(address: string): void;
   /** Notes that an address was refused: a wrong code, an unknown e-mail or invite, a bad token. */
   refused(address: string): void;
-  /** What the answer cost beyond an ordinary one. */
-  charge(caller: Caller, request: Request, cost: number): void;
+  /** What a read cost: the bytes of its answer, and the milliseconds that it took. */
+  chargeRead(caller: Caller, answerBytes: number, ms: number): void;
 }
 
 const MINUTE = 60;
@@ -102,6 +102,6 @@ export function createAdmission(parts: AdmissionParts): Admission {
     },
     requireFewRefusals,
     refused: (address) => void refusals.count(addressKey(address)),
-    charge: ({ accountId }, request, cost) => accountRates.charge(accountId, rateOfMethod(request.method), cost),
+    chargeRead: ({ accountId }, answerBytes, ms) => accountRates.chargeRead(accountId, answerBytes, ms),
   };
 }

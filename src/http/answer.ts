@@ -68,3 +68,14 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
   const body = JSON.stringify({ error: { code, message, status, requestId }, ...error.body });
   return jsonAnswer(status, body, requestId, error.headers);
 }
+
+/**
+ * The same once a moment has passed, where the error is that somebody asked too much: a program that asks again at once
+ * would cost the others as much as one that is served.
+ */
+export async function refusalAnswer(error: AppError, requestId: string, accept: string | null): Promise<Response> {
+  if (error.code === "rate_limited") await Bun.sleep(TOLD_TO_WAIT_MS);
+  return errorAnswer(error, requestId, accept);
+}
+
+const TOLD_TO_WAIT_MS = 20;

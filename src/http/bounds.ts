@@ -42,9 +42,8 @@ export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">
   return access === "public" ? PUBLIC_BODY_BYTES : BODY_BYTES;
 };
 
-/** An ordinary answer, and an ordinary body; each further one of their size costs as much as one more request. */
-const ORDINARY_ANSWER_BYTES = 4 * 1024;
-const ORDINARY_BODY_BYTES = 64 * 1024;
+/** An ordinary body; each further one of its size costs as much as one more request. */
+const ORDINARY_BODY_BYTES = 64 * KIB;
 
 /** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as a dozen small requests. */
 export function costOfRequest({ method, headers }: Request): number {
@@ -52,6 +51,3 @@ export function costOfRequest({ method, headers }: Request): number {
   // A body whose length is not told counts as nothing here; it keeps the room of the largest while it comes.
   return 1 + Math.floor(Math.min(Number(headers.get("content-length") ?? 0), BODY_BYTES) / ORDINARY_BODY_BYTES);
 }
-
-/** What an answer of so many bytes cost beyond an ordinary request. */
-export const costOfAnswer = (answerBytes: number): number => Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);

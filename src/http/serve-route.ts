@@ -3,8 +3,8 @@ import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Admission } from "./admission.ts";
-import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
-import { BOUNDS, bodyBytesOf, costOfAnswer } from "./bounds.ts";
+import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
+import { BOUNDS, bodyBytesOf } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
 import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
@@ -54,7 +54,7 @@ export async function serveRoute(
     answer = await answerOf({ route, parts, request, params, requestId, answerBytes: 0 });
   } catch (thrown) {
     failure = toAppError(thrown);
-    answer = errorAnswer(failure, requestId, request.headers.get("accept"));
+    answer = await refusalAnswer(failure, requestId, request.headers.get("accept"));
   }
   parts.onAnswer(route, answer.status, startedMs, requestId, failure);
   return answer;
@@ -67,13 +67,15 @@ async function answerOf(exchange: Exchange): Promise<Response> {
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
-  // Most requests are reads: they have no body, and wait for nothing.
-  const answer =
-    route.method === "GET"
-      ? await answerCaller(exchange, caller)
-      : await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
-  const cost = costOfAnswer(exchange.answerBytes);
-  if (cost > 0) parts.admission.charge(caller, request, cost);
+  if (route.method === "GET") return answerRead(exchange, caller);
+  return withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
+}
+
+/** Most requests are reads: they have no body, and most of them wait for nothing. */
+async function answerRead(exchange: Exchange, caller: Caller): Promise<Response> {
+  const startedMs = performance.now();
+  const answer = await answerCaller(exchange, caller);
+  exchange.parts.admission.chargeRead(caller, exchange.answerBytes, performance.now() - startedMs);
   return answer;
 }
 

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../lib/app-error.ts";
 import type { Admission } from "./admission.ts";
-import { errorAnswer, toAppError } from "./answer.ts";
+import { refusalAnswer, toAppError } from "./answer.ts";
 import { requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
 import { type ServingParts, serveRoute } from "./serve-route.ts";
@@ -73,11 +73,11 @@ async function pageAnswer(page: WebPage, admission: Admission, request: Request)
 async function unknownAnswer(admission: Admission, request: Request, error: AppError): Promise<Response> {
   try {
     await admission.anybody(request);
-    return plainError(request, error);
+    return await plainError(request, error);
   } catch (thrown) {
     return plainError(request, toAppError(thrown));
   }
 }
 
-const plainError = (request: Request, error: AppError): Response =>
-  errorAnswer(error, requestIdOf(request), request.headers.get("accept"));
+const plainError = (request: Request, error: AppError): Promise<Response> =>
+  refusalAnswer(error, requestIdOf(request), request.headers.get("accept"));

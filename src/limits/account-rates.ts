@@ -8,8 +8,27 @@ export type RateName = "reads" | "writes";
 export interface AccountRates {
   /** Lets one request in. Throws `rate_limited` beyond the account's rate. `cost` is in requests of the ordinary kind. */
   admit(accountId: string, name: RateName, cost?: number): void;
-  /** What the request turned out to cost beyond being let in: it is paid by those that follow. */
-  charge(accountId: string, name: RateName, cost: number): void;
+  /**
+   * What a read turned out to cost beyond being let in, by the bytes of its answer and the milliseconds that it held the
+   * thread which answers everybody. It is paid for by those that follow.
+   */
+  chargeRead(accountId: string, answerBytes: number, ms: number): void;
+}
+
+/** An ordinary answer; each further one of its size costs as much as one more read. */
+const ORDINARY_ANSWER_BYTES = 4 * 1024;
+/** All that an account may read in a second holds the thread for a quarter of it, whatever it reads. */
+const THREAD_MS_A_SECOND = 250;
+/** The rate by which that is shared out: a higher one is an operator's word that an account may have the whole thread. */
+const ORDINARY_READS_A_SECOND = 5_000;
+/** Beyond it the time was not the read's own: it waited for something. */
+const LONGEST_READ_MS = 25;
+
+/** What a read cost beyond an ordinary one of an account with so many a second. */
+export function costOfRead(answerBytes: number, ms: number, perSecond: number): number {
+  const bySize = Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);
+  const ordinaryMs = THREAD_MS_A_SECOND / Math.min(perSecond, ORDINARY_READS_A_SECOND);
+  return Math.max(bySize, Math.ceil(Math.min(ms, LONGEST_READ_MS) / ordinaryMs) - 1);
 }
 
 /** Seconds for which a burst may be saved up (api.md section 1, Limits). */
@@ -54,9 +73,10 @@ export function createAccountRates(limits: LimitsOfAccounts, now: () => number):
         },
       );
     },
-    charge(accountId, name, cost) {
-      const { rate, who } = lookUp(accountId)[name];
-      rates.charge(who, rate, cost);
+    chargeRead(accountId, answerBytes, ms) {
+      const { rate, who } = lookUp(accountId).reads;
+      const cost = costOfRead(answerBytes, ms, rate.perSecond);
+      if (cost > 0) rates.charge(who, rate, cost);
     },
   };
 }

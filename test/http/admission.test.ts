@@ -83,9 +83,10 @@ test("a large answer is paid for by the requests that follow", async () => {
   const files = Object.fromEntries([1, 2, 3].map((at) => [`${at}.md`, "x".repeat(200_000)]));
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "big", files })).body;
   expect((await person.ask("GET", `/v1/instances/${instanceId}/agents/${agentId}`)).status).toBe(200);
-  // 600 KB are 146 ordinary answers, and the account has 40 a second.
+  // 600 KB are 146 ordinary answers at least, and the account has 40 a second.
   const next = await person.ask("GET", "/v1/auth/me");
-  expect([next.status, Number(next.headers.get("retry-after"))]).toEqual([429, 3]);
+  expect(next.status).toBe(429);
+  expect(Number(next.headers.get("retry-after"))).toBeGreaterThanOrEqual(3);
 });
 
 test("an operator's limit for one account holds within a second, and only for it", async () => {

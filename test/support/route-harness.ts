@@ -96,7 +96,7 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
       anybody: () => null,
       requireFewRefusals() {},
       refused() {},
-      charge() {},
+      chargeRead() {},
     },
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),
