@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { prepareBrackets } from "./brackets.ts";
 import { createCommitPace } from "./commit-pace.ts";
+import { damaged, isDamage, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 
 export type Db = BunSQLiteDatabase;
@@ -51,6 +52,9 @@ interface Consequence {
   otherwise: () => void;
 }
 
+/** A commit takes up no more works once it has been at them for so long: requests in between are answered. */
+const LONGEST_WORK_MS = 8;
+
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damaged. */
 export function openStore(dataDir: string): Store {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -66,45 +70,6 @@ export function openStore(dataDir: string): Store {
     throw isDamage(error) ? damaged(path, error.message) : error;
   }
   return createStore(sqlite);
-}
-
-const damaged = (path: string, finding: string): Error =>
-  new Error(
-    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); restore the latest backup: roost backup restore FILE`,
-  );
-
-/** SQLite finds some damage only when it reads there, be it in the first statement. */
-const isDamage = (error: unknown): error is Error =>
-  error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
-
-function prepareConnection(sqlite: Database): void {
-  sqlite.run("PRAGMA busy_timeout = 5000");
-  switchToWal(sqlite);
-  sqlite.run("PRAGMA foreign_keys = ON");
-  sqlite.run("PRAGMA synchronous = FULL");
-  sqlite.run("PRAGMA cache_size = -8000");
-  // 16 MiB of log between checkpoints: under load a page is then written back once for many changes.
-  sqlite.run("PRAGMA wal_autocheckpoint = 4000");
-  sqlite.run("PRAGMA journal_size_limit = 67108864");
-}
-
-/** SQLite's busy timeout does not hold for this switch, which another process may be making at the same moment. */
-function switchToWal(sqlite: Database): void {
-  for (let tries = 1; ; tries++) {
-    try {
-      sqlite.run("PRAGMA journal_mode = WAL");
-      return;
-    } catch (error) {
-      const isBusy = error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
-      if (!isBusy || tries === 100) throw error;
-      Bun.sleepSync(50);
-    }
-  }
-}
-
-function quickCheck(sqlite: Database, path: string): void {
-  const finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
-  if (finding !== "ok") throw damaged(path, finding ?? "no answer");
 }
 
 function createStore(sqlite: Database): Store {
@@ -218,7 +183,10 @@ function createStore(sqlite: Database): Store {
     const began = performance.now();
     try {
       outermost(() => {
-        for (const work of works) attempts.push(attempt(work));
+        for (const work of works) {
+          attempts.push(attempt(work));
+          if (performance.now() - began > LONGEST_WORK_MS) break;
+        }
       });
     } catch (reason) {
       for (const { fail } of attempts.toReversed()) fail(reason);
@@ -228,9 +196,18 @@ function createStore(sqlite: Database): Store {
     } finally {
       if (durability === "full") pace.spent(performance.now() - began);
     }
+    putBack(works.slice(attempts.length), durability);
     // What follows a commit reads much and writes seldom: the next runs of all those that ended, for one.
     readTogether();
     for (const { succeed } of attempts) succeed();
+  }
+
+  /** What a commit left for the next one; it comes before what was added meanwhile. */
+  function putBack(works: Pending[], durability: Durability): void {
+    if (works.length === 0) return;
+    if (pending.length === 0) scheduleCommit();
+    pending = [...works, ...pending];
+    if (durability === "full") pendingDurability = "full";
   }
 
   function scheduleCommit(): void {
@@ -258,7 +235,7 @@ function createStore(sqlite: Database): Store {
     readTogether,
     close() {
       if (closed) return;
-      commitPending();
+      while (pending.length > 0) commitPending();
       endReads();
       closed = true;
       try {

@@ -321,3 +321,34 @@ describe("opening", () => {
     expect(Bun.hash(readFileSync(path))).toBe(before);
   });
 });
+
+test("many works of one moment take several commits, in their order, with other turns between", async () => {
+  const order: string[] = [];
+  const works = Array.from({ length: 5 }, (_, at) =>
+    store.commitSoon(() => {
+      order.push(`work ${at}`);
+      // Long enough to fill a commit alone.
+      for (const until = performance.now() + 9; performance.now() < until; );
+    }, "full"),
+  );
+  let turns = 0;
+  const count = () => {
+    turns++;
+    if (order.length < 5) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(works);
+  expect(order).toEqual(["work 0", "work 1", "work 2", "work 3", "work 4"]);
+  expect(turns).toBeGreaterThan(3);
+});
+
+test("closing commits all that waits, in however many commits", async () => {
+  const works = Array.from({ length: 3 }, () =>
+    store.commitSoon(() => {
+      for (const until = performance.now() + 9; performance.now() < until; );
+      return "done";
+    }, "process"),
+  );
+  store.close();
+  expect(await Promise.all(works)).toEqual(["done", "done", "done"]);
+});

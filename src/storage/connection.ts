@@ -1,0 +1,40 @@
+import type { Database } from "bun:sqlite";
+
+export const damaged = (path: string, finding: string): Error =>
+  new Error(
+    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); restore the latest backup: roost backup restore FILE`,
+  );
+
+/** SQLite finds some damage only when it reads there, be it in the first statement. */
+export const isDamage = (error: unknown): error is Error =>
+  error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
+
+export function prepareConnection(sqlite: Database): void {
+  sqlite.run("PRAGMA busy_timeout = 5000");
+  switchToWal(sqlite);
+  sqlite.run("PRAGMA foreign_keys = ON");
+  sqlite.run("PRAGMA synchronous = FULL");
+  sqlite.run("PRAGMA cache_size = -8000");
+  // 16 MiB of log between checkpoints: under load a page is then written back once for many changes.
+  sqlite.run("PRAGMA wal_autocheckpoint = 4000");
+  sqlite.run("PRAGMA journal_size_limit = 67108864");
+}
+
+/** SQLite's busy timeout does not hold for this switch, which another process may be making at the same moment. */
+function switchToWal(sqlite: Database): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      sqlite.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      const isBusy = error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+      if (!isBusy || tries === 100) throw error;
+      Bun.sleepSync(50);
+    }
+  }
+}
+
+export function quickCheck(sqlite: Database, path: string): void {
+  const finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+  if (finding !== "ok") throw damaged(path, finding ?? "no answer");
+}
