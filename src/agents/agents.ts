@@ -144,7 +144,7 @@ export function createAgents(parts: AgentParts): Agents {
     },
     create(find, input, commit) {
       requireAllowed(input.model);
-      return workspaces.inTurn(find(), async (stage) => {
+      return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
         const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
@@ -193,7 +193,7 @@ export function createAgents(parts: AgentParts): Agents {
           return { agent: updated, texts: workspaces.texts(updated) };
         });
       }
-      return workspaces.inTurn(find().instance, async (stage) => {
+      return workspaces.inTurn(find().instance, lengthOf(files), async (stage) => {
         const { agent: before } = find();
         const { slug: from, instanceId } = before;
         const { slug = from } = fields;
@@ -218,7 +218,7 @@ export function createAgents(parts: AgentParts): Agents {
       });
     },
     remove: (find, commit) =>
-      workspaces.inTurn(find().instance, async (stage) => {
+      workspaces.inTurn(find().instance, 0, async (stage) => {
         const staged = await stage({ kind: "remove", slug: find().agent.slug }, []);
         return commit(() => {
           const { agent } = find();
@@ -233,7 +233,7 @@ export function createAgents(parts: AgentParts): Agents {
       }),
     writeFile(find, name, bytes, condition, commit) {
       decodeText(bytes);
-      return workspaces.inTurn(find().instance, async (stage) => {
+      return workspaces.inTurn(find().instance, bytes.byteLength, async (stage) => {
         const { agent: before } = find();
         const { changes } = workspaces.checkWrite(before, name, bytes, condition);
         const staged = await stage({ kind: "edit", slug: before.slug }, changes);
@@ -248,7 +248,7 @@ export function createAgents(parts: AgentParts): Agents {
       });
     },
     deleteFile: (find, name, condition, commit) =>
-      workspaces.inTurn(find().instance, async (stage) => {
+      workspaces.inTurn(find().instance, 0, async (stage) => {
         const { agent: before } = find();
         const changes = workspaces.checkDelete(before, name, condition);
         const staged = await stage({ kind: "edit", slug: before.slug }, changes);
@@ -283,3 +283,6 @@ export function createAgents(parts: AgentParts): Agents {
     listen: (listener) => void listeners.push(listener),
   };
 }
+
+const lengthOf = (files: readonly FileChange[]): number =>
+  files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);

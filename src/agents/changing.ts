@@ -7,6 +7,7 @@ import { createFairLanes } from "../lib/fair-lanes.ts";
 import { newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
+import { createPlaces } from "../limits/places.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { workspaceChanges } from "./table.ts";
@@ -44,9 +45,10 @@ export interface Changing {
   /**
    * Runs `work` when its turn comes; it may stage one change. An account's turns come one after the other, so that a
    * change finds all that came before it in place. When this resolves, what was committed is on disk and what was not
-   * is gone. Throws `rate_limited` where too many of the account wait.
+   * is gone. `bytes` are held in memory until then. Throws `rate_limited` where too much of the account waits, 503 where
+   * too much of everybody does.
    */
-  inTurn<T>(whose: Whose, work: (stage: Stage) => Promise<T>): Promise<T>;
+  inTurn<T>(whose: Whose, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T>;
   /** Makes the change come true with the transaction that is open. */
   commit(staged: StagedChange): void;
   /** False while a change of the instance is committed whose files are not in their places. */
@@ -70,6 +72,8 @@ export interface ChangingParts {
 const TURNS_AT_ONCE = 2;
 /** Of one account, at most: what its rates let in within a second and more. */
 const WAITING = 256;
+/** Of contents that wait, or are on their way to the disk. */
+const WAITING_BYTES = 64 * 1024 * 1024;
 
 interface Progress {
   isCommitted: boolean;
@@ -80,6 +84,7 @@ interface Progress {
 export function createChanging({ store, log, removals, folderOf }: ChangingParts): Changing {
   const { db, afterCommit, transaction } = store;
   const lanes = createFairLanes({ count: TURNS_AT_ONCE, ofOwner: 1, waiting: WAITING });
+  const contents = createPlaces({ total: WAITING_BYTES });
   const works = new Set<Promise<void>>();
   /** Instances whose staged changes are all of this process; `"on disk"` once their folders are, too. */
   const opened = new Map<string, "tidy" | "on disk">();
@@ -192,13 +197,16 @@ export function createChanging({ store, log, removals, folderOf }: ChangingParts
   }
 
   return {
-    inTurn<T>({ accountId, instanceId }: Whose, work: (stage: Stage) => Promise<T>): Promise<T> {
+    inTurn<T>({ accountId, instanceId }: Whose, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T> {
+      if (contents.take(accountId, bytes) !== "taken") throw contents.held(accountId) > 0 ? tooMuch() : busy();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const turn = () => takeTurn(instanceId, work).then(resolve, reject);
+      const turn = () =>
+        takeTurn(instanceId, work)
+          .finally(() => contents.give(accountId, bytes))
+          .then(resolve, reject);
       if (!lanes.enter(accountId, turn)) {
-        throw new AppError("rate_limited", "too many changes of the account's workspaces wait for the disk", {
-          retryAfterSeconds: 1,
-        });
+        contents.give(accountId, bytes);
+        throw tooMuch();
       }
       track(
         promise.then(
@@ -234,6 +242,18 @@ export function createChanging({ store, log, removals, folderOf }: ChangingParts
     },
   };
 }
+
+const tooMuch = () =>
+  new AppError("rate_limited", "too many changes of the account's workspaces wait for the disk", {
+    retryAfterSeconds: 1,
+  });
+
+const busy = () =>
+  new AppError("internal_error", "this host is writing as much as it can hold; try again in a moment", {
+    status: 503,
+    retryAfterSeconds: 1,
+    isKept: false,
+  });
 
 function hasTrash(instanceFolder: string): boolean {
   const staging = join(instanceFolder, STAGING);

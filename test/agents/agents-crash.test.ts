@@ -23,7 +23,7 @@ async function dieWhile(moment: "before" | "after", dataDir: string, change: str
     const removals = createRemovals(store, log);
     const workspaces = createWorkspaces({ store, clock: systemClock, log, dataDir: ${JSON.stringify(dataDir)}, removals });
     const change = (place, target, changes, also = () => {}) =>
-      workspaces.inTurn({ accountId: "", instanceId: place.instanceId }, async (stage) => {
+      workspaces.inTurn({ accountId: "", instanceId: place.instanceId }, 0, async (stage) => {
         const staged = await stage(target, workspaces.check(place, changes));
         await store.commitSoon(() => {
           ${moment === "after" ? "store.afterCommit(die);" : ""}

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
 import fs from "node:fs";
 import { join } from "node:path";
+import { pino } from "pino";
 import { createChanging } from "../../src/agents/changing.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
@@ -128,26 +129,48 @@ test("a list tells of an operator's changes while a change waits for the disk, a
   expect(seen).toEqual([["a", "b", "by-hand"]]);
 });
 
-test("who has many changes waiting holds up nobody else's, and so many may wait: 429", async () => {
+/** Turns on folders of their own; those of the account "many" wait until they are let go. */
+function heldTurns() {
   const { store } = appliance.foundation;
-  const changing = createChanging({
-    store,
-    log: { warn() {} } as never,
-    removals: { add() {} },
-    folderOf: (id) => join(appliance.dataDir, "turns", id),
-  });
+  const log = pino({ level: "silent" });
+  const folderOf = (id: string) => join(appliance.dataDir, "turns", id);
+  const changing = createChanging({ store, log, removals: { add() {} }, folderOf });
   const begun: string[] = [];
   const hold = Promise.withResolvers<void>();
-  const turnOf = (accountId: string) =>
-    changing.inTurn({ accountId, instanceId }, async () => {
+  const turnOf = (accountId: string, bytes = 0) =>
+    changing.inTurn({ accountId, instanceId }, bytes, async () => {
       begun.push(accountId);
       if (accountId === "many") await hold.promise;
     });
+  return { begun, turnOf, letGo: hold.resolve };
+}
+const codeOf = (work: () => unknown) => {
+  try {
+    work();
+    return "taken";
+  } catch (error) {
+    return error instanceof AppError ? error.code : error;
+  }
+};
+
+test("who has many changes waiting holds up nobody else's, and only so many may wait: 429", async () => {
+  const { begun, turnOf, letGo } = heldTurns();
   const many = Array.from({ length: 257 }, () => turnOf("many"));
-  expect(() => turnOf("many")).toThrow(AppError);
+  expect(codeOf(() => turnOf("many"))).toBe("rate_limited");
   await turnOf("few");
   expect(begun).toEqual(["many", "few"]);
-  hold.resolve();
+  letGo();
   await Promise.all(many);
   expect(begun).toHaveLength(258);
+});
+
+test("contents that wait for the disk are bounded, and no account's leave no room for another's", async () => {
+  const { turnOf, letGo } = heldTurns();
+  const MIB = 1024 * 1024;
+  const many = Array.from({ length: 48 }, () => turnOf("many", MIB));
+  expect(codeOf(() => turnOf("many", MIB))).toBe("rate_limited");
+  await turnOf("few", MIB);
+  letGo();
+  await Promise.all(many);
+  await turnOf("many", 40 * MIB);
 });
