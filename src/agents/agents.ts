@@ -13,7 +13,7 @@ import type { Condition } from "./condition.ts";
 import type { ShownTexts } from "./showing.ts";
 import { freeSlug } from "./slug.ts";
 import { type Agent, agents } from "./table.ts";
-import type { FileChange } from "./workspace.ts";
+import { decodeText, etagOf, type FileChange } from "./workspace.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 
@@ -56,28 +56,36 @@ export interface AgentListener {
   removed(agent: Agent): void;
 }
 
+/** Throws `not_found`. */
+export type FindAgent = () => { instance: Instance; agent: Agent };
+
+/** Runs the operation in a transaction; resolves when that is on disk, and what was to follow it has run. */
+export type Commit<Result, T> = (operate: () => Result) => Promise<T>;
+
 export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
   get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
   find(agentId: string): Agent | undefined;
   /**
-   * Throws `conflict` for a slug that the instance has and beyond a quota, `invalid_request` for a file or a model. The
-   * files follow the commit.
+   * Throws `conflict` for a slug that the instance has and beyond a quota, `invalid_request` for a file or a model. What
+   * changes a workspace is judged before its contents are written to the disk, and anew in the transaction, for which
+   * `find` tells what the request is about: that may have gone meanwhile. All of it is in place when this resolves.
    */
-  create(instance: Instance, input: NewAgent): AgentWithFiles;
-  /** All or nothing; the files follow the commit. Throws as `create` does. */
-  update(agent: Agent, change: AgentChange): AgentWithFiles;
-  /** Nobody sees it from here on; what it holds is cleared away later. */
-  remove(agent: Agent): void;
+  create<T>(find: () => Instance, input: NewAgent, commit: Commit<AgentWithFiles, T>): Promise<T>;
+  /** All or nothing. Throws as `create` does. */
+  update<T>(find: FindAgent, change: AgentChange, commit: Commit<AgentWithFiles, T>): Promise<T>;
+  /** Nobody sees it from the commit on; what it holds is cleared away later. Gives its id. */
+  remove<T>(find: FindAgent, commit: Commit<string, T>): Promise<T>;
   /** Writes one file of the workspace, whole or not at all. Throws `invalid_request`, `conflict`, `precondition_failed`. */
-  writeFile(
-    agent: Agent,
+  writeFile<T>(
+    find: FindAgent,
     name: string,
     bytes: Uint8Array,
     condition: Condition,
-  ): { created: boolean; file: IndexedFile; etag: string };
+    commit: Commit<{ created: boolean; file: IndexedFile; etag: string }, T>,
+  ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */
-  deleteFile(agent: Agent, name: string, condition: Condition): void;
+  deleteFile<T>(find: FindAgent, name: string, condition: Condition, commit: Commit<void, T>): Promise<T>;
   /** Oldest first. */
   list(instanceId: string, after: string | null, limit: number): Agent[];
   idsOf(instanceId: string): string[];
@@ -105,12 +113,6 @@ export function createAgents(parts: AgentParts): Agents {
   );
   const isTaken = (instanceId: string, slug: string) => bySlug().get({ instanceId, slug }) !== undefined;
   const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
-
-  /** In the account's quota of bytes, where a change of the instance's workspaces needs more. */
-  function withinBytes<T>(instanceId: string, work: () => T): T {
-    const accountId = instances.find(instanceId)?.accountId;
-    return accountId === undefined ? work() : quotas.within(accountId, "workspaceBytes", work);
-  }
 
   /** Notes that the workspace was changed, in the transaction that does it. */
   function touch(agent: Agent): void {
@@ -140,78 +142,123 @@ export function createAgents(parts: AgentParts): Agents {
       if (agent?.instanceId !== instance.instanceId) throw notFound("agent");
       return { instance, agent };
     },
-    create(instance, input) {
+    create(find, input, commit) {
       requireAllowed(input.model);
-      return store.transaction(() => {
-        const { instanceId, accountId } = instance;
+      return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
+        const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
         const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
         // The files are judged first: a bad one is a 400, which comes before a 409 (api.md section 1).
         const changes = workspaces.check(null, [...defaults, ...input.files]);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
-        const now = clock.now();
-        const insert = db.insert(agents).values({
-          agentId: newId("agt"),
-          instanceId,
-          name: input.name,
-          slug,
-          displayName: input.displayName ?? input.name,
-          model: input.model,
-          createdAt: now,
-          updatedAt: now,
-          indexedAt: now,
+        const staged = await stage({ kind: "create", slug }, changes);
+        return commit(() => {
+          const { accountId } = find();
+          if (isTaken(instanceId, slug)) throw slugConflict(slug);
+          const now = clock.now();
+          const insert = db.insert(agents).values({
+            agentId: newId("agt"),
+            instanceId,
+            name: input.name,
+            slug,
+            displayName: input.displayName ?? input.name,
+            model: input.model,
+            createdAt: now,
+            updatedAt: now,
+            indexedAt: now,
+          });
+          const agent = quotas.within(accountId, "agents", () => insert.returning().get());
+          quotas.within(accountId, "workspaceBytes", () => workspaces.change(agent, staged));
+          return { agent, texts: workspaces.texts(agent, changes) };
         });
-        const agent = quotas.within(accountId, "agents", () => insert.returning().get());
-        withinBytes(instanceId, () => workspaces.change(agent, { kind: "create", slug }, changes));
-        return { agent, texts: workspaces.texts(agent, changes) };
       });
     },
-    update(agent, { files = [], useDefaults, ...fields }) {
+    update(find, { files = [], useDefaults, ...fields }, commit) {
       requireAllowed(fields.model);
-      return store.transaction(() => {
-        const { agentId, instanceId, slug: from } = agent;
-        const { slug = from } = fields;
-        const defaults = useDefaults ? missingDefaults((name) => workspaces.has(agent, name), files) : [];
-        const changes = workspaces.check(agent, [...defaults, ...files]);
-        if (slug !== from && isTaken(instanceId, slug)) throw slugConflict(slug);
-        const updatedAt = Math.max(clock.now(), agent.updatedAt);
+      const set = (agent: Agent): Agent => {
+        const updated = { ...agent, ...fields, updatedAt: Math.max(clock.now(), agent.updatedAt) };
         db.update(agents)
-          .set({ ...fields, updatedAt })
-          .where(eq(agents.agentId, agentId))
+          .set({ ...fields, updatedAt: updated.updatedAt })
+          .where(eq(agents.agentId, agent.agentId))
           .run();
-        if (slug !== from || changes.length > 0) {
-          const target = slug === from ? ({ kind: "edit", slug } as const) : ({ kind: "rename", slug, from } as const);
-          withinBytes(instanceId, () => workspaces.change(agent, target, changes));
-        }
-        const updated = { ...agent, ...fields, updatedAt };
+        return updated;
+      };
+      const tell = (updated: Agent) => {
         for (const listener of listeners) listener.updated(updated);
-        // The folder is where it was until the commit.
-        return { agent: updated, texts: workspaces.texts(agent, changes) };
+      };
+      if (fields.slug === undefined && files.length === 0 && !useDefaults) {
+        return commit(() => {
+          const updated = set(find().agent);
+          tell(updated);
+          return { agent: updated, texts: workspaces.texts(updated) };
+        });
+      }
+      return workspaces.inTurn(find().instance, lengthOf(files), async (stage) => {
+        const { agent: before } = find();
+        const { slug: from, instanceId } = before;
+        const { slug = from } = fields;
+        const refuseTaken = () => {
+          if (slug !== from && isTaken(instanceId, slug)) throw slugConflict(slug);
+        };
+        const defaults = useDefaults ? missingDefaults((name) => workspaces.has(before, name), files) : [];
+        const changes = workspaces.check(before, [...defaults, ...files]);
+        refuseTaken();
+        const target = slug === from ? ({ kind: "edit", slug } as const) : ({ kind: "rename", slug, from } as const);
+        const staged = await stage(target, changes);
+        return commit(() => {
+          const { agent, instance } = find();
+          workspaces.recheck(agent, changes);
+          refuseTaken();
+          const updated = set(agent);
+          quotas.within(instance.accountId, "workspaceBytes", () => workspaces.change(agent, staged));
+          tell(updated);
+          // The folder is where it was until the commit.
+          return { agent: updated, texts: workspaces.texts(agent, changes) };
+        });
       });
     },
-    remove(agent) {
-      store.transaction(() => {
-        const { agentId, slug } = agent;
-        for (const listener of listeners) listener.removed(agent);
-        workspaces.change(agent, { kind: "remove", slug }, []);
-        // Its id is no slug, so the slug is free, and no path is ever made of what stands in its place.
-        db.update(agents).set({ removedAt: clock.now(), slug: agentId }).where(eq(agents.agentId, agentId)).run();
-        removals.add("agent", agentId);
+    remove: (find, commit) =>
+      workspaces.inTurn(find().instance, 0, async (stage) => {
+        const staged = await stage({ kind: "remove", slug: find().agent.slug }, []);
+        return commit(() => {
+          const { agent } = find();
+          const { agentId } = agent;
+          for (const listener of listeners) listener.removed(agent);
+          workspaces.change(agent, staged);
+          // Its id is no slug, so the slug is free, and no path is ever made of what stands in its place.
+          db.update(agents).set({ removedAt: clock.now(), slug: agentId }).where(eq(agents.agentId, agentId)).run();
+          removals.add("agent", agentId);
+          return agentId;
+        });
+      }),
+    writeFile(find, name, bytes, condition, commit) {
+      decodeText(bytes);
+      return workspaces.inTurn(find().instance, bytes.byteLength, async (stage) => {
+        const { agent: before } = find();
+        const { changes } = workspaces.checkWrite(before, name, bytes, condition);
+        const staged = await stage({ kind: "edit", slug: before.slug }, changes);
+        return commit(() => {
+          const { agent, instance } = find();
+          const { created } = workspaces.checkWrite(agent, name, bytes, condition);
+          const [file] = quotas.within(instance.accountId, "workspaceBytes", () => workspaces.change(agent, staged));
+          if (file === undefined) throw new TypeError("a file was written");
+          touch(agent);
+          return { created, file, etag: etagOf(bytes) };
+        });
       });
     },
-    writeFile(agent, name, bytes, condition) {
-      return store.transaction(() => {
-        const written = withinBytes(agent.instanceId, () => workspaces.write(agent, name, bytes, condition));
-        touch(agent);
-        return written;
-      });
-    },
-    deleteFile(agent, name, condition) {
-      store.transaction(() => {
-        workspaces.delete(agent, name, condition);
-        touch(agent);
-      });
-    },
+    deleteFile: (find, name, condition, commit) =>
+      workspaces.inTurn(find().instance, 0, async (stage) => {
+        const { agent: before } = find();
+        const changes = workspaces.checkDelete(before, name, condition);
+        const staged = await stage({ kind: "edit", slug: before.slug }, changes);
+        return commit(() => {
+          const { agent } = find();
+          workspaces.checkDelete(agent, name, condition);
+          workspaces.change(agent, staged);
+          touch(agent);
+        });
+      }),
     list: (instanceId, after, limit) =>
       db
         .select()
@@ -236,3 +283,6 @@ export function createAgents(parts: AgentParts): Agents {
     listen: (listener) => void listeners.push(listener),
   };
 }
+
+const lengthOf = (files: readonly FileChange[]): number =>
+  files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);

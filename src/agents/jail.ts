@@ -1,14 +1,17 @@
 /**
  * Files beneath a root that nobody leaves: not by `..`, by an absolute name, by a link anywhere on the way, nor by
- * swapping a folder for a link meanwhile. All calls are synchronous: files are small and callers hold a transaction.
- * Only plain files exist here. A link, a FIFO or a device is never read, and reads as absent.
+ * swapping a folder for a link meanwhile. Names are looked up and changed synchronously: that is cheap, and nobody sees
+ * half of it. What waits for the disk is done apart, beside the event loop. Only plain files exist here. A link, a FIFO or a device is never read, and reads as absent.
  */
 // The default import, so that a test can stop it at any call to the system.
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
+import { forEachInLanes } from "../lib/bounds.ts";
+import { syncFolderSoon } from "./disk.ts";
 import { parseFileName, type Step } from "./file-name.ts";
 import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
 import { probeLinux } from "./jail-linux.ts";
+import { makeFolder, put, removeFolder } from "./jail-moves.ts";
 import { type Folder, hasCode, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
 
 export interface FileStat {
@@ -30,12 +33,17 @@ export interface Jail {
   /** The same of many files of one folder, opened in one go. */
   statAll(folder: readonly string[], files: readonly string[]): (FileStat | null)[];
   /**
-   * Moves files of the same disk into the jail, replacing what is there and making the folders on the way; on disk when
-   * it returns. One whose `source` is gone was moved before. Throws `invalid_request` where a folder stands in a file's place or the other way round.
+   * Puts files of the same disk into the jail, replacing what is there and making the folders on the way. The `source`
+   * stays, so that it can be done again, as long as the disk knows links; one that is gone was put there before. Throws
+   * `invalid_request` where a folder stands in a file's place or the other way round.
    */
-  moveIn(moves: readonly { source: string; name: string }[]): void;
+  putIn(files: readonly { source: string; name: string }[]): void;
   /** False where there was no such plain file. Folders left empty go with it, up to the root. */
   remove(name: string): boolean;
+  /** Waits until all that this jail has put in or removed is on disk. */
+  sync(): void;
+  /** The same, beside the event loop. */
+  syncSoon(): Promise<void>;
   /** The first thing on the way to this file that keeps it from being written: a folder of its name, or no folder before it. */
   inTheWay(name: string): Step | null;
   /** True where the folder holds these files and nothing else, and is not empty: removing them removes it. */
@@ -46,7 +54,9 @@ export interface Jail {
   entriesSoon(parts: readonly string[]): Promise<FolderEntry[]>;
 }
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+/** A change may touch hundreds of folders; the threads that wait for the disk are few, and everybody's. */
+const SYNCS_AT_ONCE = 2;
 
 let probed: OpenFolder | undefined;
 const systemOpenFolder = (): OpenFolder => {
@@ -60,6 +70,10 @@ export const jailLevel = (): "openat2" | "portable" =>
 
 /** A jail on the folder at `root`, which need not be there yet: then it holds nothing, and writing throws. */
 export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder()): Jail {
+  /** The folders whose entries were changed, by path. */
+  const touched = new Map<string, readonly string[]>();
+  const touch = (parts: readonly string[]) => void touched.set(parts.join("/"), parts);
+
   /** What `use` makes of the open folder at `parts`; null where there is none to be had. */
   function inFolder<T>(parts: readonly string[], use: (folder: Folder) => T): T | null {
     const folder = openFolder(root, parts);
@@ -71,7 +85,9 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     let folder = openFolder(root, parts);
     const last = parts.at(-1);
     if (folder === "absent" && last !== undefined) {
-      inMadeFolder(parts.slice(0, -1), (parent) => makeFolder(parent, last));
+      const above = parts.slice(0, -1);
+      inMadeFolder(above, (parent) => makeFolder(parent, last));
+      touch(above);
       folder = openFolder(root, parts);
     }
     if (folder === "absent") throw new Error(`the folder ${root} is gone`);
@@ -81,15 +97,16 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     closing(folder, use);
   }
 
-  function moveIn(moves: readonly { source: string; name: string }[]): void {
-    const byFolder = Map.groupBy(moves, ({ name }) => name.slice(0, Math.max(0, name.lastIndexOf("/"))));
+  function putIn(files: readonly { source: string; name: string }[]): void {
+    const byFolder = Map.groupBy(files, ({ name }) => name.slice(0, Math.max(0, name.lastIndexOf("/"))));
     for (const group of byFolder.values()) {
       const [first] = group;
       if (first === undefined) continue;
-      inMadeFolder(splitName(first.name).folder, (folder) => {
-        for (const { source, name } of group) rename(source, `${folder.path}/${splitName(name).file}`, name);
-        fs.fsyncSync(folder.fd);
+      const parts = splitName(first.name).folder;
+      inMadeFolder(parts, (folder) => {
+        for (const { source, name } of group) put(source, `${folder.path}/${splitName(name).file}`, name);
       });
+      touch(parts);
     }
   }
 
@@ -98,7 +115,9 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     if (last === undefined) return;
     const above = parts.slice(0, -1);
     const isRemoved = inFolder(above, (parent) => removeFolder(parent, last));
-    if (isRemoved !== false) removeEmptyFolders(above);
+    if (isRemoved === false) return;
+    touch(above);
+    removeEmptyFolders(above);
   }
 
   return {
@@ -123,17 +142,38 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     },
     statAll: (parts, files) =>
       inFolder(parts, ({ path }) => files.map((file) => statFile(`${path}/${file}`))) ?? files.map(() => null),
-    moveIn,
+    putIn,
     remove(name) {
       const { folder, file } = splitName(name);
-      const isRemoved = inFolder(folder, ({ fd, path }) => {
+      const isRemoved = inFolder(folder, ({ path }) => {
         if (statFile(`${path}/${file}`) === null) return false;
         fs.unlinkSync(`${path}/${file}`);
-        fs.fsyncSync(fd);
         return true;
       });
+      touch(folder);
       removeEmptyFolders(folder);
       return isRemoved === true;
+    },
+    sync() {
+      for (const parts of touched.values()) {
+        // Folders on the way, too: an earlier process may have made them, and not have come to this.
+        for (let depth = parts.length; depth >= 0; depth--) {
+          inFolder(parts.slice(0, depth), ({ fd }) => fs.fsyncSync(fd));
+        }
+      }
+      touched.clear();
+    },
+    async syncSoon() {
+      await forEachInLanes(SYNCS_AT_ONCE, [...touched.values()], async (parts) => {
+        const folder = openFolder(root, parts);
+        if (folder === "absent" || folder === "blocked") return;
+        try {
+          await syncFolderSoon(folder.path);
+        } finally {
+          fs.closeSync(folder.fd);
+        }
+      });
+      touched.clear();
     },
     inTheWay(name) {
       const { folder, file } = splitName(name);
@@ -182,48 +222,6 @@ function closing<T>(folder: Folder, use: (folder: Folder) => T): T {
     return use(folder);
   } finally {
     fs.closeSync(folder.fd);
-  }
-}
-
-function makeFolder(parent: Folder, part: string): void {
-  try {
-    fs.mkdirSync(`${parent.path}/${part}`, { mode: 0o700 });
-  } catch (error) {
-    if (!hasCode(error, "EEXIST")) throw error;
-  }
-  fs.fsyncSync(parent.fd);
-}
-
-/** False where it is not empty, or no folder. */
-function removeFolder(parent: Folder, part: string): boolean {
-  try {
-    fs.rmdirSync(`${parent.path}/${part}`);
-  } catch (error) {
-    if (hasCode(error, "ENOTEMPTY", "EEXIST", "ENOTDIR")) return false;
-    if (!hasCode(error, "ENOENT")) throw error;
-  }
-  fs.fsyncSync(parent.fd);
-  return true;
-}
-
-function rename(source: string, target: string, name: string): void {
-  if (fs.lstatSync(source, { throwIfNoEntry: false }) === undefined) return;
-  try {
-    fs.renameSync(source, target);
-  } catch (error) {
-    if (!hasCode(error, "EISDIR", "ENOTEMPTY", "EEXIST")) throw error;
-    throw new AppError("invalid_request", `name: expected "${name}" to be a file, it is a folder`, { cause: error });
-  }
-}
-
-/** Writes a file that was not there (0600) and waits for the disk. */
-export function writeNewFile(path: string, bytes: Uint8Array): void {
-  const file = fs.openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  try {
-    for (let at = 0; at < bytes.byteLength; ) at += fs.writeSync(file, bytes, at);
-    fs.fsyncSync(file);
-  } finally {
-    fs.closeSync(file);
   }
 }
 

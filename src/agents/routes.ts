@@ -102,21 +102,12 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       answer: AgentRecord,
       errors: ["conflict"],
       reread: { by: oneAgent, params: ({ instanceId, agentId }: AgentNames) => ({ instanceId, agentId }) },
-      async handle({ caller, params, body, onceAlone }) {
-        instances.get(caller, params.instanceId);
-        const input = await body();
-        return onceAlone(() =>
-          showWithTexts(
-            agents.create(instances.get(caller, params.instanceId), {
-              name: input.name,
-              slug: input.slug ?? null,
-              displayName: input.displayName ?? null,
-              useDefaults: input.useDefaults ?? true,
-              files: input.files ?? [],
-              model: input.model ?? null,
-            }),
-          ),
-        );
+      async handle({ caller, params, body, once }) {
+        const find = () => instances.get(caller, params.instanceId);
+        find();
+        const { name, slug = null, displayName = null, useDefaults, files, model = null } = await body();
+        const input = { name, slug, displayName, useDefaults: useDefaults ?? true, files: files ?? [], model };
+        return agents.create(find, input, (operate) => once(() => showWithTexts(operate())));
       },
     }),
     route({
@@ -157,8 +148,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       body: AgentChangeInput,
       answer: AgentRecord,
       errors: ["conflict", "instance_not_ready"],
-      async handle({ caller, params, body, onceAlone }) {
-        agents.get(caller, params.instanceId, params.agentId);
+      async handle({ caller, params, body, once }) {
+        const find = () => agents.get(caller, params.instanceId, params.agentId);
+        find();
         const change = given(await body());
         if (Object.keys(change).length === 0) {
           throw new AppError(
@@ -167,10 +159,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
           );
         }
         await withFreshWorkspace(caller, params);
-        return onceAlone(() => {
-          const { agent } = agents.get(caller, params.instanceId, params.agentId);
-          return showWithTexts(agents.update(agent, change));
-        });
+        return agents.update(find, change, (operate) => once(() => showWithTexts(operate())));
       },
     }),
     route({
@@ -180,10 +169,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       access: "write",
       bound: "record",
       answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
-      handle({ caller, params }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        agents.remove(agent);
-        return { agentId: agent.agentId, deleted: true };
+      handle({ caller, params, once }) {
+        const find = () => agents.get(caller, params.instanceId, params.agentId);
+        return agents.remove(find, (operate) => once(() => ({ agentId: operate(), deleted: true })));
       },
     }),
     route({
@@ -239,19 +227,19 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       bound: "record",
       answer: FileRecord,
       errors: ["precondition_failed", "conflict", "instance_not_ready"],
-      async handle({ caller, params, bytes, request }) {
-        agents.get(caller, params.instanceId, params.agentId);
+      async handle({ caller, params, bytes, request, once }) {
+        const find = () => agents.get(caller, params.instanceId, params.agentId);
+        find();
         const content = await bytes();
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const known = workspaces.reindexing.ready([agent]);
+        const known = workspaces.reindexing.ready([find().agent]);
         if (known !== null) await known;
-        const { created, file, etag } = agents.writeFile(
-          agents.get(caller, params.instanceId, params.agentId).agent,
-          fileName(params["*"]),
-          content,
-          conditionOf(request),
+        const condition = conditionOf(request);
+        return agents.writeFile(find, fileName(params["*"]), content, condition, (operate) =>
+          once(() => {
+            const { created, file, etag } = operate();
+            return new Reply(created ? 201 : 200, showFile(file), { ETag: etag });
+          }),
         );
-        return new Reply(created ? 201 : 200, showFile(file), { ETag: etag });
       },
     }),
     route({
@@ -262,11 +250,12 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       bound: "record",
       answer: z.object({ name: z.string(), deleted: z.literal(true) }),
       errors: ["precondition_failed"],
-      handle({ caller, params, request }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const file = fileName(params["*"]);
-        agents.deleteFile(agent, file, conditionOf(request));
-        return { name: file, deleted: true };
+      async handle({ caller, params, request, once }) {
+        const find = () => agents.get(caller, params.instanceId, params.agentId);
+        find();
+        const name = fileName(params["*"]);
+        await agents.deleteFile(find, name, conditionOf(request), once);
+        return { name, deleted: true };
       },
     }),
   ];

@@ -2,13 +2,25 @@
  * Changes of a workspace that stand or fall with a database transaction: staged before its commit, applied after it.
  * A crash in between leaves either all or nothing, once `recoverChanges` has run.
  *
- *   stageChange → commit, with a row that names the change → applyChange → delete the row
+ *   stageChange → commit, with a row that names the change → applyChange → finishChange → delete the row
+ *
+ * What waits for the disk is done beside the event loop, before the commit and behind it. What is done with the commit,
+ * in one turn, gives names to what is on disk already.
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { openJail, writeNewFile } from "./jail.ts";
+import { forEachInLanes } from "../lib/bounds.ts";
+import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
+import { type Jail, openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
-import { type CheckedChange, removeWorkspace, stagingFolder, syncFolder, TRASH, workspaceFolder } from "./workspace.ts";
+import {
+  type CheckedChange,
+  createInstanceFolder,
+  removeWorkspace,
+  STAGING,
+  TRASH,
+  workspaceFolder,
+} from "./workspace.ts";
 
 /** `create` replaces what a lost removal may have left under the slug. `rename` may carry file changes too. */
 export type WorkspaceTarget =
@@ -29,6 +41,8 @@ export interface StagedFile {
   mtimeMs: number;
 }
 
+/** Of one change: its writes share the disk with everybody's commits. */
+const WRITES_AT_ONCE = 4;
 const MANIFEST = "manifest.json";
 const CHANGE_ID = /^(?!trash-)[A-Za-z0-9_-]{1,64}$/;
 
@@ -36,70 +50,96 @@ const CHANGE_ID = /^(?!trash-)[A-Za-z0-9_-]{1,64}$/;
  * Puts the changes on disk, without touching the workspace, and gives the files that they set. `changeId` is new, and
  * ids sort in the order of their commits. A failure leaves nothing behind.
  */
-export function stageChange(
+export async function stageChange(
   instanceFolder: string,
   changeId: string,
   target: WorkspaceTarget,
   changes: readonly CheckedChange[],
-): StagedFile[] {
+): Promise<StagedFile[]> {
   const staged = changeFolder(instanceFolder, changeId);
-  fs.mkdirSync(staged, { mode: 0o700 });
+  await fs.promises.mkdir(join(instanceFolder, STAGING), { recursive: true, mode: 0o700 });
+  await fs.promises.mkdir(staged, { mode: 0o700 });
   try {
     const manifest: Manifest = { target, deletes: [], sets: [] };
-    const files: StagedFile[] = [];
+    const contents: { name: string; bytes: Uint8Array; path: string }[] = [];
     for (const [index, { name, bytes }] of changes.entries()) {
       if (bytes === null) manifest.deletes.push(name);
       else {
-        const content = join(staged, String(index));
-        writeNewFile(content, bytes);
-        files.push({ name, size: bytes.byteLength, mtimeMs: fs.lstatSync(content).mtimeMs });
+        contents.push({ name, bytes, path: join(staged, String(index)) });
         manifest.sets.push({ name, content: String(index) });
       }
     }
-    writeNewFile(join(staged, MANIFEST), Buffer.from(JSON.stringify(manifest)));
-    syncFolder(staged);
-    syncFolder(stagingFolder(instanceFolder));
-    return files;
+    const bytes = Buffer.from(JSON.stringify(manifest));
+    const times = new Map<string, number>();
+    await forEachInLanes(WRITES_AT_ONCE, [...contents, { bytes, path: join(staged, MANIFEST) }], async (file) => {
+      times.set(file.path, await writeNewFileSoon(file.path, file.bytes));
+    });
+    await Promise.all([staged, join(instanceFolder, STAGING)].map(syncFolderSoon));
+    return contents.map(({ name, bytes, path }) => ({ name, size: bytes.byteLength, mtimeMs: times.get(path) ?? 0 }));
   } catch (error) {
-    fs.rmSync(staged, { recursive: true, force: true });
+    await discardChange(instanceFolder, changeId);
     throw error;
   }
 }
 
-/** Forgets a staged change whose transaction was rolled back. */
-export function discardChange(instanceFolder: string, changeId: string): void {
-  fs.rmSync(changeFolder(instanceFolder, changeId), { recursive: true, force: true });
+/** Forgets a staged change whose transaction was rolled back, or never came. */
+export async function discardChange(instanceFolder: string, changeId: string): Promise<void> {
+  await fs.promises.rm(changeFolder(instanceFolder, changeId), { recursive: true, force: true });
 }
 
-/** Carries out a staged change whose transaction is committed; on disk when it returns. Again, it changes nothing. */
-export function applyChange(instanceFolder: string, changeId: string): void {
+/** What a change has moved, until it is on disk. */
+export type Applied = Pick<Jail, "sync" | "syncSoon">;
+
+const NOTHING_APPLIED: Applied = { sync() {}, async syncSoon() {} };
+
+/**
+ * Carries out a staged change whose transaction is committed, in one turn, so that nobody sees half of it. What it needs
+ * stays until `finishChange`, so it can be done again from its beginning, in whatever state a crash has left it.
+ */
+export function applyChange(instanceFolder: string, changeId: string): Applied {
   const staged = changeFolder(instanceFolder, changeId);
   const manifest = readManifest(staged);
-  if (manifest !== null) {
-    applyManifest(instanceFolder, staged, manifest);
-    // Without its manifest a committed change counts as done: so this goes first, and alone.
-    fs.unlinkSync(join(staged, MANIFEST));
-  }
-  fs.rmSync(staged, { recursive: true, force: true });
+  return manifest === null ? NOTHING_APPLIED : applyManifest(instanceFolder, staged, manifest);
 }
 
-function applyManifest(instanceFolder: string, staged: string, { target, deletes, sets }: Manifest): void {
+/** Ends an applied change: once its files are on disk, it is forgotten. No later change of the workspace may be applied before. */
+export async function finishChange(instanceFolder: string, changeId: string, applied: Applied): Promise<void> {
+  const staged = changeFolder(instanceFolder, changeId);
+  await applied.syncSoon();
+  // Without its manifest a committed change counts as done: so this goes first, and alone.
+  await fs.promises.rm(join(staged, MANIFEST), { force: true });
+  await fs.promises.rm(staged, { recursive: true, force: true });
+}
+
+function applyManifest(instanceFolder: string, staged: string, { target, deletes, sets }: Manifest): Applied {
+  const agents = join(instanceFolder, "agents");
+  const folder = workspaceFolder(instanceFolder, target.slug);
+  const jail = openJail(folder);
+  const withAgents: Applied = {
+    sync() {
+      jail.sync();
+      syncFolder(agents);
+    },
+    syncSoon: async () => void (await Promise.all([jail.syncSoon(), syncFolderSoon(agents)])),
+  };
   if (target.kind === "remove") {
     removeWorkspace(instanceFolder, target.slug);
-    return;
+    return withAgents;
   }
-  const folder = workspaceFolder(instanceFolder, target.slug);
-  const moves = sets.map(({ name, content }) => ({ source: join(staged, content), name }));
-  const jail = openJail(folder);
-  // Once a file has moved in, all that comes before is done; doing it again might undo that file.
-  if (moves.every(({ source }) => fs.existsSync(source))) {
-    prepareFolder(instanceFolder, target);
+  const files = sets.map(({ name, content }) => ({ source: join(staged, content), name }));
+  let isMade = false;
+  // Where the disk knows no links, one that has moved in tells that all that comes before is done: doing it again might
+  // undo it.
+  if (files.every(({ source }) => fs.existsSync(source))) {
+    isMade = prepareFolder(instanceFolder, target);
     for (const name of deletes) jail.remove(name);
   }
-  jail.moveIn(moves);
+  jail.putIn(files);
+  return isMade || target.kind !== "edit" ? withAgents : jail;
 }
 
-function prepareFolder(instanceFolder: string, target: WorkspaceTarget): void {
+/** True where it had to be made. */
+function prepareFolder(instanceFolder: string, target: WorkspaceTarget): boolean {
   const folder = workspaceFolder(instanceFolder, target.slug);
   if (target.kind === "create") removeWorkspace(instanceFolder, target.slug);
   if (target.kind === "rename" && target.from !== target.slug) {
@@ -109,8 +149,7 @@ function prepareFolder(instanceFolder: string, target: WorkspaceTarget): void {
       fs.renameSync(from, folder);
     }
   }
-  const isMade = fs.mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined;
-  if (isMade || target.kind !== "edit") syncFolder(join(instanceFolder, "agents"));
+  return fs.mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined;
 }
 
 function readManifest(staged: string): Manifest | null {
@@ -128,26 +167,21 @@ function readManifest(staged: string): Manifest | null {
  */
 export function recoverChanges(instanceFolder: string, isCommitted: (changeId: string) => boolean): string[] {
   const finished: string[] = [];
-  for (const entry of readFolder(stagingFolder(instanceFolder)).sort()) {
+  createInstanceFolder(instanceFolder);
+  for (const entry of fs.readdirSync(join(instanceFolder, STAGING)).sort()) {
     if (entry.startsWith(TRASH)) continue;
+    const staged = join(instanceFolder, STAGING, entry);
     if (CHANGE_ID.test(entry) && isCommitted(entry)) {
-      applyChange(instanceFolder, entry);
+      applyChange(instanceFolder, entry).sync();
+      fs.rmSync(join(staged, MANIFEST), { force: true });
       finished.push(entry);
-    } else fs.rmSync(join(stagingFolder(instanceFolder), entry), { recursive: true, force: true });
+    }
+    fs.rmSync(staged, { recursive: true, force: true });
   }
   return finished;
 }
 
-function readFolder(folder: string): string[] {
-  try {
-    return fs.readdirSync(folder);
-  } catch (error) {
-    if (hasCode(error, "ENOENT")) return [];
-    throw error;
-  }
-}
-
 function changeFolder(instanceFolder: string, changeId: string): string {
   if (!CHANGE_ID.test(changeId)) throw new TypeError("not a change id");
-  return join(stagingFolder(instanceFolder), changeId);
+  return join(instanceFolder, STAGING, changeId);
 }

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../lib/app-error.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
+import { syncFolderSoon } from "./disk.ts";
 import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
 import { openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
@@ -59,11 +60,16 @@ export function stagingFolder(instanceFolder: string): string {
   return folder;
 }
 
-/** Makes the folder that holds an instance's workspaces, on disk when it returns. It may exist already. */
+/** Makes the folder that holds an instance's workspaces. It may exist already. */
 export function createInstanceFolder(instanceFolder: string): void {
   stagingFolder(instanceFolder);
   fs.mkdirSync(join(instanceFolder, "agents"), { recursive: true, mode: 0o700 });
-  for (const folder of [instanceFolder, join(instanceFolder, "..")]) syncFolder(folder);
+}
+
+/** The same, on disk when it resolves: to be done before anything in it is acknowledged. */
+export async function createInstanceFolderSoon(instanceFolder: string): Promise<void> {
+  createInstanceFolder(instanceFolder);
+  await Promise.all([instanceFolder, join(instanceFolder, "..")].map(syncFolderSoon));
 }
 
 /** What the names of removed workspaces begin with, in the staging folder. */
@@ -75,10 +81,8 @@ export function removeWorkspace(instanceFolder: string, slug: string): void {
   try {
     fs.renameSync(workspaceFolder(instanceFolder, slug), trash);
   } catch (error) {
-    if (hasCode(error, "ENOENT")) return;
-    throw error;
+    if (!hasCode(error, "ENOENT")) throw error;
   }
-  syncFolder(join(instanceFolder, "agents"));
 }
 
 /** One file, or null. Throws `invalid_request` for one that somebody made larger than `MAX_FILE_BYTES`. */
@@ -167,13 +171,3 @@ function textOf(bytes: Uint8Array): string | null {
 /** 132 bits of SHA-256, quoted as the header wants it. */
 export const etagOf = (bytes: Uint8Array): string =>
   `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-
-/** Waits until the folder's entries are on disk. */
-export function syncFolder(folder: string): void {
-  const file = fs.openSync(folder, "r");
-  try {
-    fs.fsyncSync(file);
-  } finally {
-    fs.closeSync(file);
-  }
-}

@@ -98,7 +98,6 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     bodies: createIncomingBodies({ now: seconds }),
     idempotency: features.idempotency,
     startPage: features.startPage,
-    commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf,
     onAnswer({ method, path }, code, startedMs, requestId, error) {
@@ -130,6 +129,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     metering,
     async settled() {
       await strays;
+      await workspaces.settled();
       await workspaces.reindexing.settled();
       await removals.settled();
     },
@@ -139,6 +139,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();
+      await workspaces.settled();
       await strays;
       await workspaces.reindexing.stop();
       await removals.stop();

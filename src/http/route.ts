@@ -39,8 +39,6 @@ export interface Call<Params, Query, Body, Who> {
    * when it is on disk. `runId` names the run whose events are the answer.
    */
   once<T>(operate: () => T, runId?: (result: T) => string): Promise<T>;
-  /** The same in a commit of its own, for an operation whose files follow its commit and must be there for the next. */
-  onceAlone<T>(operate: () => T): T;
 }
 
 export interface RouteSpec<

@@ -19,8 +19,6 @@ export interface ServingParts {
   bodies: IncomingBodies;
   idempotency: Idempotency;
   startPage: StartPage;
-  /** Runs `work` in one transaction; on disk when it returns. */
-  commit<T>(work: () => T): T;
   /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
   commitSoon<T>(work: () => T): Promise<T>;
   addressOf(request: Request): string;
@@ -255,7 +253,6 @@ function createCall(
       return parse(route.body ?? NO_FIELDS, value);
     },
     once: (operate, runId) => parts.commitSoon(() => operateOnce(operate, runId)),
-    onceAlone: (operate) => parts.commit(() => operateOnce(operate)),
   };
 }
 

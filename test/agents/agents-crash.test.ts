@@ -18,16 +18,21 @@ async function dieWhile(moment: "before" | "after", dataDir: string, change: str
     const { pino } = await import("pino");
     const store = openStore(${JSON.stringify(dataDir)});
     const die = () => process.kill(process.pid, "SIGKILL");
-    store.transaction(() => {
-      const { sqlite } = store;
-      ${moment === "after" ? "store.afterCommit(die);" : ""}
-      const log = pino({ level: "silent" });
-      const removals = createRemovals(store, log);
-      const workspaces = createWorkspaces({ store, clock: systemClock, log, dataDir: ${JSON.stringify(dataDir)}, removals });
-      const change = (place, target, changes) => workspaces.change(place, target, workspaces.check(place, changes));
-      ${change}
-      ${moment === "before" ? "die();" : ""}
-    });`;
+    const { sqlite } = store;
+    const log = pino({ level: "silent" });
+    const removals = createRemovals(store, log);
+    const workspaces = createWorkspaces({ store, clock: systemClock, log, dataDir: ${JSON.stringify(dataDir)}, removals });
+    const change = (place, target, changes, also = () => {}) =>
+      workspaces.inTurn({ accountId: "", instanceId: place.instanceId }, 0, async (stage) => {
+        const staged = await stage(target, workspaces.check(place, changes));
+        await store.commitSoon(() => {
+          ${moment === "after" ? "store.afterCommit(die);" : ""}
+          also();
+          workspaces.change(place, staged);
+          ${moment === "before" ? "die();" : ""}
+        }, "full");
+      });
+    await ${change}`;
   const child = Bun.spawn([process.execPath, "-e", program], { stderr: "pipe" });
   const errors = await new Response(child.stderr).text();
   await child.exited;
@@ -65,13 +70,13 @@ const edit = (ids: Ids) =>
   `change(${ada(ids)}, { kind: "edit", slug: "ada" },
     [{ name: "a.md", content: null }, { name: "c/d.md", content: "d" }]);`;
 const rename = (ids: Ids) =>
-  `sqlite.run("UPDATE agents SET slug = 'eve' WHERE agent_id = '${ids.agentId}'");
-   change(${ada(ids)}, { kind: "rename", slug: "eve", from: "ada" },
-    [{ name: "a.md", content: "A" }]);`;
+  `change(${ada(ids)}, { kind: "rename", slug: "eve", from: "ada" }, [{ name: "a.md", content: "A" }], () =>
+    sqlite.run("UPDATE agents SET slug = 'eve' WHERE agent_id = '${ids.agentId}'"));`;
 const remove = (ids: Ids) =>
-  `sqlite.run("UPDATE agents SET removed_at = 1, slug = agent_id WHERE agent_id = '${ids.agentId}'");
-   removals.add("agent", "${ids.agentId}");
-   change(${ada(ids)}, { kind: "remove", slug: "ada" }, []);`;
+  `change(${ada(ids)}, { kind: "remove", slug: "ada" }, [], () => {
+    sqlite.run("UPDATE agents SET removed_at = 1, slug = agent_id WHERE agent_id = '${ids.agentId}'");
+    removals.add("agent", "${ids.agentId}");
+  });`;
 
 test("a change that was committed when the host died is finished at its next start", async () => {
   const { appliance, ask, entries } = await cutOff("after", edit);

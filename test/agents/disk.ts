@@ -52,7 +52,7 @@ export function writeInto(jail: Jail, root: string, name: string, content: strin
   const source = fs.mkdtempSync(join(dirname(root), `${basename(root)}-source-`));
   try {
     fs.writeFileSync(join(source, "content"), content, { mode: 0o600 });
-    jail.moveIn([{ source: join(source, "content"), name }]);
+    jail.putIn([{ source: join(source, "content"), name }]);
   } finally {
     fs.rmSync(source, { recursive: true });
   }

@@ -132,7 +132,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
         () => jail.stat(name),
         () => put(jail, name, "x"),
         () => jail.remove(name),
-        () => jail.moveIn([{ source: join(outside, "secret"), name }]),
+        () => jail.putIn([{ source: join(outside, "secret"), name }]),
       ];
       for (const call of calls) expect(call).toThrow("name: expected a relative file name");
       expect(fs.readdirSync(root)).toEqual([]);

@@ -101,7 +101,6 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),
     startPage: createPaging(randomBytes(32)),
-    commit: store.transaction,
     commitSoon: (work) => store.commitSoon(work, "full"),
     addressOf: () => "127.0.0.1",
     onAnswer() {},

@@ -1,0 +1,35 @@
+/** Waiting for the disk. What ends in `Soon` waits beside the event loop, so that nobody else waits with it. */
+import fs from "node:fs";
+
+const { O_RDONLY, O_DIRECTORY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
+
+/** Until the folder's entries are on disk. */
+export function syncFolder(folder: string): void {
+  const file = fs.openSync(folder, O_RDONLY | O_DIRECTORY);
+  try {
+    fs.fsyncSync(file);
+  } finally {
+    fs.closeSync(file);
+  }
+}
+
+export async function syncFolderSoon(folder: string): Promise<void> {
+  const file = await fs.promises.open(folder, O_RDONLY | O_DIRECTORY);
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes a file that was not there (0600), on disk when it resolves. Gives when it was written, in milliseconds since 1970. */
+export async function writeNewFileSoon(path: string, bytes: Uint8Array): Promise<number> {
+  const file = await fs.promises.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at, bytes.byteLength - at)).bytesWritten;
+    await file.sync();
+    return (await file.stat()).mtimeMs;
+  } finally {
+    await file.close();
+  }
+}

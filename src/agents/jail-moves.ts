@@ -1,0 +1,47 @@
+/** What changes the names in an open folder of the jail. None of it waits for the disk. */
+import fs from "node:fs";
+import { AppError } from "../lib/app-error.ts";
+import { type Folder, hasCode } from "./jail-portable.ts";
+
+export function makeFolder(parent: Folder, part: string): void {
+  try {
+    fs.mkdirSync(`${parent.path}/${part}`, { mode: 0o700 });
+  } catch (error) {
+    if (!hasCode(error, "EEXIST")) throw error;
+  }
+}
+
+/** False where it is not empty, or no folder. */
+export function removeFolder(parent: Folder, part: string): boolean {
+  try {
+    fs.rmdirSync(`${parent.path}/${part}`);
+  } catch (error) {
+    if (hasCode(error, "ENOTEMPTY", "EEXIST", "ENOTDIR")) return false;
+    if (!hasCode(error, "ENOENT")) throw error;
+  }
+  return true;
+}
+
+/** Throws `invalid_request` where a folder of that name stands. One whose `source` is gone was put there before. */
+export function put(source: string, target: string, name: string): void {
+  if (fs.lstatSync(source, { throwIfNoEntry: false }) === undefined) return;
+  try {
+    fs.renameSync(linked(source), target);
+  } catch (error) {
+    if (!hasCode(error, "EISDIR", "ENOTEMPTY", "EEXIST")) throw error;
+    throw new AppError("invalid_request", `name: expected "${name}" to be a file, it is a folder`, { cause: error });
+  }
+}
+
+/** A second name of the file, to be moved away; the only one where the disk knows no links. */
+function linked(source: string): string {
+  const second = `${source}.link`;
+  try {
+    fs.linkSync(source, second);
+  } catch (error) {
+    if (hasCode(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")) return source;
+    // A crash came between the link and its move.
+    if (!hasCode(error, "EEXIST")) throw error;
+  }
+  return second;
+}
