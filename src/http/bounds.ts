@@ -1,3 +1,4 @@
+import { declaredLength } from "./request.ts";
 import type { Route } from "./route.ts";
 
 /**
@@ -33,10 +34,10 @@ const ORDINARY_ANSWER_BYTES = 4 * 1024;
 const ORDINARY_BODY_BYTES = 64 * 1024;
 
 /** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as a dozen small requests. */
-export function costOfRequest({ method, headers }: Request): number {
-  if (method === "GET") return 1;
+export function costOfRequest(request: Request): number {
+  if (request.method === "GET") return 1;
   // A body whose length is not told counts as nothing here; it keeps the room of the largest while it comes.
-  return 1 + Math.floor(Math.min(Number(headers.get("content-length") ?? 0), BODY_BYTES) / ORDINARY_BODY_BYTES);
+  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, BODY_BYTES) / ORDINARY_BODY_BYTES);
 }
 
 /** What an answer of so many bytes cost beyond an ordinary request. */

@@ -1,5 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import { createPlaces } from "../limits/places.ts";
+import { declaredLength } from "./request.ts";
 
 /** A request's body, while its request is judged and until it is read. */
 export interface IncomingBody {
@@ -57,11 +58,11 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
   return {
     receiving: () => places.held(),
     open(request, owner, limitBytes) {
-      const declared = request.headers.get("content-length");
+      const declared = declaredLength(request);
       if (declared === null && request.headers.get("transfer-encoding") === null) return EMPTY;
       // Not one byte of it is read: the runtime drops what comes.
-      if (declared !== null && Number(declared) > limitBytes) return refusedBody(tooLarge(limitBytes));
-      const reserved = declared === null ? limitBytes : Number(declared);
+      if (declared !== null && declared > limitBytes) return refusedBody(tooLarge(limitBytes));
+      const reserved = declared ?? limitBytes;
       if (reserved > 0 && places.take(owner, reserved) !== "taken") throw busy();
 
       const late = Promise.withResolvers<never>();
