@@ -61,12 +61,15 @@ export function createAdmission(parts: AdmissionParts): Admission {
     return caller;
   }
 
-  /** A request whose credential is not good, or is missing, is its address's. Throws what it was refused with. */
+  /**
+   * A request whose credential is not good, or is missing, or is a suspended account's, is its address's. Throws what it
+   * was refused with.
+   */
   function refuse(request: Request, error: unknown): never {
-    if (!(error instanceof AppError) || error.code !== "unauthorized") throw error;
+    if (!(error instanceof AppError) || !(error.code === "unauthorized" || error.code === "forbidden")) throw error;
     const address = addressOf(request);
     countRequest(address);
-    if (hasCredential(request)) {
+    if (error.code === "unauthorized" && hasCredential(request)) {
       requireFewRefusals(address);
       refusals.count(addressKey(address));
     }

@@ -183,14 +183,18 @@ async function answerAgain(
   if (runId !== null && route.replay) {
     return toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), runId));
   }
-  if (kept !== null) return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+  if (kept !== null) {
+    exchange.answerBytes = kept.length;
+    return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+  }
   const by = route.reread?.by;
   if (record === null || by === undefined) {
     throw new AppError("conflict", "Idempotency-Key: this was done; its answer was too large to be kept");
   }
   if (by.access !== "public") authorize(caller, by.access);
-  const read = await by.handle(createCall({ ...exchange, route: by, params: record }, caller));
-  return jsonAnswer(status, JSON.stringify(read), requestId);
+  const read = JSON.stringify(await by.handle(createCall({ ...exchange, route: by, params: record }, caller)));
+  exchange.answerBytes = read.length;
+  return jsonAnswer(status, read, requestId);
 }
 
 /** A stored error is told again in the form that this request asks for, and with its own request id. */
