@@ -12,6 +12,11 @@ export interface Places {
    */
   take(owner: string, count?: number, each?: number): "taken" | "each" | "total";
   give(owner: string, count?: number): void;
+  /**
+   * How many places others would have to give back before this owner could take one: 0 where it can now, infinitely many
+   * where it holds as many as one may.
+   */
+  lacking(owner: string): number;
   /** What is taken, of an owner or of all. */
   held(owner?: string): number;
   readonly total: number;
@@ -43,6 +48,12 @@ export function createPlaces({ total, each: eachDefault = total }: PlacesOptions
       if (own > 0) holders.set(owner, own);
       else holders.delete(owner);
       taken -= count;
+    },
+    lacking(owner) {
+      const own = (holders.get(owner) ?? 0) + 1;
+      if (own > eachDefault) return Number.POSITIVE_INFINITY;
+      const toLeaveFree = own === 1 ? 0 : Math.ceil(own / SHARE);
+      return Math.max(0, toLeaveFree - (total - taken - 1));
     },
     held: (owner) => (owner === undefined ? taken : (holders.get(owner) ?? 0)),
   };
