@@ -7,7 +7,7 @@ import { errorAnswer, jsonAnswer, Reply, toAppError } from "./answer.ts";
 import { bodyBytesOf, costOfAnswer } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
-import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
+import { type IncomingBodies, type IncomingBody, receivedBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
 import type { StartPage } from "./paging.ts";
 import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
@@ -135,7 +135,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   if (judged.kind === "replay") return replayed(exchange, caller, body, judged.stored);
   const { attempt } = judged;
   try {
-    const result = await route.handle(createCall(exchange, caller, { body, attempt }));
+    const result = await route.handle(createCall(exchange, caller, { incoming: receivedBody(body), attempt }));
     if (!attempt.saved()) keep(route, attempt, result);
     return toResponse(exchange, result);
   } catch (thrown) {
@@ -181,7 +181,10 @@ async function answerAgain(
 ): Promise<Response> {
   const { route, request, requestId } = exchange;
   if (runId !== null && route.replay) {
-    return toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), runId));
+    return toResponse(
+      exchange,
+      await route.replay(createCall(exchange, caller, { incoming: receivedBody(body) }), runId),
+    );
   }
   if (kept !== null) {
     exchange.answerBytes = kept.length;
@@ -219,8 +222,6 @@ const NOTHING = new Uint8Array();
 
 interface CallInput {
   incoming?: IncomingBody | undefined;
-  /** The body, where it was read already. */
-  body?: Uint8Array;
   attempt?: Attempt;
   refusal?: AppError;
 }
@@ -228,11 +229,11 @@ interface CallInput {
 function createCall(
   { route, parts, request, params, requestId }: Exchange,
   caller: Caller | null,
-  { incoming, body, attempt, refusal }: CallInput = {},
+  { incoming, attempt, refusal }: CallInput = {},
 ): AnyCall {
   const bytes = async () => {
     if (refusal) throw refusal;
-    const read = body ?? (await incoming?.bytes()) ?? NOTHING;
+    const read = (await incoming?.bytes()) ?? NOTHING;
     // A body that was held back until many others were judged is one more try like any other.
     if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
     return read;
