@@ -12,6 +12,7 @@ import { openApiDocument } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
 import { statusPages } from "../http/status-pages.ts";
+import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
@@ -60,7 +61,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, machine, publicUrl);
   const { workspaces, instances, conversations, host, engines, collecting, meter, removals } = features;
-  const seconds = () => Number(foundation.clock.monotonicNs() / 1_000_000n) / 1_000;
+  const seconds = secondsOf(foundation.clock);
   let ready = true;
   const lasting = createLastingAnswers({
     total: streamsThatFit(MAX_STREAMS, machine),

@@ -32,6 +32,8 @@ export interface Admission {
   refused(address: string): void;
   /** What a read cost: the bytes of its answer, and the milliseconds that it took. */
   chargeRead(caller: Caller, answerBytes: number, ms: number): void;
+  /** What a write cost: the bytes of its answer. */
+  chargeWrite(caller: Caller, answerBytes: number): void;
 }
 
 const MINUTE = 60;
@@ -58,12 +60,15 @@ export function createAdmission(parts: AdmissionParts): Admission {
     return caller;
   }
 
-  /** A request whose credential is not good, or is missing, is its address's. Throws what it was refused with. */
+  /**
+   * A request whose credential is not good, or is missing, or is a suspended account's, is its address's. Throws what it
+   * was refused with.
+   */
   function refuse(request: Request, error: unknown): never {
-    if (!(error instanceof AppError) || error.code !== "unauthorized") throw error;
+    if (!(error instanceof AppError) || !(error.code === "unauthorized" || error.code === "forbidden")) throw error;
     const address = addressOf(request);
     countRequest(address);
-    if (hasCredential(request)) {
+    if (error.code === "unauthorized" && hasCredential(request)) {
       requireFewRefusals(address);
       refusals.count(addressKey(address));
     }
@@ -102,6 +107,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
     },
     requireFewRefusals,
     refused: (address) => void refusals.count(addressKey(address)),
+    chargeWrite: ({ accountId }, answerBytes) => accountRates.chargeWrite(accountId, answerBytes),
     chargeRead: ({ accountId }, answerBytes, ms) => accountRates.chargeRead(accountId, answerBytes, ms),
   };
 }

@@ -1,4 +1,5 @@
 import type { RateName } from "../limits/account-rates.ts";
+import { declaredLength } from "./request.ts";
 import type { Route } from "./route.ts";
 
 const KIB = 1024;
@@ -46,8 +47,8 @@ export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">
 const ORDINARY_BODY_BYTES = 64 * KIB;
 
 /** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as a dozen small requests. */
-export function costOfRequest({ method, headers }: Request): number {
-  if (method === "GET") return 1;
+export function costOfRequest(request: Request): number {
+  if (request.method === "GET") return 1;
   // A body whose length is not told counts as nothing here; it keeps the room of the largest while it comes.
-  return 1 + Math.floor(Math.min(Number(headers.get("content-length") ?? 0), BODY_BYTES) / ORDINARY_BODY_BYTES);
+  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, BODY_BYTES) / ORDINARY_BODY_BYTES);
 }

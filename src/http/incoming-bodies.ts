@@ -1,9 +1,10 @@
 import { AppError } from "../lib/app-error.ts";
 import { createPlaces } from "../limits/places.ts";
+import { declaredLength } from "./request.ts";
 
 /** A request's body, while its request is judged and until it is read. */
 export interface IncomingBody {
-  /** All of it. Throws `payload_too_large` beyond the limit, `invalid_request` for a client that left or is too slow. */
+  /** All of it, once. Throws `payload_too_large` beyond the limit, `invalid_request` for a client that left or is too slow. */
   bytes(): Promise<Uint8Array>;
   /** Gives back what was kept free for it. */
   close(): void;
@@ -57,11 +58,11 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
   return {
     receiving: () => places.held(),
     open(request, owner, limitBytes) {
-      const declared = request.headers.get("content-length");
+      const declared = declaredLength(request);
       if (declared === null && request.headers.get("transfer-encoding") === null) return EMPTY;
       // Not one byte of it is read: the runtime drops what comes.
-      if (declared !== null && Number(declared) > limitBytes) return refusedBody(tooLarge(limitBytes));
-      const reserved = declared === null ? limitBytes : Number(declared);
+      if (declared !== null && declared > limitBytes) return refusedBody(tooLarge(limitBytes));
+      const reserved = declared ?? limitBytes;
       if (reserved > 0 && places.take(owner, reserved) !== "taken") throw busy();
 
       const late = Promise.withResolvers<never>();
@@ -73,7 +74,10 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
       const counted = declared === null ? receive(request, limitBytes) : undefined;
       counted?.catch(() => {});
       const close = () => {
-        if (receiving.delete(body)) places.give(owner, reserved);
+        if (!receiving.delete(body)) return;
+        places.give(owner, reserved);
+        // What waits for a promise lies in memory as long as that is open, and with it here all that was received.
+        late.reject(tooSlow(deadlineSeconds));
       };
       return {
         async bytes() {
@@ -90,6 +94,20 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
         close,
       };
     },
+  };
+}
+
+/** One that is here already. Whoever answers may take long: from its reading on it is nowhere kept. */
+export function receivedBody(bytes: Uint8Array): IncomingBody {
+  let unread: Uint8Array | null = bytes;
+  return {
+    async bytes() {
+      if (unread === null) throw new Error("a request's body is read once");
+      const whole = unread;
+      unread = null;
+      return whole;
+    },
+    close() {},
   };
 }
 

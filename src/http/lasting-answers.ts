@@ -38,8 +38,14 @@ const LOOK_MS = 250;
 const LOOKS = 3;
 
 interface Open {
-  caller: Caller;
   end: () => void;
+}
+
+/** The answers of one credential, and at which look it was looked at last. */
+interface Watched {
+  caller: Caller;
+  answers: Set<Open>;
+  look: number;
 }
 
 /**
@@ -49,18 +55,22 @@ interface Open {
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
   const { total, limitOf, stillValid, beforeLooks, lookMs = LOOK_MS } = options;
   const places = createPlaces({ total });
-  /** By credential: thousands of streams of one key are one question. */
-  const open = new Map<string, Set<Open>>();
-  let unseen: string[] = [];
+  /** By credential: thousands of streams of one key are one question. The longest not looked at comes first. */
+  const open = new Map<string, Watched>();
+  let looks = 0;
   let timer: Timer | undefined;
 
+  /** A third of them, so that no turn looks at all, and every one whose time it is, however many have ended meanwhile. */
   function look(): void {
-    if (unseen.length === 0) unseen = [...open.keys()];
+    looks++;
+    let share = Math.ceil(open.size / LOOKS);
     beforeLooks?.();
-    for (const credential of unseen.splice(0, Math.ceil(open.size / LOOKS))) {
-      const answers = open.get(credential);
-      const [first] = answers ?? [];
-      if (first && !stillValid(first.caller)) for (const { end } of [...(answers ?? [])]) end();
+    for (const [credential, watched] of open) {
+      if (share-- <= 0 && looks - watched.look < LOOKS) break;
+      watched.look = looks;
+      open.delete(credential);
+      open.set(credential, watched);
+      if (!stillValid(watched.caller)) for (const { end } of [...watched.answers]) end();
     }
     if (open.size > 0) return;
     clearInterval(timer);
@@ -76,9 +86,7 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
           throw new AppError(
             "rate_limited",
             `more than ${most} answers are streamed to this account at once; end one`,
-            {
-              retryAfterSeconds: 5,
-            },
+            { retryAfterSeconds: 5 },
           );
         case "total":
           throw new AppError("internal_error", "this host streams as many answers as it can; try again later", {
@@ -88,9 +96,11 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
         case "taken":
       }
       const credential = credentialOf(caller);
-      const answer: Open = { caller, end() {} };
-      const answers = open.get(credential) ?? new Set();
-      open.set(credential, answers.add(answer));
+      const answer: Open = { end() {} };
+      const watched = open.get(credential) ?? { caller, answers: new Set(), look: looks };
+      const { answers } = watched;
+      answers.add(answer);
+      if (answers.size === 1) open.set(credential, watched);
       timer ??= setInterval(look, lookMs).unref();
       return {
         endWith(end) {

@@ -9,6 +9,17 @@ export function requestIdOf(request: Request): string {
   return given !== null && REQUEST_ID.test(given) ? given : randomUUID();
 }
 
+/**
+ * The bytes of its body as the request tells them; null where it does not. The runtime takes a length that is told twice
+ * where both are the same, and hands it on as `5, 5` (RFC 9110, 8.6). What is no number is no length that anything allows.
+ */
+export function declaredLength({ headers }: Request): number | null {
+  const told = headers.get("content-length");
+  if (told === null) return null;
+  const length = Number.parseInt(told, 10);
+  return Number.isNaN(length) ? Number.POSITIVE_INFINITY : length;
+}
+
 /** The path with its query, as it came. Not by `URL`, which throws where the `Host` is no host name. */
 export function pathAndQueryOf({ url }: Request): string {
   const at = url.indexOf("/", url.indexOf("://") + 3);

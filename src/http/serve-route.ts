@@ -7,7 +7,7 @@ import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./ans
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
 import { parse } from "./fields.ts";
 import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
-import type { IncomingBodies, IncomingBody } from "./incoming-bodies.ts";
+import { type IncomingBodies, type IncomingBody, receivedBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
 import type { StartPage } from "./paging.ts";
 import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
@@ -66,7 +66,9 @@ async function answerOf(exchange: Exchange): Promise<Response> {
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
   if (route.method === "GET") return answerRead(exchange, caller);
-  return withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
+  const answer = await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
+  parts.admission.chargeWrite(caller, exchange.answerBytes);
+  return answer;
 }
 
 /** Most requests are reads: they have no body, and most of them wait for nothing. */
@@ -135,7 +137,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   if (judged.kind === "replay") return replayed(exchange, caller, body, judged.stored);
   const { attempt } = judged;
   try {
-    const result = await route.handle(createCall(exchange, caller, { body, attempt }));
+    const result = await route.handle(createCall(exchange, caller, { incoming: receivedBody(body), attempt }));
     if (!attempt.saved()) keep(route, attempt, result);
     return toResponse(exchange, result);
   } catch (thrown) {
@@ -181,16 +183,23 @@ async function answerAgain(
 ): Promise<Response> {
   const { route, request, requestId } = exchange;
   if (runId !== null && route.replay) {
-    return toResponse(exchange, await route.replay(createCall(exchange, caller, { body }), runId));
+    return toResponse(
+      exchange,
+      await route.replay(createCall(exchange, caller, { incoming: receivedBody(body) }), runId),
+    );
   }
-  if (kept !== null) return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+  if (kept !== null) {
+    exchange.answerBytes = kept.length;
+    return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+  }
   const by = route.reread?.by;
   if (record === null || by === undefined) {
     throw new AppError("conflict", "Idempotency-Key: this was done; its answer was too large to be kept");
   }
   if (by.access !== "public") authorize(caller, by.access);
-  const read = await by.handle(createCall({ ...exchange, route: by, params: record }, caller));
-  return jsonAnswer(status, JSON.stringify(read), requestId);
+  const read = JSON.stringify(await by.handle(createCall({ ...exchange, route: by, params: record }, caller)));
+  exchange.answerBytes = read.length;
+  return jsonAnswer(status, read, requestId);
 }
 
 /** A stored error is told again in the form that this request asks for, and with its own request id. */
@@ -215,8 +224,6 @@ const NOTHING = new Uint8Array();
 
 interface CallInput {
   incoming?: IncomingBody | undefined;
-  /** The body, where it was read already. */
-  body?: Uint8Array;
   attempt?: Attempt;
   refusal?: AppError;
 }
@@ -224,11 +231,11 @@ interface CallInput {
 function createCall(
   { route, parts, request, params, requestId }: Exchange,
   caller: Caller | null,
-  { incoming, body, attempt, refusal }: CallInput = {},
+  { incoming, attempt, refusal }: CallInput = {},
 ): AnyCall {
   const bytes = async () => {
     if (refusal) throw refusal;
-    const read = body ?? (await incoming?.bytes()) ?? NOTHING;
+    const read = (await incoming?.bytes()) ?? NOTHING;
     // A body that was held back until many others were judged is one more try like any other.
     if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
     return read;

@@ -11,6 +11,11 @@ export const systemClock: Clock = {
   monotonicNs: () => process.hrtime.bigint(),
 };
 
+/** Seconds of a clock that never steps, to the microsecond; only differences mean anything. */
+export const secondsOf = (clock: Pick<Clock, "monotonicNs">): (() => number) => {
+  return () => Number(clock.monotonicNs() / 1_000n) / 1e6;
+};
+
 /** The API's form of a time: ISO 8601, UTC, milliseconds. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

@@ -13,9 +13,11 @@ export interface AccountRates {
    * thread which answers everybody. It is paid for by those that follow.
    */
   chargeRead(accountId: string, answerBytes: number, ms: number): void;
+  /** The same of a write, by the bytes of its answer alone: its time is the disk's. */
+  chargeWrite(accountId: string, answerBytes: number): void;
 }
 
-/** An ordinary answer; each further one of its size costs as much as one more read. */
+/** An ordinary answer; each further one of its size costs as much as one more request. */
 const ORDINARY_ANSWER_BYTES = 4 * 1024;
 /** All that an account may read in a second holds the thread for a quarter of it, whatever it reads. */
 const THREAD_MS_A_SECOND = 250;
@@ -24,11 +26,12 @@ const ORDINARY_READS_A_SECOND = 5_000;
 /** Beyond it the time was not the read's own: it waited for something. */
 const LONGEST_READ_MS = 25;
 
+const costOfSize = (answerBytes: number): number => Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);
+
 /** What a read cost beyond an ordinary one of an account with so many a second. */
 export function costOfRead(answerBytes: number, ms: number, perSecond: number): number {
-  const bySize = Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);
   const ordinaryMs = THREAD_MS_A_SECOND / Math.min(perSecond, ORDINARY_READS_A_SECOND);
-  return Math.max(bySize, Math.ceil(Math.min(ms, LONGEST_READ_MS) / ordinaryMs) - 1);
+  return Math.max(costOfSize(answerBytes), Math.ceil(Math.min(ms, LONGEST_READ_MS) / ordinaryMs) - 1);
 }
 
 /** Seconds for which a burst may be saved up (api.md section 1, Limits). */
@@ -77,6 +80,12 @@ export function createAccountRates(limits: LimitsOfAccounts, now: () => number):
       const { rate, who } = lookUp(accountId).reads;
       const cost = costOfRead(answerBytes, ms, rate.perSecond);
       if (cost > 0) rates.charge(who, rate, cost);
+    },
+    chargeWrite(accountId, answerBytes) {
+      const cost = costOfSize(answerBytes);
+      if (cost === 0) return;
+      const { rate, who } = lookUp(accountId).writes;
+      rates.charge(who, rate, cost);
     },
   };
 }

@@ -24,7 +24,6 @@ export interface RunQueue {
 export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }: RunQueueParts): RunQueue {
   /** Agents with a run that waits for a place. */
   const line = createWaitingLine<string>();
-  let serving = false;
 
   function tryStart(run: Run, accountId: string): boolean {
     try {
@@ -38,17 +37,11 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
   }
 
   function serve(): void {
-    if (serving || line.isEmpty()) return;
-    serving = true;
-    try {
-      line.serve((agentId, accountId) => {
-        const run = nextRun(agentId);
-        // Cancelled meanwhile, or started by what came after it.
-        return run === undefined || tryStart(run, accountId) ? "taken" : "not this owner";
-      });
-    } finally {
-      serving = false;
-    }
+    line.serve((agentId, accountId) => {
+      const run = nextRun(agentId);
+      // Cancelled meanwhile, or started by what came after it.
+      return run === undefined || tryStart(run, accountId) ? "taken" : "not this owner";
+    });
   }
 
   return {

@@ -13,7 +13,7 @@ export interface HostBounds {
 
 export interface HostPlaces {
   runs: Pick<Places, "take" | "give">;
-  workers: Pick<Places, "take">;
+  workers: Pick<Places, "take" | "lacking">;
   /** Gives back what was used, and tells of it. */
   giveRuns(accountId: string, count?: number): void;
   giveWorker(accountId: string): void;
@@ -76,14 +76,18 @@ export interface IdleWorker {
   lastUsedMs: number;
 }
 
-/** The one to put to sleep for this account: the longest idle of its own, or where it has none, of all. */
-export function longestIdle<T extends IdleWorker>(idle: Iterable<T>, accountId: string): T | undefined {
-  let oldest: T | undefined;
-  const isOwn = (worker: T) => worker.accountId === accountId;
-  for (const worker of idle) {
-    const before =
-      oldest === undefined || (isOwn(worker) === isOwn(oldest) ? worker.lastUsedMs < oldest.lastUsedMs : isOwn(worker));
-    if (before) oldest = worker;
-  }
-  return oldest;
+/**
+ * The one to put to sleep for this account: the longest idle of its own; else of all, where so many sleeping make room for
+ * it. `lacking` is how many would have to.
+ */
+export function sleepsFor<T extends IdleWorker>(idle: readonly T[], accountId: string, lacking: number): T | undefined {
+  const own = idle.filter((worker) => worker.accountId === accountId);
+  if (own.length > 0) return longestIdle(own);
+  return lacking <= idle.length ? longestIdle(idle) : undefined;
 }
+
+const longestIdle = <T extends IdleWorker>(idle: readonly T[]): T | undefined =>
+  idle.reduce<T | undefined>(
+    (oldest, worker) => (oldest && oldest.lastUsedMs <= worker.lastUsedMs ? oldest : worker),
+    undefined,
+  );

@@ -2,7 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ModelEngine } from "../models/engine.ts";
 import { callTool, type Tool } from "../tools/tool.ts";
-import { createHostPlaces, type HostBounds, type IdleWorker, longestIdle } from "./host-places.ts";
+import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
 import { failureOf } from "./model-failure.ts";
 import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
@@ -81,11 +81,12 @@ export function createHost(parts: HostParts): Host {
 
   const isIdle = ({ runs, reserved }: Instance) => runs.size + reserved === 0;
 
-  /** Puts an idle worker to sleep for this account. False where every one has work. */
+  /** Puts an idle worker to sleep for this account. False where that would give it no place. */
   function makeRoom(accountId: string): boolean {
-    const oldest = longestIdle([...instances.values()].filter(isIdle), accountId);
-    if (oldest) end(oldest.instanceId, oldest);
-    return oldest !== undefined;
+    const idle = [...instances.values()].filter(isIdle);
+    const chosen = sleepsFor(idle, accountId, places.workers.lacking(accountId));
+    if (chosen) end(chosen.instanceId, chosen);
+    return chosen !== undefined;
   }
 
   function wake(accountId: string, instanceId: string): Instance | "each" | "total" {
@@ -93,7 +94,7 @@ export function createHost(parts: HostParts): Host {
     if (awake) return awake;
     if (!places.mayWake(accountId)) return "each";
     let place = places.workers.take(accountId);
-    if (place !== "taken" && makeRoom(accountId)) place = places.workers.take(accountId);
+    while (place !== "taken" && makeRoom(accountId)) place = places.workers.take(accountId);
     if (place !== "taken") return place;
     places.woke(accountId);
     const instance: Omit<Instance, "worker"> = {

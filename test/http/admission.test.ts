@@ -89,6 +89,29 @@ test("a large answer is paid for by the requests that follow", async () => {
   expect(Number(next.headers.get("retry-after"))).toBeGreaterThanOrEqual(3);
 });
 
+test("an answer that is told again costs as much as the first time", async () => {
+  appliance = await startAppliance({ ROOST_WRITES_PER_SECOND: "10" });
+  const person = await appliance.signUp();
+  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
+  const agent = { name: "big", files: { "1.md": "x".repeat(90_000) } };
+  const create = () =>
+    person.ask("POST", `/v1/instances/${instanceId}/agents`, agent, { "Idempotency-Key": "same-each-time" });
+  expect((await create()).status).toBe(201);
+  // The request costs two ordinary ones, its answer 22 more; the account saves up fifty.
+  const again = await times(10, create);
+  expect(statuses(again)[201] ?? 0).toBeLessThan(5);
+  expect(statuses(again)[429]).toBeGreaterThan(5);
+});
+
+test("a suspended account is held to the limits of its address", async () => {
+  appliance = await startAppliance({ ROOST_ADDRESS_REQUESTS: "20" });
+  const person = await appliance.signUp();
+  appliance.foundation.accounts.setSuspended(person.accountId, true);
+  const answers = await times(40, (at) => person.ask("GET", at % 2 === 0 ? "/v1/auth/me" : "/v1/skills"));
+  expect(statuses(answers)[429]).toBeGreaterThan(20);
+  expect((await appliance.ask("GET", "/v1/skills")).status).toBe(429);
+});
+
 test("an operator's limit for one account holds within a second, and only for it", async () => {
   appliance = await startAppliance();
   const [limited, other] = [await appliance.signUp(), await appliance.signUp()];

@@ -39,6 +39,11 @@ test("whatever is taken and given: never more than there is, and all of it comes
         else if (places.take(owner, count) === "taken") held.push({ owner, count });
         const sum = (of: typeof held) => of.reduce((total, one) => total + one.count, 0);
         expect(places.held()).toBe(sum(held));
+        for (const name of ["a", "b", "c"]) {
+          const may = places.lacking(name) === 0;
+          expect(places.take(name) === "taken").toBe(may);
+          if (may) places.give(name);
+        }
         expect(places.held()).toBeLessThanOrEqual(100);
         for (const name of ["a", "b", "c"])
           expect(places.held(name)).toBe(sum(held.filter((one) => one.owner === name)));

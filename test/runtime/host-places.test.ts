@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createHostPlaces, longestIdle } from "../../src/runtime/host-places.ts";
+import { createHostPlaces, sleepsFor } from "../../src/runtime/host-places.ts";
 
 const BOUNDS = { workers: 8, workersOfOne: 4, runs: 8, runsOfOne: 2 };
 
@@ -10,10 +10,13 @@ test("the longest idle worker of one's own sleeps first, else the longest idle o
     { accountId: "a", lastUsedMs: 3 },
     { accountId: "c", lastUsedMs: 2 },
   ];
-  expect(longestIdle(idle, "a")?.lastUsedMs).toBe(3);
-  expect(longestIdle(idle, "c")?.lastUsedMs).toBe(2);
-  expect(longestIdle(idle, "d")?.lastUsedMs).toBe(1);
-  expect(longestIdle([], "a")).toBeUndefined();
+  expect(sleepsFor(idle, "a", 1)?.lastUsedMs).toBe(3);
+  expect(sleepsFor(idle, "c", 1)?.lastUsedMs).toBe(2);
+  expect(sleepsFor(idle, "d", 4)?.lastUsedMs).toBe(1);
+  expect(sleepsFor([], "a", 1)).toBeUndefined();
+  // Others' sleep would give it no place.
+  expect(sleepsFor(idle, "d", 5)).toBeUndefined();
+  expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
 
 test("room is told once for all that became free in one turn of the event loop", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -8,6 +8,7 @@ import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { handClock } from "../lib/hand-clock.ts";
 
 const log = await createLog("silent", "json");
 type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
@@ -317,6 +318,42 @@ test("a run for which there is no place is refused, and nobody is told of room t
   // The worker is idle now, and sleeps for the other's.
   expect(one.reserve("acct_b", "inst_b")).toBe("taken");
   expect(one.awake()).toBe(1);
+});
+
+describe("who needs a worker that it cannot have", () => {
+  const clock = handClock();
+  /** Asks for a place, later than the pace of waking counts. */
+  const ask = (account: string, at: number) => {
+    clock.advance(10_000);
+    return host?.reserve(`acct_${account}`, `inst_${account}${at}`);
+  };
+  const idle = (account: string, at: number) => {
+    expect(ask(account, at)).toBe("taken");
+    host?.release(`inst_${account}${at}`);
+  };
+
+  test("puts nobody else's to sleep for its own bound, however often it asks", async () => {
+    const bounds = { ...BOUNDS, workers: 8, workersOfOne: 2 };
+    start(say, { clock, bounds, onRoom: () => void ask("a", 2) });
+    for (const at of [0, 1]) expect(ask("a", at)).toBe("taken");
+    for (const account of ["b", "c", "d"]) idle(account, 0);
+    expect(ask("a", 2)).toBe("each");
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(host?.awake()).toBe(5);
+  });
+
+  test("puts as many idle ones to sleep as give it one, and none where they would not", () => {
+    start(say, { clock, bounds: { ...BOUNDS, workers: 4 } });
+    expect(ask("a", 0)).toBe("taken");
+    for (const account of ["b", "c", "d"]) idle(account, 0);
+    // Two of a's need a free one beside them.
+    expect(ask("a", 1)).toBe("taken");
+    expect(host?.awake()).toBe(3);
+    expect(ask("a", 2)).toBe("taken");
+    idle("e", 0);
+    expect(ask("a", 3)).toBe("total");
+    expect(host?.awake()).toBe(4);
+  });
 });
 
 test("where no thread can be started a run waits for those that are there, and fails where none is", () => {

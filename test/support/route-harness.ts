@@ -97,6 +97,7 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
       requireFewRefusals() {},
       refused() {},
       chargeRead() {},
+      chargeWrite() {},
     },
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),

@@ -2,9 +2,9 @@ import type { NetworkName } from "../../chain/networks.ts";
 import { AppError } from "../../lib/app-error.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createSeats } from "../../lib/seats.ts";
 import { waitFor } from "../../lib/wait-for.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
+import { createPlaces } from "../../limits/places.ts";
 import { createLookUps } from "../payments/look-ups.ts";
 import { createNewcomers } from "../payments/newcomers.ts";
 import type { Payment, Refusal } from "../payments/payment.ts";
@@ -61,7 +61,8 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   const newcomers = createNewcomers(clock);
   const lookUps = createLookUps(clock);
   // A facilitator takes its time: nobody's payments keep it, and the connections to it, from another's.
-  const seats = createSeats({ count: OUTGOING.facilitator.connections, ofOwner: OUTGOING.facilitator.connections / 4 });
+  const { connections } = OUTGOING.facilitator;
+  const places = createPlaces({ total: connections, each: connections / 4 });
   const flights = new Map<string, Flight>();
   const stopping = new AbortController();
   const stopped = Promise.withResolvers<never>();
@@ -96,12 +97,11 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newcomers.admit(accountId, keyOf(id));
-    const leave = seats.take(accountId);
-    if (leave === null) return refused("as many payments are being settled as can be; present it again", 5);
+    if (places.take(accountId) !== "taken") return refused(BUSY, 5);
     try {
       return await settleFirst(accountId, id, signed);
     } finally {
-      leave();
+      places.give(accountId);
     }
   }
 
@@ -179,6 +179,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 }
 
 const PRESENTED_BEFORE = "this payment was presented before";
+const BUSY = "as many payments are being settled as can be at once; present it again";
 
 const refused = (reason: string, retryAfterSeconds?: number): Refusal => ({
   kind: "refused",

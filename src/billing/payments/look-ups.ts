@@ -1,38 +1,24 @@
 import { AppError } from "../../lib/app-error.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, secondsOf } from "../../lib/clock.ts";
+import { createWindows } from "../../limits/windows.ts";
 
 /** Who comes again when he is told to looks thirty times a minute for each of his payments. */
 const MOST = 300;
-const WITHIN_NS = 60_000_000_000n;
-
-interface Minute {
-  endsAtNs: bigint;
-  count: number;
-}
+const MINUTE = 60;
 
 /**
  * Bounds how often a minute nodes are asked on behalf of an account, whatever it presents and however often. `admit`
  * throws `rate_limited` for one look too many.
  */
 export function createLookUps(clock: Clock): { admit(accountId: string): void } {
-  /** Oldest first. */
-  const minutes = new Map<string, Minute>();
-
+  const looks = createWindows(secondsOf(clock), { seconds: MINUTE, most: MOST });
   return {
     admit(accountId) {
-      const now = clock.monotonicNs();
-      for (const [id, { endsAtNs }] of minutes) {
-        if (endsAtNs > now) break;
-        minutes.delete(id);
-      }
-      const minute = minutes.get(accountId) ?? { endsAtNs: now + WITHIN_NS, count: 0 };
-      if (minute.count >= MOST) {
-        throw new AppError("rate_limited", `transactions were looked for more than ${MOST} times within a minute`, {
-          retryAfterSeconds: Number(minute.endsAtNs - now) / 1e9,
-        });
-      }
-      minute.count += 1;
-      minutes.set(accountId, minute);
+      const wait = looks.count(accountId);
+      if (wait === 0) return;
+      throw new AppError("rate_limited", `transactions were looked for more than ${MOST} times within a minute`, {
+        retryAfterSeconds: wait,
+      });
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Chain, Mined } from "../../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { createFairLanes, type FairLanes } from "../../lib/fair-lanes.ts";
+import { createFairLanes, type FairLanes } from "../../limits/fair-lanes.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Claim } from "../table.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFairLanes } from "../../src/lib/fair-lanes.ts";
+import { createFairLanes } from "../../src/limits/fair-lanes.ts";
 
 /** Works that end when the test says so. */
 function worksIn(limits: { count: number; ofOwner: number; waiting: number }) {

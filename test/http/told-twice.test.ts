@@ -1,0 +1,38 @@
+import { afterEach, expect, test } from "bun:test";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { rawRequest } from "./raw-request.ts";
+
+let appliance: Appliance;
+afterEach(() => appliance.stop());
+
+/** The runtime lets two lengths pass that are the same, and hands them on as one header: `5, 5`. */
+const head = (method: string, path: string, length: number, more: string[] = []) =>
+  [
+    `${method} ${path} HTTP/1.1`,
+    `Host: ${new URL(appliance.url).host}`,
+    "Content-Type: application/json",
+    `Content-Length: ${length}`,
+    `Content-Length: ${length}`,
+    ...more,
+    "",
+    "",
+  ].join("\r\n");
+
+test("a length that is told twice is a length: a body over the limit is refused unread", async () => {
+  appliance = await startAppliance();
+  const body = JSON.stringify({ email: "ada@example.com", filler: "x".repeat(20_000) });
+  const answer = await rawRequest(appliance.url, head("POST", "/v1/auth/send-code", body.length), body);
+  expect(answer.status).toBe(413);
+});
+
+test("a length that is told twice takes nobody out of the account's rate", async () => {
+  appliance = await startAppliance({ ROOST_WRITES_PER_SECOND: "1" });
+  const person = await appliance.signUp();
+  const body = JSON.stringify({ name: "Ada" });
+  const request = head("PATCH", "/v1/auth/me", body.length, [`Authorization: Bearer ${person.token}`]);
+  expect((await rawRequest(appliance.url, request, body)).status).toBe(200);
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () => person.ask("PATCH", "/v1/auth/me", { name: "Ada" })),
+  );
+  expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(20);
+});
