@@ -2,6 +2,7 @@ import type { Agents } from "../agents/agents.ts";
 import type { Instances } from "../instances/instances.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Quotas } from "../limits/usage.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
@@ -20,6 +21,7 @@ export interface ConversationParts extends Omit<PrepareParts, "conversation"> {
   agents: Agents;
   host: Host;
   removals: Pick<Removals, "add">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
 }
 
 export interface Conversations {
@@ -32,7 +34,7 @@ export interface Conversations {
 /** Puts messages, runs and events together, and makes them follow what happens to instances and agents. */
 export function createConversations(parts: ConversationParts): Conversations {
   const { store, clock, log, instances, agents, host } = parts;
-  const hub: Hub = createHub((agentId, after, limit) => events.read(agentId, after, limit));
+  const hub: Hub = createHub((...behind) => events.follow(...behind));
   const events = createEventLog(store, clock, hub.publish);
   const queries = messageQueries(store.db);
   const runs: Runs = createRuns({
@@ -46,7 +48,7 @@ export function createConversations(parts: ConversationParts): Conversations {
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
-  const messages = createMessages(store, clock, queries, runs, parts.removals);
+  const messages = createMessages(store, clock, queries, runs, parts.removals, parts.quotas);
 
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),

@@ -95,6 +95,13 @@ export function messageQueries(db: Db) {
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
   const uncleared = (agentId: unknown) =>
     gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
+  const behind = (agentId: string, order: Order, after: number | null) =>
+    and(
+      eq(messages.agentId, agentId),
+      uncleared(agentId),
+      after === null ? undefined : (order === "asc" ? gt : lt)(messages.messageSeq, after),
+    );
+  const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messages.messageSeq);
   const { messageSeq, messageId, runId, role, text } = messages;
   // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
   const recent = lazily(() =>
@@ -155,22 +162,24 @@ export function messageQueries(db: Db) {
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
         .all()
         .map(({ agentId }) => agentId),
-    page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
-      const beyond = order === "asc" ? gt : lt;
-      return db
+    page: (agentId: string, order: Order, after: number | null, limit: number): Message[] =>
+      db
         .select()
         .from(messages)
-        .where(
-          and(
-            eq(messages.agentId, agentId),
-            uncleared(agentId),
-            after === null ? undefined : beyond(messages.messageSeq, after),
-          ),
-        )
-        .orderBy((order === "asc" ? asc : desc)(messages.messageSeq))
+        .where(behind(agentId, order, after))
+        .orderBy(inOrder(order))
         .limit(limit)
-        .all();
-    },
+        .all(),
+    /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
+    sizes: (agentId: string, order: Order, after: number | null, limit: number): number[] =>
+      db
+        .select({ bytes: sql<number>`octet_length(${text})` })
+        .from(messages)
+        .where(behind(agentId, order, after))
+        .orderBy(inOrder(order))
+        .limit(limit)
+        .all()
+        .map(({ bytes }) => bytes),
     /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
     clear(agentId: string): void {
       db.run(sql`UPDATE agents SET cleared_event_id = last_event_id, cleared_message_seq =
@@ -180,6 +189,7 @@ export function messageQueries(db: Db) {
   };
 }
 
+export type Order = "asc" | "desc";
 /** A message without its text; `bytes` is the text's length in UTF-8. */
 export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & { bytes: number };
 export type NewMessage = Omit<Message, "messageSeq">;

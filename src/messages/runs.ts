@@ -1,3 +1,4 @@
+import type { Instance } from "../instances/table.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
@@ -40,7 +41,7 @@ export interface EndedRun {
 export interface Runs {
   get(agentId: string, runId: string): Run;
   /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
-  queue(agentId: string, instanceId: string, messageId: string): Run;
+  queue(agentId: string, instance: Pick<Instance, "instanceId" | "stops">, messageId: string): Run;
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
@@ -85,11 +86,13 @@ export function createRuns(parts: RunParts): Runs {
   /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
   function take(run: Run): void {
     const { runId } = run;
-    if (run.status === "queued") {
-      start(run, [], { type: "run.started", runId });
-    } else {
-      const { shown, steps } = readJournal(events, run);
-      start(run, steps, shown ? { type: "run.restarted", runId } : null);
+    const isNew = run.status === "queued";
+    const journal = isNew ? null : readJournal(events, run);
+    if (isNew) start(run, [], { type: "run.started", runId });
+    else if (journal) start(run, journal.steps, journal.shown ? { type: "run.restarted", runId } : null);
+    else {
+      host.release(run.instanceId);
+      fail(run, new Error("what it did is no longer in its agent's events"));
     }
   }
 
@@ -209,7 +212,7 @@ export function createRuns(parts: RunParts): Runs {
   /** What the run has shown. Memory knows it while the run is live; else the log does. */
   function textOf(run: Run, current: ActiveRun | undefined): string {
     if (current?.state === "live") return current.progress.text;
-    return run.status === "running" ? readJournal(events, run).text : "";
+    return run.status === "running" ? (readJournal(events, run)?.text ?? "") : "";
   }
 
   function writeReply(run: Run, text: string, outcome: RunOutcome, usage: Usage): NewMessage {
@@ -250,7 +253,7 @@ export function createRuns(parts: RunParts): Runs {
       if (run?.agentId !== agentId || queries.isCleared(run)) throw notFound("run");
       return run;
     },
-    queue(agentId, instanceId, messageId) {
+    queue(agentId, { instanceId, stops }, messageId) {
       const runId = newId("run");
       const firstEventId = events.append(agentId, [{ type: "run.queued", runId }]);
       const run: Run = {
@@ -265,6 +268,7 @@ export function createRuns(parts: RunParts): Runs {
         promptTokens: 0,
         completionTokens: 0,
         firstEventId,
+        stops,
         createdAt: clock.now(),
         startedAt: null,
         finishedAt: null,

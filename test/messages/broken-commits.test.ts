@@ -65,7 +65,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const queue = (): Run => store.transaction(() => runs.queue(AGENT, INSTANCE, newId("msg")));
+const queue = (): Run => store.transaction(() => runs.queue(AGENT, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };

@@ -32,9 +32,13 @@ test("no question of the hot path is answered by reading a whole history", () =>
     queries.recent("a", 10);
     queries.text(7);
     queries.reply("a", "m");
+    queries.sizes("a", "desc", 5, 10);
     queries.page("a", "desc", 5, 10);
     events.read("a", 1, 10);
-    events.lastEventId("a");
+    events.follow("a", 1, 10, 1_000);
+    events.ofRun({ agentId: "a", runId: "r", firstEventId: 1 }, 0, 10);
+    events.startAt("a", null);
+    events.prune("", 100, 100);
     queries.isCleared({ agentId: "a", firstEventId: 1 } as Run);
   });
   expect(plans.length).toBeGreaterThan(8);
