@@ -112,6 +112,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
 
   workspaces.recover();
   conversations.runs.recover();
+  conversations.aftermath.run();
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
   meter.resume(instances.allRunning());
@@ -131,6 +132,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     async settled() {
       await strays;
       await workspaces.reindexing.settled();
+      await conversations.aftermath.settled();
       await removals.settled();
     },
     async stop() {
@@ -141,6 +143,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       await listener.stop();
       await strays;
       await workspaces.reindexing.stop();
+      await conversations.aftermath.stop();
       await removals.stop();
       await collecting.stop();
       await metering.stop();

@@ -12,6 +12,9 @@ export function messageQueries(db: Db) {
   const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
     WHERE status IN ('queued', 'running') AND ${whose})`;
   const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
+  /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
+  const waitingOfAgent = unfinished(sql`agent_id = ${p("agentId")} AND
+    stops = (SELECT stops FROM instances WHERE instance_id = runs.instance_id)`);
   const insertMessage = lazily(() =>
     db
       .insert(messages)
@@ -58,7 +61,7 @@ export function messageQueries(db: Db) {
     db
       .select()
       .from(runs)
-      .where(unfinishedOfAgent)
+      .where(waitingOfAgent)
       // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
       // progress arrived before those that wait.
       .orderBy(asc(runs.firstEventId))
@@ -66,10 +69,22 @@ export function messageQueries(db: Db) {
       .prepare(),
   );
   const countUnfinished = lazily(() =>
-    db.select({ count: sql<number>`count(*)` }).from(runs).where(unfinishedOfAgent).prepare(),
+    db.select({ count: sql<number>`count(*)` }).from(runs).where(waitingOfAgent).prepare(),
   );
   const unfinishedRuns = lazily(() =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
+  );
+  const stoppedRuns = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(
+        sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
+          WHERE status IN ('queued', 'running') AND instance_id = ${p("instanceId")}
+            AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
+          ORDER BY run_id LIMIT ${p("limit")})`,
+      )
+      .prepare(),
   );
   const startRun = lazily(() =>
     db
@@ -145,13 +160,8 @@ export function messageQueries(db: Db) {
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
-    unfinishedIn: (instanceId: string): Run[] =>
-      db
-        .select()
-        .from(runs)
-        .where(unfinished(sql`instance_id = ${instanceId}`))
-        .orderBy(asc(runs.runId))
-        .all(),
+    /** Unfinished runs of before the instance's last stop. */
+    stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
     /** Those with a run in progress before those whose runs wait. */
     agentsWithUnfinished: (): string[] =>
       db

@@ -37,11 +37,11 @@ END;
 CREATE INDEX unfinished_runs_by_instance ON runs (instance_id, run_id) WHERE status IN ('queued', 'running');
 
 -- What is still to be done after an instance's change, a slice at a time: to cancel the runs of before its last stop, and
--- to tell its agents. Of each kind the newest alone counts: an instance that is stopped and started again and again makes
+-- to tell its agents, or who follows them that they are gone. Of each kind the newest alone counts: an instance that is stopped and started again and again makes
 -- no more work than once.
 CREATE TABLE instance_aftermath (
   instance_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('cancel', 'instance.runway', 'instance.status')),
+  kind TEXT NOT NULL CHECK (kind IN ('agent.deleted', 'cancel', 'instance.runway', 'instance.status')),
   -- JSON: what the event says.
   data TEXT NOT NULL,
   -- The last agent that was told, and the one at which all of them were: the round goes on past the end to the latter.
