@@ -8,7 +8,10 @@ const CLEARED_RUNS = "first_event_id <= (SELECT cleared_event_id FROM agents WHE
 const CLEARED_EVENTS = `event_id <= (SELECT cleared_event_id FROM agents WHERE agent_id = ?1) AND type IN ${TOLD}`;
 
 /** All that belongs to an instance, an agent or a conversation, in the order in which it is cleared away. */
-export function clearingPlan(store: Store, { workspaces }: Pick<Features, "workspaces">): ClearingPlan {
+export function clearingPlan(
+  store: Store,
+  { workspaces, conversations }: Pick<Features, "workspaces" | "conversations">,
+): ClearingPlan {
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
   const messages: RowsOf = { table: "messages", by: "agent_id", key: "message_seq", before: -1, atOnce: 100 };
@@ -41,6 +44,7 @@ export function clearingPlan(store: Store, { workspaces }: Pick<Features, "works
       rows(self("agents", "agent_id")),
     ],
     instance: [
+      { rows: conversations.aftermath.beforeClearing },
       { files: workspaces.clearInstanceFolder },
       { each: "agent", first: firstAgent },
       rows({ table: "installed_skills", by: "instance_id", key: "name", before: "", atOnce: 5 }),

@@ -142,6 +142,7 @@ export async function createFeatures(
     workspaces,
     host,
     removals,
+    quotas,
     skills,
     tools: TOOLS.map(describe),
     defaultModel: config.model,

@@ -112,6 +112,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
 
   workspaces.recover();
   conversations.runs.recover();
+  conversations.aftermath.run();
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
   meter.resume(instances.allRunning());
@@ -132,6 +133,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       await strays;
       await workspaces.settled();
       await workspaces.reindexing.settled();
+      await conversations.aftermath.settled();
       await removals.settled();
     },
     async stop() {
@@ -143,6 +145,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       await workspaces.settled();
       await strays;
       await workspaces.reindexing.stop();
+      await conversations.aftermath.stop();
       await removals.stop();
       await collecting.stop();
       await metering.stop();

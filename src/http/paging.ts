@@ -64,15 +64,19 @@ export function createPaging(secret: Buffer): StartPage {
   };
 }
 
-/** `rows` were read with `limit + 1`: the extra one only tells that there is more. */
+/**
+ * `rows` were read with `limit + 1`: the extra one only tells that there is more. Where a page was cut for its size there
+ * is none, and `hasMore` tells.
+ */
 export function toPage<R, T>(
   start: PageStart,
   rows: R[],
   positionOf: (row: R) => string,
   show: (row: R) => T,
+  hasMore = rows.length > start.limit,
 ): Page<T> {
   const shown = rows.slice(0, start.limit);
   const last = shown.at(-1);
-  const hasMore = rows.length > start.limit && last !== undefined;
-  return { data: shown.map(show), hasMore, nextCursor: hasMore ? start.cursorBehind(positionOf(last)) : null };
+  const nextCursor = hasMore && last !== undefined ? start.cursorBehind(positionOf(last)) : null;
+  return { data: shown.map(show), hasMore: nextCursor !== null, nextCursor };
 }

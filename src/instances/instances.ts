@@ -81,7 +81,11 @@ export function createInstances(parts: InstanceParts): Instances {
 
   function set(instance: Instance, change: Partial<Instance>): Instance {
     return store.transaction(() => {
-      db.update(instances).set(change).where(eq(instances.instanceId, instance.instanceId)).run();
+      const isStop = change.status !== undefined && change.status !== "running";
+      db.update(instances)
+        .set({ ...change, ...(isStop ? { stops: sql`${instances.stops} + 1` } : {}) })
+        .where(eq(instances.instanceId, instance.instanceId))
+        .run();
       const changed = { ...instance, ...change };
       if (change.status === "running") meter.start(instance.instanceId, instance.accountId);
       else if (change.status !== undefined) meter.stop(instance.instanceId);

@@ -14,6 +14,8 @@ export const instances = sqliteTable("instances", {
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   stoppedAt: integer("stopped_at"),
+  /** How often it was stopped: a run of before the last one never goes on. */
+  stops: integer("stops").notNull().default(0),
   /** Null for all that anybody sees. */
   removedAt: integer("removed_at"),
 });

@@ -23,6 +23,9 @@ export type LimitName = (typeof LIMIT_NAMES)[number];
 /** API keys of an account. */
 export const MAX_KEYS = 100;
 
+/** All messages of an account together: their texts and senders, and 512 bytes for each, which its rows take. */
+export const MAX_HISTORY_BYTES = 1024 * 1024 * 1024;
+
 export interface LimitsOfAccounts {
   /** The host's defaults with what the operator has changed for this account. */
   of(accountId: string): AccountLimits;
@@ -67,9 +70,10 @@ export function createAccountLimits({ db }: Pick<Store, "db">, defaults: Account
 
 /**
  * Throws `conflict` where `used` is more than a quota allows: waiting does not help, so it is no 429 (api.md section 1).
- * `whose` is the account, the instance or the workspace that the quota is of.
+ * `whose` is the account, the instance or the workspace that the quota is of, `remedy` what makes room.
  */
-export function refuseOverQuota(what: string, whose: string, used: number, limit: number): void {
+export function refuseOverQuota(what: string, whose: string, used: number, limit: number, remedy?: string): void {
   if (used <= limit) return;
-  throw new AppError("conflict", `${what}: expected at most ${limit} for ${whose}; this would make it ${used}`);
+  const refusal = `${what}: expected at most ${limit} for ${whose}; this would make it ${used}`;
+  throw new AppError("conflict", remedy === undefined ? refusal : `${refusal}; ${remedy}`);
 }

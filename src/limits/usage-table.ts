@@ -6,4 +6,5 @@ export const accountUsage = sqliteTable("account_usage", {
   instances: integer("instances").notNull(),
   agents: integer("agents").notNull(),
   workspaceBytes: integer("workspace_bytes").notNull(),
+  historyBytes: integer("history_bytes").notNull(),
 });

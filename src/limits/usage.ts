@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
-import { type LimitsOfAccounts, refuseOverQuota } from "./account-limits.ts";
+import { type LimitsOfAccounts, MAX_HISTORY_BYTES, refuseOverQuota } from "./account-limits.ts";
 import { accountUsage } from "./usage-table.ts";
 
 /** What an account can have so much of, and no more. */
@@ -17,6 +17,8 @@ export interface Quotas {
    * than it may, and has more than before: one over a limit that was lowered may shrink.
    */
   within<T>(accountId: string, quota: Quota, work: () => T): T;
+  /** Throws `conflict` where the account's history has no room for this many bytes more. */
+  requireHistoryRoom(accountId: string, bytes: number): void;
 }
 
 const WORDS: Record<Quota, string> = {
@@ -24,6 +26,9 @@ const WORDS: Record<Quota, string> = {
   agents: "agents",
   workspaceBytes: "bytes of workspaces",
 };
+
+const MORE_HISTORY =
+  "clear a conversation, or delete agents; what is cleared is given back while it is cleared away, a little later";
 
 export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quotas {
   const { instances, agents, workspaceBytes } = accountUsage;
@@ -35,6 +40,13 @@ export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quot
       .prepare(),
   );
   const used = (accountId: string) => byAccount().get({ accountId }) ?? { instances: 0, agents: 0, workspaceBytes: 0 };
+  const history = lazily(() =>
+    db
+      .select({ used: accountUsage.historyBytes })
+      .from(accountUsage)
+      .where(eq(accountUsage.accountId, sql.placeholder("accountId")))
+      .prepare(),
+  );
   const refuseOver = (accountId: string, quota: Quota, amount: number) =>
     refuseOverQuota(WORDS[quota], "the account", amount, limits.of(accountId)[quota]);
   return {
@@ -46,6 +58,10 @@ export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quot
       const after = used(accountId)[quota];
       if (after > before) refuseOver(accountId, quota, after);
       return result;
+    },
+    requireHistoryRoom(accountId, bytes) {
+      const used = (history().get({ accountId })?.used ?? 0) + bytes;
+      refuseOverQuota("bytes of messages", "the account", used, MAX_HISTORY_BYTES, MORE_HISTORY);
     },
   };
 }

@@ -2,9 +2,12 @@ import type { Agents } from "../agents/agents.ts";
 import type { Instances } from "../instances/instances.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Quotas } from "../limits/usage.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import { type Aftermath, createAftermath } from "./aftermath.ts";
+import type { AgentEvent } from "./event.ts";
 import { createEventLog, type EventLog } from "./event-log.ts";
 import { createHub, type Hub } from "./hub.ts";
 import { messageQueries } from "./message-table.ts";
@@ -20,6 +23,7 @@ export interface ConversationParts extends Omit<PrepareParts, "conversation"> {
   agents: Agents;
   host: Host;
   removals: Pick<Removals, "add">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
 }
 
 export interface Conversations {
@@ -27,12 +31,13 @@ export interface Conversations {
   hub: Hub;
   runs: Runs;
   messages: Messages;
+  aftermath: Aftermath;
 }
 
 /** Puts messages, runs and events together, and makes them follow what happens to instances and agents. */
 export function createConversations(parts: ConversationParts): Conversations {
   const { store, clock, log, instances, agents, host } = parts;
-  const hub: Hub = createHub((agentId, after, limit) => events.read(agentId, after, limit));
+  const hub: Hub = createHub((...behind) => events.follow(...behind));
   const events = createEventLog(store, clock, hub.publish);
   const queries = messageQueries(store.db);
   const runs: Runs = createRuns({
@@ -46,41 +51,50 @@ export function createConversations(parts: ConversationParts): Conversations {
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
-  const messages = createMessages(store, clock, queries, runs, parts.removals);
+  const messages = createMessages(store, clock, queries, runs, parts.removals, parts.quotas);
+
+  /** Who follows an agent that is gone, or waits for it, learns the end. */
+  function part(agentId: string): number {
+    const unfinished = queries.unfinishedOf(agentId);
+    runs.cancelAll(unfinished);
+    events.append(agentId, [{ type: "agent.deleted" }]);
+    store.afterCommit(() => hub.end(agentId));
+    return unfinished.length + 1;
+  }
+
+  const aftermath = createAftermath({
+    store,
+    log,
+    cancelStopped: runs.cancelStopped,
+    tell(agentId, kind, data) {
+      // Nobody can ask for what the others of a deleted instance had: it is cleared away untold.
+      if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? part(agentId) : 0;
+      events.append(agentId, [{ type: kind, ...data } as AgentEvent]);
+      return 1;
+    },
+  });
 
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),
-    removed({ agentId }) {
-      runs.cancelAll(queries.unfinishedOf(agentId));
-      events.append(agentId, [{ type: "agent.deleted" }]);
-      store.afterCommit(() => hub.end(agentId));
-    },
+    removed: ({ agentId }) => void part(agentId),
   });
   instances.listen({
     statusChanged({ instanceId, status }) {
       if (status !== "running") {
-        runs.cancelAll(queries.unfinishedIn(instanceId));
+        runs.cancelInProgress(instanceId);
+        aftermath.add(instanceId, "cancel");
         store.afterCommit(() => host.sleep(instanceId));
       }
-      for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [{ type: "instance.status", status }]);
+      aftermath.add(instanceId, "instance.status", { status });
     },
     runwayShort(instanceId, { reason, secondsLeft, stopsAt }) {
-      const event = { type: "instance.runway", reason, secondsLeft, stopsAt: isoTime(stopsAt) } as const;
-      for (const agentId of agents.idsOf(instanceId)) events.append(agentId, [event]);
+      aftermath.add(instanceId, "instance.runway", { reason, secondsLeft, stopsAt: isoTime(stopsAt) });
     },
     removed({ instanceId }) {
-      // Who follows or waits learns the end. Nobody can ask for what the others had: it is cleared away untold.
-      const awaited = runs.awaited();
-      const told = agents.idsOf(instanceId).filter((agentId) => hub.isWatched(agentId) || awaited.has(agentId));
-      for (const agentId of told) {
-        runs.cancelAll(queries.unfinishedOf(agentId));
-        events.append(agentId, [{ type: "agent.deleted" }]);
-      }
-      store.afterCommit(() => {
-        for (const agentId of told) hub.end(agentId);
-        host.sleep(instanceId);
-      });
+      runs.cancelInProgress(instanceId);
+      aftermath.add(instanceId, "agent.deleted");
+      store.afterCommit(() => host.sleep(instanceId));
     },
   });
-  return { events, hub, runs, messages };
+  return { events, hub, runs, messages, aftermath };
 }

@@ -1,29 +1,44 @@
-import { and, asc, eq, gt, isNull, lt, min, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import { agents } from "../agents/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { type AgentEvent, toRow } from "./event.ts";
-import { events, type StoredEvent } from "./table.ts";
+import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES, KEPT_MS } from "./event-pruning.ts";
+import { events, type Run, type StoredEvent } from "./table.ts";
 
 /** Kinds that carry the conversation itself, and go with it. The index of those that last names them word for word. */
 export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
-const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+/** Of the oldest events, that one append removes where there are too many; housekeeping sees to what is left. */
+const MOST_REMOVED = 1_000;
 
 export interface EventLog {
   /**
    * Numbers and writes events in the transaction that is open; they are published when it has committed, so an event
-   * that anybody saw is in the log. Gives the last number. Does nothing for an agent that is gone.
+   * that anybody saw is in the log. Gives the last number. Does nothing for an agent that is gone. Beyond what is kept
+   * of one agent, its oldest go.
    */
   append(agentId: string, batch: readonly AgentEvent[]): number;
   /** Events behind `after`, oldest first. */
   read(agentId: string, after: number, limit: number): StoredEvent[];
-  lastEventId(agentId: string): number;
-  /** Throws 410 for a cursor that is older than what is kept, or ahead of the log. */
-  checkCursor(agentId: string, after: number): void;
-  /** Removes events older than seven days, for at most `agentsAtOnce` agents behind `afterAgentId`; gives the last one. */
-  prune(afterAgentId: string, agentsAtOnce: number): string | null;
+  /**
+   * The same for a reader who has all up to `after`: no more than what holds `bytes` of data, at least one. Null where
+   * the next ones are no longer kept.
+   */
+  follow(agentId: string, after: number, limit: number, bytes: number): StoredEvent[] | null;
+  /** Events of one run behind `after`. Null where its first ones are no longer kept. */
+  ofRun(run: Pick<Run, "agentId" | "runId" | "firstEventId">, after: number, limit: number): StoredEvent[] | null;
+  /**
+   * Behind which event a reader with this cursor goes on; null: now, 0: the first that is kept. Throws 410 for a cursor
+   * that is older than what is kept, or ahead of the log.
+   */
+  startAt(agentId: string, cursor: number | null): number;
+  /**
+   * Removes what is older than seven days or too much: for at most `agentsAtOnce` agents behind `afterAgentId`, and at
+   * most `rowsAtOnce` events. Gives the agent to go on behind, null at the end. Call it in a transaction.
+   */
+  prune(afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
 }
 
 export function createEventLog(
@@ -36,9 +51,12 @@ export function createEventLog(
   const advance = lazily(() =>
     db
       .update(agents)
-      .set({ lastEventId: sql`${agents.lastEventId} + ${p("count")}` })
+      .set({
+        lastEventId: sql`${agents.lastEventId} + ${p("count")}`,
+        eventBytes: sql`${agents.eventBytes} + ${p("bytes")}`,
+      })
       .where(and(eq(agents.agentId, p("agentId")), isNull(agents.removedAt)))
-      .returning({ lastEventId: agents.lastEventId })
+      .returning({ lastEventId: agents.lastEventId, eventBytes: agents.eventBytes })
       .prepare(),
   );
   const insert = lazily(() =>
@@ -63,6 +81,24 @@ export function createEventLog(
       .limit(p("limit"))
       .prepare(),
   );
+  const sizes = lazily(() =>
+    db
+      .select({ bytes: sql<number>`octet_length(${events.data})` })
+      .from(events)
+      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
+      .orderBy(asc(events.eventId))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const readRun = lazily(() =>
+    db
+      .select()
+      .from(events)
+      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after")), eq(events.runId, p("runId"))))
+      .orderBy(asc(events.eventId))
+      .limit(p("limit"))
+      .prepare(),
+  );
   // Where the conversation was cleared only what lasts is left to be seen: it is found without reading over the rest.
   const readLasting = lazily(() =>
     db
@@ -81,42 +117,66 @@ export function createEventLog(
   );
   const last = lazily(() =>
     db
-      .select({ id: agents.lastEventId, cleared: agents.clearedEventId })
+      .select({ id: agents.lastEventId, cleared: agents.clearedEventId, pruned: agents.prunedEventId })
       .from(agents)
       .where(eq(agents.agentId, p("agentId")))
       .prepare(),
   );
-  const first = lazily(() =>
-    db
-      .select({ id: min(events.eventId) })
-      .from(events)
-      .where(eq(events.agentId, p("agentId")))
-      .prepare(),
-  );
-  const lastEventId = (agentId: string) => last().get({ agentId })?.id ?? 0;
+  const NOTHING = { id: 0, cleared: 0, pruned: 0 };
+  const boundsOf = (agentId: string) => last().get({ agentId }) ?? NOTHING;
+  const pruning = createPruning(db);
+
+  /** How many of the next events hold so many bytes: they are counted without being read. */
+  function fitting(agentId: string, after: number, limit: number, bytes: number): number {
+    let left = bytes;
+    const rows = sizes().all({ agentId, after, limit });
+    const end = rows.findIndex((row) => {
+      left -= row.bytes;
+      return left <= 0;
+    });
+    return end < 0 ? rows.length : end + 1;
+  }
+
+  function readBehind(agentId: string, after: number, cleared: number, limit: number, bytes: number): StoredEvent[] {
+    const lasting = after < cleared ? readLasting().all({ agentId, after, cleared, limit }) : [];
+    const from = Math.max(after, cleared);
+    const rest = limit - lasting.length;
+    const count = bytes === Number.POSITIVE_INFINITY ? rest : fitting(agentId, from, rest, bytes);
+    return [...lasting, ...read().all({ agentId, after: from, limit: count })];
+  }
 
   return {
     append(agentId, batch) {
-      const lastId = advance().get({ agentId, count: batch.length })?.lastEventId;
-      if (lastId === undefined) return 0;
       const now = clock.now();
-      const firstId = lastId - batch.length + 1;
-      const rows = batch.map((event, index) => toRow(agentId, firstId + index, event, now));
+      const unnumbered = batch.map((event) => toRow(agentId, 0, event, now));
+      const bytes = unnumbered.reduce((sum, { data }) => sum + EVENT_ROW_BYTES + Buffer.byteLength(data), 0);
+      const advanced = advance().get({ agentId, count: batch.length, bytes });
+      if (advanced === undefined) return 0;
+      const { lastEventId, eventBytes } = advanced;
+      const firstId = lastEventId - batch.length + 1;
+      const rows = unnumbered.map((row, index) => ({ ...row, eventId: firstId + index }));
       for (const row of rows) insert().run(row);
+      const excess = eventBytes - KEPT_BYTES;
+      if (excess > 0) {
+        const most = Math.min(MOST_REMOVED, Math.ceil(excess / EVENT_ROW_BYTES));
+        pruning.removeOldest(agentId, { before: Number.NEGATIVE_INFINITY, excess, most });
+      }
       store.afterCommit(() => publish(agentId, rows));
-      return lastId;
+      return lastEventId;
     },
-    read(agentId, after, limit) {
-      const cleared = last().get({ agentId })?.cleared ?? 0;
-      if (after >= cleared) return read().all({ agentId, after, limit });
-      const lasting = readLasting().all({ agentId, after, cleared, limit });
-      return [...lasting, ...read().all({ agentId, after: cleared, limit: limit - lasting.length })];
+    read: (agentId, after, limit) =>
+      readBehind(agentId, after, boundsOf(agentId).cleared, limit, Number.POSITIVE_INFINITY),
+    follow(agentId, after, limit, bytes) {
+      const { cleared, pruned } = boundsOf(agentId);
+      return after < pruned ? null : readBehind(agentId, after, cleared, limit, bytes);
     },
-    lastEventId,
-    checkCursor(agentId, after) {
-      const lastId = lastEventId(agentId);
-      const firstKept = first().get({ agentId })?.id ?? lastId + 1;
-      if (after > lastId || (after > 0 && after + 1 < firstKept)) {
+    ofRun({ agentId, runId, firstEventId }, after, limit) {
+      return boundsOf(agentId).pruned >= firstEventId ? null : readRun().all({ agentId, runId, after, limit });
+    },
+    startAt(agentId, cursor) {
+      const { id, pruned } = boundsOf(agentId);
+      if (cursor === null) return id;
+      if (cursor > id || (cursor > 0 && cursor < pruned)) {
         throw new AppError(
           "not_found",
           "the events at this cursor are no longer kept; begin anew without a cursor, or at 0",
@@ -125,31 +185,9 @@ export function createEventLog(
           },
         );
       }
+      return Math.max(cursor, pruned);
     },
-    prune(afterAgentId, agentsAtOnce) {
-      const before = clock.now() - KEPT_MS;
-      const some = db
-        .select({ agentId: agents.agentId })
-        .from(agents)
-        .where(gt(agents.agentId, afterAgentId))
-        .orderBy(asc(agents.agentId))
-        .limit(agentsAtOnce)
-        .all();
-      for (const { agentId } of some) {
-        // Numbers follow time, so the old ones are a prefix; its end is found before anything is deleted.
-        const kept = db
-          .select({ id: events.eventId })
-          .from(events)
-          .where(and(eq(events.agentId, agentId), gt(events.createdAt, before)))
-          .orderBy(asc(events.eventId))
-          .limit(1)
-          .get();
-        const end = kept?.id ?? lastEventId(agentId) + 1;
-        db.delete(events)
-          .where(and(eq(events.agentId, agentId), lt(events.eventId, end)))
-          .run();
-      }
-      return some.length < agentsAtOnce ? null : (some.at(-1)?.agentId ?? null);
-    },
+    prune: (afterAgentId, agentsAtOnce, rowsAtOnce) =>
+      pruning.step(clock.now() - KEPT_MS, afterAgentId, agentsAtOnce, rowsAtOnce),
   };
 }

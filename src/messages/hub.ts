@@ -57,7 +57,8 @@ const RETRY = encoder.encode("retry: 2000\n\n");
  * and resuming is the same as being slow.
  */
 export function createHub(
-  read: (agentId: string, after: number, limit: number) => StoredEvent[],
+  /** Of the log, no more than holds `bytes`; null where what comes next is no longer kept. */
+  read: (agentId: string, after: number, limit: number, bytes: number) => StoredEvent[] | null,
   pingMs = PING_MS,
 ): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
@@ -104,10 +105,14 @@ export function createHub(
   /** Reads on from the log until the reader is full or has everything. */
   function catchUp(stream: Stream): void {
     while (!stream.live && isOpen(stream) && hasRoom(stream)) {
-      const rows = read(stream.agentId, stream.after, READ_AT_ONCE);
-      const some = upTo(BUFFER_BYTES, rows);
-      stream.live = some.length === rows.length && rows.length < READ_AT_ONCE;
-      if (some.length > 0) send(stream, some);
+      const rows = read(stream.agentId, stream.after, READ_AT_ONCE, BUFFER_BYTES);
+      // Its reader was too slow for the log. It comes back, and is told that its cursor is not kept (410).
+      if (rows === null) {
+        close(stream);
+        return;
+      }
+      stream.live = rows.length < READ_AT_ONCE && sizeOf(rows) < BUFFER_BYTES;
+      if (rows.length > 0) send(stream, rows);
     }
   }
 
@@ -172,12 +177,4 @@ export function createHub(
   };
 }
 
-/** The first of these, until they hold `size` characters. At least one. */
-function upTo(size: number, rows: StoredEvent[]): StoredEvent[] {
-  let left = size;
-  const end = rows.findIndex(({ data }) => {
-    left -= data.length;
-    return left <= 0;
-  });
-  return end < 0 ? rows : rows.slice(0, end + 1);
-}
+const sizeOf = (rows: StoredEvent[]) => rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);

@@ -17,10 +17,12 @@ export interface Journal {
 }
 
 /**
- * What a run's events say of the attempt that a crash cut off. A call without an outcome is told to the model as unknown and never repeated (architecture.md).
+ * What a run's events say of the attempt that a crash cut off. A call without an outcome is told to the model as unknown
+ * and never repeated (architecture.md). Null where its first events are no longer kept: what it did is then not known.
  */
-export function readJournal(events: EventLog, run: Run): Journal {
+export function readJournal(events: Pick<EventLog, "ofRun">, run: Run): Journal | null {
   const own = readRun(events, run);
+  if (own === null) return null;
   const attempt = own.slice(own.findLastIndex(({ type }) => type === "run.restarted") + 1);
   const shown = attempt.some(({ type }) => type === "message.delta" || type.startsWith("tool."));
   const deltas = attempt.filter(({ type }) => type === "message.delta").map(deltaOf);
@@ -67,11 +69,13 @@ const deltaOf = ({ data }: Pick<StoredEvent, "data">) => (JSON.parse(data) as { 
 
 const asText = (input: unknown) => (typeof input === "string" ? input : JSON.stringify(input));
 
-function readRun(events: EventLog, run: Run): StoredEvent[] {
+/** What else happened to the agent meanwhile is passed over; what is kept of an agent bounds it all. */
+function readRun(events: Pick<EventLog, "ofRun">, run: Run): StoredEvent[] | null {
   const own: StoredEvent[] = [];
   for (let after = run.firstEventId - 1; ; ) {
-    const rows = events.read(run.agentId, after, READ_AT_ONCE);
-    own.push(...rows.filter(({ runId }) => runId === run.runId));
+    const rows = events.ofRun(run, after, READ_AT_ONCE);
+    if (rows === null) return null;
+    own.push(...rows);
     const last = rows.at(-1);
     if (!last || rows.length < READ_AT_ONCE) return own;
     after = last.eventId;

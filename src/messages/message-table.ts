@@ -12,6 +12,9 @@ export function messageQueries(db: Db) {
   const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
     WHERE status IN ('queued', 'running') AND ${whose})`;
   const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
+  /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
+  const waitingOfAgent = unfinished(sql`agent_id = ${p("agentId")} AND
+    stops = (SELECT stops FROM instances WHERE instance_id = runs.instance_id)`);
   const insertMessage = lazily(() =>
     db
       .insert(messages)
@@ -58,7 +61,7 @@ export function messageQueries(db: Db) {
     db
       .select()
       .from(runs)
-      .where(unfinishedOfAgent)
+      .where(waitingOfAgent)
       // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
       // progress arrived before those that wait.
       .orderBy(asc(runs.firstEventId))
@@ -66,10 +69,22 @@ export function messageQueries(db: Db) {
       .prepare(),
   );
   const countUnfinished = lazily(() =>
-    db.select({ count: sql<number>`count(*)` }).from(runs).where(unfinishedOfAgent).prepare(),
+    db.select({ count: sql<number>`count(*)` }).from(runs).where(waitingOfAgent).prepare(),
   );
   const unfinishedRuns = lazily(() =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
+  );
+  const stoppedRuns = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(
+        sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
+          WHERE status IN ('queued', 'running') AND instance_id = ${p("instanceId")}
+            AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
+          ORDER BY run_id LIMIT ${p("limit")})`,
+      )
+      .prepare(),
   );
   const startRun = lazily(() =>
     db
@@ -95,6 +110,13 @@ export function messageQueries(db: Db) {
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
   const uncleared = (agentId: unknown) =>
     gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
+  const behind = (agentId: string, order: Order, after: number | null) =>
+    and(
+      eq(messages.agentId, agentId),
+      uncleared(agentId),
+      after === null ? undefined : (order === "asc" ? gt : lt)(messages.messageSeq, after),
+    );
+  const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messages.messageSeq);
   const { messageSeq, messageId, runId, role, text } = messages;
   // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
   const recent = lazily(() =>
@@ -138,13 +160,8 @@ export function messageQueries(db: Db) {
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
-    unfinishedIn: (instanceId: string): Run[] =>
-      db
-        .select()
-        .from(runs)
-        .where(unfinished(sql`instance_id = ${instanceId}`))
-        .orderBy(asc(runs.runId))
-        .all(),
+    /** Unfinished runs of before the instance's last stop. */
+    stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
     /** Those with a run in progress before those whose runs wait. */
     agentsWithUnfinished: (): string[] =>
       db
@@ -155,22 +172,24 @@ export function messageQueries(db: Db) {
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
         .all()
         .map(({ agentId }) => agentId),
-    page(agentId: string, order: "asc" | "desc", after: number | null, limit: number): Message[] {
-      const beyond = order === "asc" ? gt : lt;
-      return db
+    page: (agentId: string, order: Order, after: number | null, limit: number): Message[] =>
+      db
         .select()
         .from(messages)
-        .where(
-          and(
-            eq(messages.agentId, agentId),
-            uncleared(agentId),
-            after === null ? undefined : beyond(messages.messageSeq, after),
-          ),
-        )
-        .orderBy((order === "asc" ? asc : desc)(messages.messageSeq))
+        .where(behind(agentId, order, after))
+        .orderBy(inOrder(order))
         .limit(limit)
-        .all();
-    },
+        .all(),
+    /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
+    sizes: (agentId: string, order: Order, after: number | null, limit: number): number[] =>
+      db
+        .select({ bytes: sql<number>`octet_length(${text})` })
+        .from(messages)
+        .where(behind(agentId, order, after))
+        .orderBy(inOrder(order))
+        .limit(limit)
+        .all()
+        .map(({ bytes }) => bytes),
     /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
     clear(agentId: string): void {
       db.run(sql`UPDATE agents SET cleared_event_id = last_event_id, cleared_message_seq =
@@ -180,6 +199,7 @@ export function messageQueries(db: Db) {
   };
 }
 
+export type Order = "asc" | "desc";
 /** A message without its text; `bytes` is the text's length in UTF-8. */
 export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & { bytes: number };
 export type NewMessage = Omit<Message, "messageSeq">;

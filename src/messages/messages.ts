@@ -3,10 +3,11 @@ import type { Instance } from "../instances/table.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import type { Quotas } from "../limits/usage.ts";
 import type { TurnOutline } from "../runtime/prompt-room.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
-import type { MessageQueries, RecentMessage } from "./message-table.ts";
+import type { MessageQueries, Order, RecentMessage } from "./message-table.ts";
 import type { Runs } from "./runs.ts";
 import type { Message, Run } from "./table.ts";
 
@@ -14,6 +15,8 @@ import type { Message, Run } from "./table.ts";
 const MOST_QUEUED = 32;
 /** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
+/** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
+const PAGE_BYTES = 1024 * 1024;
 
 export interface Sender {
   type: string;
@@ -23,11 +26,12 @@ export interface Sender {
 
 export interface Messages {
   /**
-   * Writes the message and its queued run. Throws `rate_limited` when the agent's queue is full, `instance_not_ready`
-   * when its instance is not running. Call it in a transaction.
+   * Writes the message and its queued run. Throws `conflict` when the account's history is full, `rate_limited` when the
+   * agent's queue is, `instance_not_ready` when its instance is not running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): Run;
-  page(agent: Agent, order: "asc" | "desc", after: number | null, limit: number): Message[];
+  /** At most `limit` messages, and fewer where they are so long that the page is large without the others. */
+  page(agent: Agent, order: Order, after: number | null, limit: number): { rows: Message[]; hasMore: boolean };
   /**
    * Cancels what runs, and forgets the conversation with its runs and what their events told: from here on nobody sees
    * them; they are cleared away later. That they were, and how they ended, stays in the log: who follows one of them
@@ -44,6 +48,7 @@ export function createMessages(
   queries: MessageQueries,
   runs: Runs,
   removals: Pick<Removals, "add">,
+  quotas: Pick<Quotas, "requireHistoryRoom">,
 ): Messages {
   const turnOf = (role: TurnOutline["role"], { messageSeq, bytes }: RecentMessage): TurnOutline => ({
     role,
@@ -54,6 +59,8 @@ export function createMessages(
   return {
     send(instance, agent, { text, sender }) {
       return store.transaction(() => {
+        // The answer to a message that was accepted is kept in any case.
+        quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(text));
         if (queries.countUnfinished(agent.agentId) > MOST_QUEUED) {
           throw new AppError("rate_limited", `${MOST_QUEUED} messages wait for this agent already; try again later`, {
             retryAfterSeconds: 5,
@@ -61,7 +68,7 @@ export function createMessages(
         }
         requireRunning(instance);
         const messageId = newId("msg");
-        const run = runs.queue(agent.agentId, instance.instanceId, messageId);
+        const run = runs.queue(agent.agentId, instance, messageId);
         queries.insertMessage({
           messageId,
           agentId: agent.agentId,
@@ -80,7 +87,17 @@ export function createMessages(
         return run;
       });
     },
-    page: (agent, order, after, limit) => queries.page(agent.agentId, order, after, limit),
+    page({ agentId }, order, after, limit) {
+      const sizes = queries.sizes(agentId, order, after, limit + 1);
+      let left = PAGE_BYTES;
+      const end = sizes.findIndex((bytes) => {
+        left -= bytes;
+        return left < 0;
+      });
+      // One at least, however long it is.
+      const count = Math.min(limit, end < 0 ? sizes.length : Math.max(1, end));
+      return { rows: queries.page(agentId, order, after, count), hasMore: sizes.length > count };
+    },
     clear(agent) {
       store.transaction(() => {
         runs.cancelAll(queries.unfinishedOf(agent.agentId));

@@ -126,8 +126,8 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
         const { order, ...page } = query();
         const start = startPage(`messages ${agent.agentId} ${order}`, page);
         const after = start.position === null ? null : Number(start.position);
-        const rows = messages.page(agent, order, after, start.limit + 1);
-        return toPage(start, rows, (row) => String(row.messageSeq), showMessage);
+        const { rows, hasMore } = messages.page(agent, order, after, start.limit);
+        return toPage(start, rows, (row) => String(row.messageSeq), showMessage, hasMore);
       },
     }),
     route({
@@ -179,11 +179,9 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       answer: "text/event-stream",
       handle({ caller, params, query, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const after = cursorOf(request.headers.get("last-event-id"), query().after);
-        if (after !== null) events.checkCursor(agent.agentId, after);
         const { agentId } = agent;
-        const place = lasting.open(caller, "events");
-        return eventStream(request, place, { agentId, after: after ?? events.lastEventId(agentId), runId: null });
+        const after = events.startAt(agentId, cursorOf(request.headers.get("last-event-id"), query().after));
+        return eventStream(request, lasting.open(caller, "events"), { agentId, after, runId: null });
       },
     }),
   ];

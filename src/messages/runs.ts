@@ -1,16 +1,18 @@
+import type { Instance } from "../instances/table.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
 import type { Host, HostedRun } from "../runtime/host.ts";
-import type { JournalStep, LoopEvent, RunOutcome, Usage } from "../runtime/protocol.ts";
+import type { JournalStep, LoopEvent, RunOutcome } from "../runtime/protocol.ts";
 import type { Store } from "../storage/store.ts";
 import type { AgentEvent } from "./event.ts";
 import type { EventLog } from "./event-log.ts";
 import { readJournal } from "./journal.ts";
-import type { MessageQueries, NewMessage } from "./message-table.ts";
+import type { MessageQueries } from "./message-table.ts";
 import { advance, newProgress, type Progress } from "./progress.ts";
 import { type MessageRecord, showMessage } from "./record.ts";
+import { replyOfRun } from "./reply.ts";
 import { createRunQueue } from "./run-queue.ts";
 import type { Run } from "./table.ts";
 
@@ -40,12 +42,16 @@ export interface EndedRun {
 export interface Runs {
   get(agentId: string, runId: string): Run;
   /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
-  queue(agentId: string, instanceId: string, messageId: string): Run;
+  queue(agentId: string, instance: Pick<Instance, "instanceId" | "stops">, messageId: string): Run;
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
-  /** The agents of runs that are in progress, or that a request waits for. */
-  awaited(): Set<string>;
+  /** Cancels the instance's runs in progress, as many as have a place. Call it in a transaction. */
+  cancelInProgress(instanceId: string): void;
+  /** Cancels at most `most` runs of before the instance's last stop; gives how many. Call it in a transaction. */
+  cancelStopped(instanceId: string, most: number): number;
+  /** Whether the agent has a run in progress, or one that a request waits for. */
+  isAwaited(agentId: string): boolean;
   /** The run, once it has ended and its end is on disk. */
   whenEnded(runId: string): Promise<EndedRun>;
   /** Gives places that have become free to the runs that wait for one. */
@@ -71,7 +77,7 @@ export function createRuns(parts: RunParts): Runs {
   const { store, clock, log, events, queries, host, prepare, accountOf, senderOf, retryMs = 5_000 } = parts;
   /** One for each agent at most. */
   const active = new Map<string, ActiveRun>();
-  const waiting = new Map<string, { agentId: string; tell: ((ended: EndedRun) => void)[] }>();
+  const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
 
   const queue = createRunQueue({
     nextRun: (agentId) => (active.has(agentId) || host.closed() ? undefined : queries.nextUnfinished(agentId)),
@@ -85,11 +91,13 @@ export function createRuns(parts: RunParts): Runs {
   /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
   function take(run: Run): void {
     const { runId } = run;
-    if (run.status === "queued") {
-      start(run, [], { type: "run.started", runId });
-    } else {
-      const { shown, steps } = readJournal(events, run);
-      start(run, steps, shown ? { type: "run.restarted", runId } : null);
+    const isNew = run.status === "queued";
+    const journal = isNew ? null : readJournal(events, run);
+    if (isNew) start(run, [], { type: "run.started", runId });
+    else if (journal) start(run, journal.steps, journal.shown ? { type: "run.restarted", runId } : null);
+    else {
+      host.release(run.instanceId);
+      fail(run, new Error("what it did is no longer in its agent's events"));
     }
   }
 
@@ -171,7 +179,9 @@ export function createRuns(parts: RunParts): Runs {
     const told: AgentEvent[] = [];
     let reply: MessageRecord | null = null;
     if (outcome.kind !== "failed" || text !== "") {
-      reply = showMessage(writeReply(run, text, outcome, usage));
+      const message = replyOfRun(run, { text, outcome, usage, sender: senderOf(agentId), createdAt: clock.now() });
+      queries.insertMessage(message);
+      reply = showMessage(message);
       told.push({ type: "message.completed", runId, message: reply });
     }
     const failure = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
@@ -195,7 +205,7 @@ export function createRuns(parts: RunParts): Runs {
     store.afterCommit(
       () => {
         if (current && active.get(agentId) === current) active.delete(agentId);
-        for (const tell of waiting.get(runId)?.tell ?? []) tell({ run: ended, reply });
+        for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
         waiting.delete(runId);
         dispatch(agentId);
       },
@@ -209,30 +219,7 @@ export function createRuns(parts: RunParts): Runs {
   /** What the run has shown. Memory knows it while the run is live; else the log does. */
   function textOf(run: Run, current: ActiveRun | undefined): string {
     if (current?.state === "live") return current.progress.text;
-    return run.status === "running" ? readJournal(events, run).text : "";
-  }
-
-  function writeReply(run: Run, text: string, outcome: RunOutcome, usage: Usage): NewMessage {
-    const sender = senderOf(run.agentId);
-    const used = usage.promptTokens + usage.completionTokens > 0;
-    const reply: NewMessage = {
-      messageId: newId("msg"),
-      agentId: run.agentId,
-      runId: run.runId,
-      role: "agent",
-      text,
-      senderType: "agent",
-      senderId: sender.id,
-      senderName: sender.name,
-      inReplyTo: run.messageId,
-      finishReason:
-        outcome.kind === "completed" ? outcome.finishReason : outcome.kind === "failed" ? "error" : "cancelled",
-      promptTokens: used ? usage.promptTokens : null,
-      completionTokens: used ? usage.completionTokens : null,
-      createdAt: clock.now(),
-    };
-    queries.insertMessage(reply);
-    return reply;
+    return run.status === "running" ? (readJournal(events, run)?.text ?? "") : "";
   }
 
   function cancel(run: Run): Run {
@@ -250,7 +237,7 @@ export function createRuns(parts: RunParts): Runs {
       if (run?.agentId !== agentId || queries.isCleared(run)) throw notFound("run");
       return run;
     },
-    queue(agentId, instanceId, messageId) {
+    queue(agentId, { instanceId, stops }, messageId) {
       const runId = newId("run");
       const firstEventId = events.append(agentId, [{ type: "run.queued", runId }]);
       const run: Run = {
@@ -265,6 +252,7 @@ export function createRuns(parts: RunParts): Runs {
         promptTokens: 0,
         completionTokens: 0,
         firstEventId,
+        stops,
         createdAt: clock.now(),
         startedAt: null,
         finishedAt: null,
@@ -278,15 +266,25 @@ export function createRuns(parts: RunParts): Runs {
       // The youngest first: none of them starts because the one before it ended.
       for (const run of unfinished.toReversed()) cancel(run);
     },
-    awaited: () => new Set([...active.keys(), ...Array.from(waiting.values(), ({ agentId }) => agentId)]),
+    cancelInProgress(instanceId) {
+      for (const { run } of [...active.values()]) {
+        // As the database has it: another work of the same commit may have ended it.
+        const current = run.instanceId === instanceId ? queries.run(run.runId) : undefined;
+        if (current) cancel(current);
+      }
+    },
+    cancelStopped(instanceId, most) {
+      const stopped = queries.stoppedIn(instanceId, most);
+      for (const run of stopped) cancel(run);
+      return stopped.length;
+    },
+    isAwaited: (agentId) =>
+      active.has(agentId) || queries.unfinishedOf(agentId).some(({ runId }) => waiting.has(runId)),
     whenEnded(runId) {
       const run = queries.run(runId);
       if (!run) throw notFound("run");
       if (run.status === "queued" || run.status === "running") {
-        const { agentId } = run;
-        return new Promise((resolve) => {
-          waiting.set(runId, { agentId, tell: [...(waiting.get(runId)?.tell ?? []), resolve] });
-        });
+        return new Promise((resolve) => void waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
       }
       const reply = queries.reply(run.agentId, run.messageId);
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });

@@ -17,6 +17,8 @@ export const runs = sqliteTable("runs", {
   promptTokens: integer("prompt_tokens").notNull().default(0),
   completionTokens: integer("completion_tokens").notNull().default(0),
   firstEventId: integer("first_event_id").notNull(),
+  /** Of its instance, when it was queued. */
+  stops: integer("stops").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),

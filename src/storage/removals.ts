@@ -137,7 +137,8 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   };
 }
 
-const rest = (tookMs: number): Promise<void> =>
+/** A pause behind a slice that took so long (ms). */
+export const rest = (tookMs: number): Promise<void> =>
   Bun.sleep(Math.min(Math.max(PAUSE_MS, PAUSE_SHARE * tookMs), LONGEST_PAUSE_MS));
 
 export interface RowsOf {

@@ -31,6 +31,10 @@ beforeEach(async () => {
   store = openStore(dataDir);
   store.sqlite.run("PRAGMA foreign_keys = OFF");
   store.sqlite.run(
+    `INSERT INTO instances (instance_id, account_id, name, status, created_at)
+     VALUES ('${INSTANCE}', 'acct_a', 'x', 'running', 0)`,
+  );
+  store.sqlite.run(
     `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
      VALUES ('${AGENT}', '${INSTANCE}', 'Ada', 'ada', 'Ada', 0, 0)`,
   );
@@ -65,7 +69,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const queue = (): Run => store.transaction(() => runs.queue(AGENT, INSTANCE, newId("msg")));
+const queue = (): Run => store.transaction(() => runs.queue(AGENT, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };

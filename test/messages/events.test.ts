@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { EventSource } from "eventsource";
 import fc from "fast-check";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createEventLog } from "../../src/messages/event-log.ts";
 import { type Conversation, type Frame, kindsOf, shownText, startConversation } from "./conversation.ts";
 
 let it: Conversation;
@@ -48,18 +50,24 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
     const { status, body } = await it.person.ask("GET", it.at(`/events?after=${ahead}`));
     expect([status, body.error.code, body.error.status]).toEqual([410, "not_found", 410]);
   }
-  // As housekeeping leaves it after seven days.
-  it.appliance.foundation.store.transaction(() =>
-    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ? AND event_id <= 3", [it.agent]),
-  );
+  const { store } = it.appliance.foundation;
+  const eightDaysAgo = Date.now() - 8 * 24 * 60 * 60 * 1000;
+  const age = (upTo: number) =>
+    store.transaction(() => {
+      store.sqlite.run("UPDATE events SET created_at = ? WHERE agent_id = ? AND event_id <= ?", [
+        eightDaysAgo,
+        it.agent,
+        upTo,
+      ]);
+      while (createEventLog(store, systemClock, () => {}).prune("", 100, 2) !== null);
+    });
+  age(3);
   for (const old of [1, 2]) expect((await it.events(old)).response.status).toBe(410);
   for (const kept of [0, 3]) {
     await using stream = await it.events(kept);
     expect(idsOf(await stream.until(ends))).toEqual([4, 5]);
   }
-  it.appliance.foundation.store.transaction(() =>
-    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE agent_id = ?", [it.agent]),
-  );
+  age(5);
   expect((await it.events(4)).response.status).toBe(410);
   await using stream = await it.events(5);
   await it.send("hi");

@@ -12,8 +12,14 @@ function createLog(pingMs?: number) {
   const rows: StoredEvent[] = [];
   const reads: number[] = [];
   let publishedId = 0;
-  const hub = createHub((_, after, limit) => {
-    const found = rows.filter(({ eventId }) => eventId > after).slice(0, limit);
+  const hub = createHub((_, after, limit, bytes) => {
+    let left = bytes;
+    const found: StoredEvent[] = [];
+    for (const row of rows.filter(({ eventId }) => eventId > after).slice(0, limit)) {
+      if (left <= 0) break;
+      left -= row.data.length;
+      found.push(row);
+    }
     reads.push(found.length);
     return found;
   }, pingMs);

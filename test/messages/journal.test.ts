@@ -12,9 +12,9 @@ function journalOf(...told: [type: string, own?: object][]) {
     { agentId: "agt_a", eventId: 3 + 2 * at, runId: "run_a", type, data: JSON.stringify(own), createdAt: 0 },
     { agentId: "agt_a", eventId: 4 + 2 * at, runId: "run_b", type: "run.queued", data: "{}", createdAt: 0 },
   ]);
-  const read = (_: string, after: number, limit: number) =>
-    rows.filter(({ eventId }) => eventId > after).slice(0, limit);
-  return readJournal({ read } as EventLog, RUN);
+  const ofRun: EventLog["ofRun"] = ({ runId }, after, limit) =>
+    rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit);
+  return readJournal({ ofRun }, RUN) ?? expect.unreachable();
 }
 const delta = (text: string): [string, object] => ["message.delta", { delta: text }];
 const started = (toolCallId: string, input: unknown = {}): [string, object] => [

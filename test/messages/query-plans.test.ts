@@ -4,12 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { clearingPlan } from "../../src/app/clearing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createAftermath } from "../../src/messages/aftermath.ts";
 import { createEventLog } from "../../src/messages/event-log.ts";
 import { messageQueries } from "../../src/messages/message-table.ts";
 import type { Run } from "../../src/messages/table.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { plansOf } from "../support/query-plans.ts";
 
+const log = await createLog("silent", "json");
 let store: Store;
 const dataDir = mkdtempSync(join(tmpdir(), "roost-plans-"));
 beforeAll(() => {
@@ -27,14 +30,18 @@ test("no question of the hot path is answered by reading a whole history", () =>
     queries.nextUnfinished("a");
     queries.countUnfinished("a");
     queries.unfinishedOf("a");
-    queries.unfinishedIn("i");
+    queries.stoppedIn("i", 100);
     queries.agentsWithUnfinished();
     queries.recent("a", 10);
     queries.text(7);
     queries.reply("a", "m");
+    queries.sizes("a", "desc", 5, 10);
     queries.page("a", "desc", 5, 10);
     events.read("a", 1, 10);
-    events.lastEventId("a");
+    events.follow("a", 1, 10, 1_000);
+    events.ofRun({ agentId: "a", runId: "r", firstEventId: 1 }, 0, 10);
+    events.startAt("a", null);
+    events.prune("", 100, 100);
     queries.isCleared({ agentId: "a", firstEventId: 1 } as Run);
   });
   expect(plans.length).toBeGreaterThan(8);
@@ -59,9 +66,26 @@ test("what lasts of a cleared conversation is found without reading over what go
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
 });
 
+test("what follows an instance's change, and what is pruned, is found by an index", async () => {
+  const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 1 });
+  const plans = plansOf(store, () => {
+    createEventLog(store, systemClock, () => {}).prune("", 100, 100);
+    store.transaction(() => {
+      aftermath.add("i", "cancel");
+      aftermath.add("i", "instance.status");
+    });
+  });
+  expect(plans.some((plan) => /agents_by_instance \(instance_id=\? AND agent_id>\? AND agent_id<\?\)/.test(plan))).toBe(
+    true,
+  );
+  expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
+  expect(plans.filter((plan) => plan.includes("TEMP B-TREE"))).toEqual([]);
+});
+
 test("what is cleared away is found by an index, a slice at a time", () => {
   // The composition root's plan: what it lists is all that is ever cleared.
-  const plan = clearingPlan(store, { workspaces: {} as never });
+  const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 0 });
+  const plan = clearingPlan(store, { workspaces: {} as never, conversations: { aftermath } as never });
   const steps = Object.values(plan)
     .flat()
     .flatMap((step) => ("rows" in step ? [step.rows] : []));

@@ -1,0 +1,185 @@
+import type { Log } from "../lib/log.ts";
+import { type ClearRows, rest } from "../storage/removals.ts";
+import type { Store } from "../storage/store.ts";
+
+/** What is left to be done of an instance's change, in the order in which it is done. */
+type Kind = "agent.deleted" | "cancel" | "instance.runway" | "instance.status";
+
+export interface AftermathParts {
+  store: Store;
+  log: Log;
+  /** Cancels at most `most` runs of before the instance's last stop; gives how many. */
+  cancelStopped(instanceId: string, most: number): number;
+  /** Tells an agent what happened to its instance, or that it is gone with it; gives how many things that took. */
+  tell(agentId: string, kind: Exclude<Kind, "cancel">, data: object): number;
+  retryMs?: number;
+}
+
+/**
+ * What follows from a change of an instance that has many agents and runs. The change's own transaction does as much of it
+ * as one slice holds, all that there is for most; the rest is done behind it, in slices, by turns, and after a crash.
+ */
+export interface Aftermath {
+  /** Of each kind the newest alone is told. Call it in the transaction of the change. */
+  add(instanceId: string, kind: Kind, data?: object): void;
+  /** Has whoever follows or waits for a deleted instance told, before its rows go. */
+  beforeClearing: ClearRows;
+  /** Begins with what an earlier process left. */
+  run(): void;
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface Rest {
+  instance_id: string;
+  kind: Kind;
+  data: string;
+  told_to: string;
+  told_until: string;
+}
+
+/** Runs cancelled, and agents told, in one commit. */
+export const AFTERMATH_SLICE = 100;
+/** Behind every agent's id. */
+const LAST = "~";
+const RETRY_MS = 5_000;
+
+export function createAftermath(parts: AftermathParts): Aftermath {
+  const { store, log, cancelStopped, tell, retryMs = RETRY_MS } = parts;
+  const { sqlite } = store;
+  let spent = 0;
+  let at = { instance_id: "", kind: "" };
+  let running = false;
+  let stopped = false;
+  let work: Promise<void> | null = null;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+
+  const find = (instanceId: string, kind: Kind) =>
+    sqlite
+      .query<Rest, [string, string]>("SELECT * FROM instance_aftermath WHERE instance_id = ? AND kind = ?")
+      .get(instanceId, kind);
+  const drop = (instanceId: string, kind: Kind) =>
+    sqlite.query("DELETE FROM instance_aftermath WHERE instance_id = ? AND kind = ?").run(instanceId, kind);
+  const agentsOf = (instanceId: string, after: string, last: string, limit: number) =>
+    sqlite
+      .query<{ id: string }, [string, string, string, number]>(
+        `SELECT agent_id AS id FROM agents WHERE instance_id = ? AND removed_at IS NULL AND agent_id > ? AND agent_id <= ?
+         ORDER BY agent_id LIMIT ?`,
+      )
+      .all(instanceId, after, last, limit);
+  /** By turns: whoever has much left holds up nobody. */
+  const next = () => {
+    const behind = sqlite.query<Rest, [string, string]>(
+      `SELECT * FROM instance_aftermath WHERE (instance_id, kind) > (?, ?) ORDER BY instance_id, kind LIMIT 1`,
+    );
+    return behind.get(at.instance_id, at.kind) ?? behind.get("", "");
+  };
+
+  /** Goes on with one of them, by `most` things; gives how many it did. */
+  function slice(instanceId: string, kind: Kind, most: number): number {
+    const left = find(instanceId, kind);
+    if (!left) return 0;
+    if (kind !== "cancel") return round(left, kind, most);
+    const count = cancelStopped(instanceId, most);
+    if (count < most) drop(instanceId, kind);
+    return count;
+  }
+
+  /** From `told_to` to the last agent and, where news came meanwhile, from the first one to where they came. */
+  function round(
+    { instance_id, data, told_to, told_until }: Rest,
+    kind: Exclude<Kind, "cancel">,
+    most: number,
+  ): number {
+    const isSecondHalf = told_to < told_until;
+    const agents = agentsOf(instance_id, told_to, isSecondHalf ? told_until : LAST, most);
+    const news = JSON.parse(data) as object;
+    let count = 0;
+    let toldTo = told_to;
+    for (const { id } of agents) {
+      if (count >= most) break;
+      count += tell(id, kind, news);
+      toldTo = id;
+    }
+    const isEnd = agents.length < most && toldTo === (agents.at(-1)?.id ?? told_to);
+    if (isSecondHalf ? isEnd || toldTo === told_until : isEnd && told_until === "") drop(instance_id, kind);
+    else {
+      sqlite
+        .query("UPDATE instance_aftermath SET told_to = ? WHERE instance_id = ? AND kind = ?")
+        .run(isEnd ? "" : toldTo, instance_id, kind);
+    }
+    return count;
+  }
+
+  /** What one commit still has room for, however many changes share it. */
+  function roomOfCommit(): number {
+    if (spent === 0) {
+      const anew = () => {
+        spent = 0;
+      };
+      store.afterCommit(anew, anew);
+    }
+    return AFTERMATH_SLICE - spent;
+  }
+
+  async function workOff(): Promise<void> {
+    for (let left = next(); left !== null && !stopped; left = next()) {
+      const { instance_id, kind } = left;
+      // Also where it fails: the next try begins with another.
+      at = { instance_id, kind };
+      const startedMs = performance.now();
+      await store.commitSoon(() => slice(instance_id, kind, AFTERMATH_SLICE), "process");
+      await rest(performance.now() - startedMs);
+    }
+  }
+
+  function wake(): void {
+    if (stopped || !running || work !== null) return;
+    work = workOff()
+      .catch((err: unknown) => {
+        if (stopped) return;
+        log.error({ err }, "what follows an instance's change could not be done; it is tried again");
+        retry = setTimeout(wake, retryMs);
+        retry.unref();
+      })
+      .finally(() => {
+        work = null;
+      });
+  }
+
+  return {
+    add(instanceId, kind, data = {}) {
+      sqlite
+        .query(
+          `INSERT INTO instance_aftermath (instance_id, kind, data) VALUES (?, ?, ?)
+           ON CONFLICT DO UPDATE SET data = excluded.data, told_until = told_to`,
+        )
+        .run(instanceId, kind, JSON.stringify(data));
+      const room = roomOfCommit();
+      // One more, so that a slice that does nothing is counted too.
+      if (room > 0) spent += 1 + slice(instanceId, kind, room);
+      if (find(instanceId, kind)) store.afterCommit(() => void setTimeout(wake, 0).unref());
+    },
+    *beforeClearing(instanceId) {
+      for (slice(instanceId, "agent.deleted", AFTERMATH_SLICE); find(instanceId, "agent.deleted"); ) {
+        yield;
+        slice(instanceId, "agent.deleted", AFTERMATH_SLICE);
+      }
+    },
+    run() {
+      running = true;
+      wake();
+    },
+    async settled() {
+      while (!stopped && next() !== null) {
+        wake();
+        await (work ?? Promise.resolve());
+      }
+    },
+    async stop() {
+      stopped = true;
+      clearTimeout(retry);
+      await work;
+    },
+  };
+}

@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLog } from "../../src/lib/log.ts";
+import { AFTERMATH_SLICE, type Aftermath, createAftermath } from "../../src/messages/aftermath.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+const log = await createLog("silent", "json");
+let dataDir: string;
+let store: Store;
+/** What was told in which commit. */
+let told: { agentId: string; kind: string; status: string; commit: number }[];
+let commits: number;
+let runsLeft: Map<string, number>;
+
+const idOf = (instanceId: string, number: number) => `${instanceId}_agt_${String(number).padStart(4, "0")}`;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-aftermath-"));
+  store = openStore(dataDir);
+  [told, commits, runsLeft] = [[], 0, new Map()];
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+function instanceWith(instanceId: string, agents: number): string {
+  store.transaction(() => {
+    store.sqlite.run(
+      "INSERT OR IGNORE INTO accounts (account_id, email, name, created_at) VALUES ('a', 'a@b.c', 'A', 0)",
+    );
+    store.sqlite.run(
+      "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES (?, 'a', 'x', 'running', 0)",
+      [instanceId],
+    );
+    for (let number = 0; number < agents; number++) {
+      const id = idOf(instanceId, number);
+      store.sqlite.run(
+        `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
+         VALUES (?, ?, 'x', ?, 'x', 0, 0)`,
+        [id, instanceId, String(number)],
+      );
+    }
+  });
+  return instanceId;
+}
+
+/** As a process has it: what another one left is in the database. */
+const begin = (): Aftermath =>
+  createAftermath({
+    store,
+    log,
+    cancelStopped(instanceId, most) {
+      noteCommit();
+      const count = Math.min(most, runsLeft.get(instanceId) ?? 0);
+      runsLeft.set(instanceId, (runsLeft.get(instanceId) ?? 0) - count);
+      told.push(...Array(count).fill({ agentId: "", kind: "cancel", status: "", commit: commits }));
+      return count;
+    },
+    tell(agentId, kind, data) {
+      noteCommit();
+      told.push({ agentId, kind, status: (data as { status?: string }).status ?? "", commit: commits });
+      return 1;
+    },
+  });
+let noted = false;
+function noteCommit(): void {
+  if (noted) return;
+  noted = true;
+  const end = () => {
+    noted = false;
+    commits++;
+  };
+  store.afterCommit(end, end);
+}
+const mostInACommit = (): number =>
+  Math.max(
+    0,
+    ...Map.groupBy(told, ({ commit }) => commit)
+      .values()
+      .map((some) => some.length),
+  );
+const pending = () => store.sqlite.query("SELECT 1 FROM instance_aftermath").all().length;
+
+describe("what follows an instance's change", () => {
+  test("is done in its transaction where it is little", () => {
+    const instanceId = instanceWith("i", 20);
+    runsLeft.set(instanceId, 30);
+    const aftermath = begin();
+    store.transaction(() => {
+      aftermath.add(instanceId, "cancel");
+      aftermath.add(instanceId, "instance.status", { status: "stopped" });
+    });
+    expect(told.map(({ kind }) => kind)).toEqual([...Array(30).fill("cancel"), ...Array(20).fill("instance.status")]);
+    expect(pending()).toBe(0);
+  });
+
+  test("is one slice of it however many agents and runs there are; the rest is done behind, in slices", async () => {
+    const instanceId = instanceWith("i", 250);
+    runsLeft.set(instanceId, 1_000);
+    const aftermath = begin();
+    store.transaction(() => {
+      aftermath.add(instanceId, "cancel");
+      aftermath.add(instanceId, "instance.status", { status: "stopped" });
+    });
+    expect(told).toHaveLength(AFTERMATH_SLICE);
+    aftermath.run();
+    await aftermath.settled();
+    expect(mostInACommit()).toBe(AFTERMATH_SLICE);
+    expect(runsLeft.get(instanceId)).toBe(0);
+    const agents = told.filter(({ kind }) => kind === "instance.status").map(({ agentId }) => agentId);
+    expect(agents).toEqual(Array.from({ length: 250 }, (_, number) => idOf(instanceId, number)));
+    expect(pending()).toBe(0);
+  });
+
+  test("is one slice of it also where all instances of an account stop at once", () => {
+    const all = Array.from({ length: 50 }, (_, number) => instanceWith(`i${number}`, 5));
+    const aftermath = begin();
+    store.transaction(() => {
+      for (const instanceId of all) aftermath.add(instanceId, "instance.status", { status: "stopped" });
+    });
+    expect(told.length).toBeLessThanOrEqual(AFTERMATH_SLICE);
+    expect(pending()).toBeGreaterThan(20);
+  });
+
+  test("goes on after a crash where it was cut off, and tells nobody twice", async () => {
+    const instanceId = instanceWith("i", 250);
+    store.transaction(() => begin().add(instanceId, "instance.status", { status: "stopped" }));
+    expect(told).toHaveLength(AFTERMATH_SLICE);
+    const next = begin();
+    next.run();
+    await next.settled();
+    expect(told.map(({ agentId }) => agentId)).toEqual(Array.from({ length: 250 }, (_, at) => idOf(instanceId, at)));
+  });
+
+  test("ends with everybody told the last of what happened, however often it happened meanwhile", async () => {
+    const instanceId = instanceWith("i", 250);
+    const aftermath = begin();
+    const change = (status: string) =>
+      store.transaction(() => aftermath.add(instanceId, "instance.status", { status }));
+    for (let times = 0; times < 7; times++) {
+      change("stopped");
+      change("running");
+    }
+    change("stopped");
+    aftermath.run();
+    await aftermath.settled();
+    const last = new Map(told.map(({ agentId, status }) => [agentId, status]));
+    expect(last.size).toBe(250);
+    expect(new Set(last.values())).toEqual(new Set(["stopped"]));
+    // No agent waits for ever behind the first ones: the round goes on where it was.
+    expect(told.slice(0, 250).map(({ agentId }) => agentId)).toEqual([...last.keys()]);
+    expect(pending()).toBe(0);
+  });
+
+  test("holds up nobody else's: instances have their turns", async () => {
+    const [large, small] = [instanceWith("a", 500), instanceWith("b", 120)];
+    const aftermath = begin();
+    for (const instanceId of [large, small]) {
+      store.transaction(() => aftermath.add(instanceId, "instance.status", { status: "stopped" }));
+    }
+    aftermath.run();
+    await aftermath.settled();
+    const lastOf = (instanceId: string) => told.findLastIndex(({ agentId }) => agentId.startsWith(instanceId));
+    expect(lastOf(small)).toBeLessThan(lastOf(large));
+  });
+
+  test("is undone with the change", () => {
+    const instanceId = instanceWith("i", 250);
+    const aftermath = begin();
+    expect(() =>
+      store.transaction(() => {
+        aftermath.add(instanceId, "instance.status", { status: "stopped" });
+        throw new Error("no");
+      }),
+    ).toThrow("no");
+    expect(pending()).toBe(0);
+    told.length = 0;
+    store.transaction(() => aftermath.add(instanceId, "instance.status", { status: "stopped" }));
+    expect(told).toHaveLength(AFTERMATH_SLICE);
+  });
+});

@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/id.ts";
+import { MAX_HISTORY_BYTES } from "../../src/limits/account-limits.ts";
+import { createEventLog } from "../../src/messages/event-log.ts";
+import { EVENT_ROW_BYTES, KEPT_BYTES } from "../../src/messages/event-pruning.ts";
+import { messageQueries } from "../../src/messages/message-table.ts";
+import { type Conversation, startConversation } from "./conversation.ts";
+
+let it: Conversation;
+beforeAll(async () => {
+  it = await startConversation();
+});
+afterAll(() => it.stop());
+beforeEach(() => it.begin());
+
+const store = () => it.appliance.foundation.store;
+const one = <T>(sql: string, ...values: string[]): T =>
+  Object.values(
+    store()
+      .sqlite.query<Record<string, T>, string[]>(sql)
+      .get(...values) ?? {},
+  )[0] as T;
+
+/** Messages of the agent, each of so many characters, as if they had been said. */
+function say(texts: readonly string[]): void {
+  store().transaction(() => {
+    const { insertMessage } = messageQueries(store().db);
+    for (const text of texts) {
+      insertMessage({
+        messageId: newId("msg"),
+        agentId: it.agent,
+        runId: newId("run"),
+        role: "user",
+        text,
+        senderType: "human",
+        senderId: "x",
+        senderName: "x",
+        inReplyTo: null,
+        finishReason: null,
+        promptTokens: null,
+        completionTokens: null,
+        createdAt: 0,
+      });
+    }
+  });
+}
+
+describe("the history of an account", () => {
+  const used = () => one<number>("SELECT history_bytes FROM account_usage");
+  const counted = () =>
+    one<number>(`SELECT coalesce(sum(512 + octet_length(text) + octet_length(sender_type) + octet_length(sender_id)
+      + octet_length(sender_name)), 0) FROM messages`);
+  /** Another tenant's disk is full of this one's messages, less so many bytes. */
+  const fill = (left: number) =>
+    store().transaction(() =>
+      store().sqlite.run("UPDATE account_usage SET history_bytes = ?", [MAX_HISTORY_BYTES - left]),
+    );
+
+  test("is counted as it grows, and given back as what was cleared or deleted is cleared away", async () => {
+    const before = used();
+    expect(before).toBe(counted());
+    await it.send("ünï€😀".repeat(50));
+    say(Array(250).fill("x".repeat(1_000)));
+    expect(used()).toBe(counted());
+    expect(used() - before).toBeGreaterThan(250_000);
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.app.settled();
+    expect(used()).toBe(before);
+    say(["y".repeat(1_000)]);
+    await it.person.ask("DELETE", it.at(""));
+    await it.appliance.app.settled();
+    expect(used()).toBe(before);
+    expect(used()).toBe(counted());
+  });
+
+  test("has a quota, which refuses the next message with what to do, and keeps the answer to the one before", async () => {
+    const before = used();
+    fill(600);
+    const accepted = await it.send("the last one");
+    expect(accepted.status).toBe(200);
+    expect(accepted.body.message).toBe("Hello, world");
+    const runs = one<number>("SELECT count(*) FROM runs");
+    const refused = await it.send("one more");
+    expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
+    expect(refused.body.error.message).toContain(`at most ${MAX_HISTORY_BYTES} for the account`);
+    expect(refused.body.error.message).toContain(`${used() + "one more".length}; clear a conversation, or delete`);
+    expect(one<number>("SELECT count(*) FROM runs")).toBe(runs);
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.app.settled();
+    expect((await it.send("again")).status).toBe(200);
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.app.settled();
+    fill(MAX_HISTORY_BYTES - before);
+  });
+});
+
+describe("a page of history", () => {
+  test("ends early where its messages are long, and the next goes on behind it, in both orders", async () => {
+    const texts = Array.from({ length: 30 }, (_, at) => `${at} `.padEnd(100_000, "é"));
+    say(texts);
+    const sizes: number[] = [];
+    for (const order of ["asc", "desc"]) {
+      const seen: string[] = [];
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const after = cursor === "" ? "" : `&after=${cursor}`;
+        const { body } = await it.person.ask("GET", it.at(`/messages?limit=100&order=${order}${after}`));
+        const page: string[] = body.data.map(({ message }: { message: string }) => message);
+        sizes.push(Buffer.byteLength(page.join("")));
+        seen.push(...page);
+        expect(body.hasMore).toBe(body.nextCursor !== null);
+        cursor = body.nextCursor;
+      }
+      expect(seen).toEqual(order === "asc" ? texts : texts.toReversed());
+    }
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(1024 * 1024);
+    expect(sizes.length).toBe(12);
+  });
+
+  test("shows one message at least, however long it is", async () => {
+    say(["a", "b".repeat(3 * 1024 * 1024), "c"]);
+    const first = (await it.person.ask("GET", it.at("/messages"))).body;
+    expect(first.data.map(({ message }: { message: string }) => message.length)).toEqual([1]);
+    const second = (await it.person.ask("GET", it.at(`/messages?after=${first.nextCursor}`))).body;
+    expect(second.data.map(({ message }: { message: string }) => message.length)).toEqual([3 * 1024 * 1024]);
+    const third = (await it.person.ask("GET", it.at(`/messages?after=${second.nextCursor}`))).body;
+    expect([third.data.length, third.hasMore, third.nextCursor]).toEqual([1, false, null]);
+  });
+});
+
+describe("the events of an agent", () => {
+  const bytes = () => one<number>("SELECT event_bytes FROM agents WHERE agent_id = ?", it.agent);
+  const counted = () =>
+    one<number>(
+      `SELECT coalesce(sum(octet_length(data) + ${EVENT_ROW_BYTES}), 0) FROM events WHERE agent_id = ?`,
+      it.agent,
+    );
+  const firstId = () => one<number>("SELECT min(event_id) FROM events WHERE agent_id = ?", it.agent);
+  const lastId = () => one<number>("SELECT last_event_id FROM agents WHERE agent_id = ?", it.agent);
+  const log = () => createEventLog(store(), systemClock, () => {});
+  /** Events of so many characters, all of a run that is over. */
+  const tell = (count: number, size: number) =>
+    store().transaction(() => {
+      for (let at = 0; at < count; at++) {
+        log().append(it.agent, [{ type: "message.delta", runId: "run_x", delta: "x".repeat(size) }]);
+      }
+    });
+
+  test("are counted as they come, and as they are cleared away", async () => {
+    await it.send("hi");
+    expect(bytes()).toBe(counted());
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.app.settled();
+    expect(counted()).toBeGreaterThan(0);
+    expect(bytes()).toBe(counted());
+  });
+
+  test("are bounded while they come: the oldest go, and a cursor among them is 410", async () => {
+    await it.send("hi");
+    const before = lastId();
+    tell(200, 100_000);
+    expect(counted()).toBeLessThanOrEqual(KEPT_BYTES);
+    expect(bytes()).toBe(counted());
+    expect(firstId()).toBeGreaterThan(before);
+    expect((await it.events(1)).response.status).toBe(410);
+    expect((await it.events(firstId() - 2)).response.status).toBe(410);
+    await using kept = await it.events(firstId() - 1);
+    expect((await kept.next())?.id).toBe(firstId());
+    await using all = await it.events(0);
+    const frames = await all.until(({ id }) => id === lastId());
+    expect(frames.map(({ id }) => id)).toEqual(Array.from({ length: frames.length }, (_, index) => firstId() + index));
+  });
+
+  test("are told from their beginning without reading more at once than a reader takes", () => {
+    tell(100, 100_000);
+    const [lengths, none] = [log().follow(it.agent, 0, 200, 32 * 1024), log().follow(it.agent, lastId(), 200, 1)];
+    expect(lengths?.map(({ eventId }) => eventId)).toEqual([1]);
+    expect(none).toEqual([]);
+    expect(log().follow(it.agent, 0, 200, 250_000)).toHaveLength(3);
+  });
+
+  test("are pruned by so many rows in a commit, until no agent has too many or too old ones", async () => {
+    tell(500, 10);
+    store().transaction(() =>
+      store().sqlite.run("UPDATE events SET created_at = 0 WHERE agent_id = ? AND event_id <= 300", [it.agent]),
+    );
+    const rows = () => one<number>("SELECT count(*) FROM events");
+    let most = 0;
+    for (let after: string | null = ""; after !== null; ) {
+      const from: string = after;
+      const before = rows();
+      after = store().transaction(() => log().prune(from, 100, 70));
+      most = Math.max(most, before - rows());
+    }
+    expect(most).toBe(70);
+    expect(firstId()).toBe(301);
+    expect(bytes()).toBe(counted());
+  });
+
+  test("that a slow reader has not read when they go end its stream; it learns why when it comes back", async () => {
+    tell(50, 100_000);
+    await using slow = await it.events(0);
+    const first = (await slow.next())?.id ?? 0;
+    expect(first).toBe(1);
+    tell(200, 100_000);
+    const frames = await slow.rest();
+    const seen = frames.at(-1)?.id ?? 0;
+    expect(frames.map(({ id }) => id)).toEqual(Array.from({ length: seen }, (_, index) => index + 1));
+    expect(seen).toBeLessThan(firstId() - 1);
+    expect((await it.events(seen)).response.status).toBe(410);
+  });
+});
