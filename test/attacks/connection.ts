@@ -7,7 +7,7 @@ export interface Connection {
   /** What has come so far. */
   received(): string;
   ended: Promise<void>;
-  /** Resolves when all of it is on its way, or nobody takes it any more. */
+  /** Resolves when all of it is on its way, or nobody wants it any more. */
   write(bytes: string | Uint8Array): Promise<void>;
   destroy(): void;
 }
@@ -35,6 +35,9 @@ export function open(url: string, { method = "GET", path, headers = {}, from, bo
     const status = /^HTTP\/1\.1 (\d{3})/.exec(text)?.[1];
     if (status !== undefined) answered.resolve(Number(status));
   });
+  const over = Promise.race([answered.promise, ended.promise]);
+  let isOver = false;
+  void over.then(() => (isOver = true));
   socket.on("error", () => {});
   socket.on("close", () => {
     answered.resolve(0);
@@ -50,10 +53,12 @@ export function open(url: string, { method = "GET", path, headers = {}, from, bo
     async write(bytes) {
       const whole = Buffer.from(bytes as Uint8Array);
       // In pieces that wait for each other: what nobody takes shall not pile up here.
-      for (let at = 0; at < whole.byteLength && !socket.destroyed; at += PIECE_BYTES) {
+      for (let at = 0; at < whole.byteLength && !isOver; at += PIECE_BYTES) {
         const taken = Promise.withResolvers<void>();
         socket.write(whole.subarray(at, at + PIECE_BYTES), () => taken.resolve());
-        await Promise.race([taken.promise, ended.promise]);
+        await Promise.race([taken.promise, over]);
+        // An answer that is there already is read first.
+        await new Promise((resolve) => setImmediate(resolve));
       }
     },
     destroy: () => void socket.destroy(),
