@@ -16,6 +16,7 @@ import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
+import { createWindows } from "../limits/windows.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -80,6 +81,8 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     socketAddressOf,
     openApi: () => openApiDocument(routes, VERSION),
   };
+  /** Told once a minute: who fills the host shall not fill its log too. */
+  const fullness = createWindows(seconds, { seconds: 60, most: 1 });
   const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
     admission: createAdmission({
       authenticate(request) {
@@ -104,8 +107,11 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     onAnswer({ method, path }, code, startedMs, requestId, error) {
       metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
       const fields = { requestId, method, path, status: code };
-      // A model that fails and an instance that is not running are answers, not faults of the host.
-      if (error?.code === "internal_error") log.error({ err: error.cause ?? error, ...fields }, "request failed");
+      // A model that fails and an instance that is not running are answers, not faults of the host. So is one that is full.
+      if (error?.status === 503 && error.cause === undefined) {
+        if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
+      } else if (error?.code === "internal_error")
+        log.error({ err: error.cause ?? error, ...fields }, "request failed");
       else log.debug(fields, "request");
     },
   });

@@ -33,6 +33,9 @@ export interface LastingAnswersOptions {
   lookMs?: number;
 }
 
+/** Who is refused keeps no connection: where files are few, those would be next. */
+const REFUSED = { retryAfterSeconds: 5, headers: { Connection: "close" } };
+
 /** A credential is looked at every third time at the latest, so that an answer ends within a second of it. */
 const LOOK_MS = 250;
 const LOOKS = 3;
@@ -86,12 +89,12 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
           throw new AppError(
             "rate_limited",
             `more than ${most} answers are streamed to this account at once; end one`,
-            { retryAfterSeconds: 5 },
+            REFUSED,
           );
         case "total":
           throw new AppError("internal_error", "this host streams as many answers as it can; try again later", {
             status: 503,
-            retryAfterSeconds: 5,
+            ...REFUSED,
           });
         case "taken":
       }

@@ -36,6 +36,8 @@ export interface StartOptions {
   dataDir?: string;
   /** Absent: `dist/roost`. */
   binary?: string;
+  /** A command that runs what stands behind it, such as `["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"]`. */
+  under?: string[];
 }
 
 export interface RunningBinary extends AsyncDisposable {
@@ -57,7 +59,8 @@ export async function startBinary(options: StartOptions = {}): Promise<RunningBi
   const binary = options.binary ?? (await buildBinary());
   const home = await mkdtemp(join(tmpdir(), "roost-home-"));
   const dataDir = options.dataDir ?? join(home, "data");
-  const child = Bun.spawn([binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])], {
+  const command = [binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])];
+  const child = Bun.spawn([...(options.under ?? []), ...command], {
     cwd: options.cwd ?? home,
     env: {
       HOME: home,

@@ -1,0 +1,96 @@
+import { expect, test } from "bun:test";
+import { rawRequest } from "../http/raw-request.ts";
+import { runBinary } from "../support/binary.ts";
+import { askFrom, countsOf, inLanes } from "./connection.ts";
+import { startWorld, type World } from "./world.ts";
+
+const HOME = "127.0.0.2";
+const STRANGER = "127.0.0.3";
+const VERIFY = "/v1/auth/verify-code";
+
+/** The code that was mailed last, as the operator sees it. */
+async function mailedCode({ dataDir }: World): Promise<string> {
+  const { output } = await runBinary(["outbox", "--json", "--data", dataDir]);
+  return JSON.parse(output)[0].code;
+}
+const wrong = (code: string, by = 1) => String((Number(code) + by) % 1e8).padStart(8, "0");
+
+test("a stranger's wrong codes do not lock an account out, three thousand of them neither", async () => {
+  await using world = await startWorld();
+  const { url, attacker, neighbour } = world;
+  const { email } = neighbour;
+  const sent = await askFrom(HOME, url, "/v1/auth/send-code", { email });
+  expect(sent.status).toBe(200);
+  const code = await mailedCode(world);
+  const guess = (from: string, what: string) => askFrom(from, url, VERIFY, { email, code: what });
+  for (let tries = 0; tries < 5; tries++) expect((await guess(STRANGER, wrong(code, tries + 1))).status).toBe(401);
+
+  const statuses = await world.attack(() =>
+    inLanes(32, 3_000, async (at) => (await guess(STRANGER, wrong(code, at + 6))).status),
+  );
+  expect(countsOf(statuses)).toEqual({ 401: 25, 429: 2_975 });
+  // Nobody else pays for it: not who has the code, nor who signs in at the stranger's address with a key.
+  const own = await askFrom(STRANGER, url, "/v1/auth/me", undefined, { "X-API-Key": attacker.key });
+  expect(own.status).toBe(200);
+  const owner = await guess(HOME, code);
+  expect([owner.status, JSON.parse(owner.text).account.email]).toEqual([200, email]);
+  await world.expectUnharmed();
+});
+
+test("bad tokens, unknown e-mails and invites of one address draw 429, and another address has its answers", async () => {
+  await using world = await startWorld();
+  const { url } = world;
+  const statuses = await world.attack(() =>
+    inLanes(32, 1_000, async (at) => {
+      const email = `nobody${at}@example.com`;
+      if (at % 3 === 0) return (await askFrom(STRANGER, url, "/v1/auth/send-code", { email })).status;
+      if (at % 3 === 1) {
+        return (await askFrom(STRANGER, url, "/v1/auth/send-code", { email, inviteCode: "roost-none" })).status;
+      }
+      return (await askFrom(STRANGER, url, "/v1/auth/me", undefined, { "X-API-Key": "rst_live_wrong" })).status;
+    }),
+  );
+  const counts = countsOf(statuses);
+  expect([(counts[401] ?? 0) + (counts[403] ?? 0), counts[429]]).toEqual([30, 970]);
+  expect((await askFrom(HOME, url, "/v1/auth/send-code", { email: "nobody@example.com" })).status).toBe(403);
+  await world.expectUnharmed();
+});
+
+test("what comes through a proxy sees no metrics, and a foreign name nothing at all", async () => {
+  await using world = await startWorld({ env: { ROOST_TRUST_PROXY: "true" } });
+  const under = async (host: string, path: string, more = "") =>
+    (await rawRequest(world.url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`)).status;
+  expect(await under("127.0.0.1", "/metrics")).toBe(200);
+  for (const header of ["X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1", "Via: 1.1 proxy"]) {
+    expect(await under("127.0.0.1", "/metrics", `${header}\r\n`)).toBe(401);
+  }
+  expect(await under("evil.example.org", "/v1/skills", "X-Forwarded-For: 203.0.113.9\r\n")).toBe(403);
+  await world.expectUnharmed();
+});
+
+test("a host name that is none, with an idempotency key, is no fault of the host's", async () => {
+  await using world = await startWorld({ args: ["--host", "0.0.0.0"] });
+  const { attacker } = world;
+  const body = JSON.stringify({ name: "one" });
+  const head = ["POST /v1/instances HTTP/1.1", `X-API-Key: ${attacker.key}`, "Content-Type: application/json"];
+  for (const host of ["a b", "[", "", "a".repeat(4_000), "%"]) {
+    const lines = [...head, `Host: ${host}`, "Idempotency-Key: same", `Content-Length: ${body.length}`, "", body];
+    expect((await rawRequest(world.url, lines.join("\r\n"))).status).toBeWithin(200, 500);
+  }
+  expect((await attacker.ask("GET", "/v1/instances")).body.data.length).toBeWithin(0, 2);
+  await world.expectUnharmed();
+});
+
+test("a key of one instance is told nothing that the owner's Idempotency-Key made", async () => {
+  await using world = await startWorld();
+  const { attacker } = world;
+  const [own, other] = [await attacker.newInstance(), await attacker.newInstance("other")];
+  const { key } = (await attacker.ask("POST", "/v1/auth/keys", { instanceId: own })).body;
+  const path = `/v1/instances/${other}/agents`;
+  const headers = { "Idempotency-Key": "same" };
+  const made = await attacker.ask("POST", path, { name: "hidden" }, headers);
+  expect(made.status).toBe(201);
+  const replayed = await attacker.ask("POST", path, { name: "hidden" }, { ...headers, "X-API-Key": key });
+  expect([replayed.status, JSON.stringify(replayed.body)]).toEqual([404, expect.not.stringContaining("hidden")]);
+  await world.expectUnharmed();
+});
