@@ -4,6 +4,7 @@ import { createSignInLinks, type SignInLinks } from "../accounts/sign-in-links.t
 import { createLedger, type Ledger } from "../billing/ledger.ts";
 import type { Config } from "../config.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { createAuditAllowance } from "../limits/audit-allowance.ts";
 import { createOutbox, type Outbox } from "../mail/outbox.ts";
 import { type Audit, createAudit } from "../storage/audit.ts";
 import { openStore, type Store } from "../storage/store.ts";
@@ -23,7 +24,7 @@ export interface Foundation {
 /** Opens the data folder's database and what rules it alone. A running server and operator commands may share it. */
 export function openFoundation(config: Pick<Config, "dataDir">, clock: Clock = systemClock): Foundation {
   const store = openStore(config.dataDir);
-  const audit = createAudit(store, clock);
+  const audit = createAudit(store, clock, createAuditAllowance(clock));
   const ledger = createLedger(store, clock);
   const accounts = createAccounts({ store, clock, audit, openBalance: ledger.open });
   return {

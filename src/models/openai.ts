@@ -97,7 +97,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
         watch.close();
       }
       caller.throwIfAborted();
-      const learnt = learnDialect(dialect, opening.refusal, bounded.maxTokens);
+      const learnt = learnDialect(dialect, opening.refusal, bounded.maxTokens, server.prompt);
       if (learnt !== null) {
         dialect = learnt;
         remember(server.model, learnt);

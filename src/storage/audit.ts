@@ -1,5 +1,4 @@
 import type { Clock } from "../lib/clock.ts";
-import { createAuditAllowance } from "./audit-allowance.ts";
 import { type AuditRow, auditTable } from "./audit-table.ts";
 import { findBreak } from "./audit-verify.ts";
 import type { Store } from "./store.ts";
@@ -13,6 +12,12 @@ export interface AuditEntry {
   subject: string;
   detail?: Record<string, string | number | boolean | null>;
 }
+
+/**
+ * Whether an entry is to be written, which it then is: `detail` is JSON. Throws where what it tells is not to be done
+ * (src/limits/audit-allowance.ts).
+ */
+export type AdmitEntry = (actor: string, action: string, detail: string) => boolean;
 
 export interface Audit {
   /**
@@ -30,9 +35,8 @@ export interface Audit {
 }
 
 /** The append-only, hash-chained log of what touches credentials, secrets and money (security.md). */
-export function createAudit(store: Store, clock: Clock): Audit {
+export function createAudit(store: Store, clock: Clock, admit: AdmitEntry): Audit {
   const table = auditTable(store.db);
-  const admit = createAuditAllowance(clock);
 
   function reserve({ actor, action, subject, detail = {} }: AuditEntry): () => void {
     const text = JSON.stringify(detail);

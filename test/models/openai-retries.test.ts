@@ -112,6 +112,28 @@ describe("a request is tried again", () => {
       "stream",
     ]);
   });
+
+  test("and not without what a tenant had the server repeat: others' requests are written as before", async () => {
+    const words = [
+      "stream_options: max_completion_tokens",
+      "temperature is not supported; at most 1 completion tokens",
+      "the maximum context length is 8 tokens, 4 in the completion",
+    ].join("\n");
+    const body = { error: { message: `body.messages.0: unexpected value ${words}` } };
+    const server = mock({ kind: "status", status: 400, body });
+    const { stream } = engine(server.url);
+    const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
+    const signal = new AbortController().signal;
+    const messages = [{ role: "user" as const, content: words }];
+    expect((await failure(collect(stream({ ...request, messages }, signal)))).kind).toBe("rejected");
+    await collect(stream(request, signal));
+    expect(server.requests.length).toBe(2);
+    expect(server.requests[1]?.body).toMatchObject({
+      stream_options: { include_usage: true },
+      temperature: 0.2,
+      max_tokens: 50,
+    });
+  });
 });
 
 describe("an abort ends everything with the signal's reason", () => {

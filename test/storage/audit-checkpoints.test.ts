@@ -23,7 +23,7 @@ beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-checkpoints-"));
   clock = handClock();
   store = openStore(dataDir);
-  audit = createAudit(store, clock);
+  audit = createAudit(store, clock, () => true);
   checkpoints = signing(key);
 });
 afterEach(() => {

@@ -13,7 +13,7 @@ let audit: Audit;
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-audit-"));
   store = openStore(dataDir);
-  audit = createAudit(store, handClock());
+  audit = createAudit(store, handClock(), () => true);
 });
 afterEach(() => {
   store.close();

@@ -21,29 +21,42 @@ const ANSWER_SHARE = 4;
 const MOST_OF_AN_ANSWER = /at most (\d+) completion tokens/i;
 const MOST_OF_BOTH = /maximum context length is (\d+) tokens/i;
 
+/** Gives what a pattern finds in a server's words. */
+type Find = (pattern: RegExp) => RegExpExecArray | null;
+
 /**
  * The dialect that a 400 asks for, or null where the refusal is about something else. `maxTokens` is what was asked for.
+ * Everybody's requests are written in what is learnt, so it is not learnt from what a refusal repeats of `prompt`.
  */
-export function learnDialect(dialect: Dialect, refusal: string, maxTokens: number): Dialect | null {
-  if (dialect.usageInStream && refusal.includes("stream_options")) return { ...dialect, usageInStream: false };
-  if (dialect.tokenLimit === "max_tokens" && refusal.includes("max_completion_tokens")) {
+export function learnDialect(
+  dialect: Dialect,
+  refusal: string,
+  maxTokens: number,
+  prompt: readonly string[],
+): Dialect | null {
+  const find: Find = (pattern) => {
+    const found = pattern.exec(refusal);
+    return found && !prompt.some((text) => text.includes(found[0])) ? found : null;
+  };
+  if (dialect.usageInStream && find(/stream_options/)) return { ...dialect, usageInStream: false };
+  if (dialect.tokenLimit === "max_tokens" && find(/max_completion_tokens/)) {
     return { ...dialect, tokenLimit: "max_completion_tokens" };
   }
-  if (dialect.temperature && /temperature.{0,40}(not support|unsupported)/i.test(refusal)) {
+  if (dialect.temperature && find(/temperature.{0,40}(not support|unsupported)/i)) {
     return { ...dialect, temperature: false };
   }
-  const answerTokens = mostAnswerTokens(refusal);
+  const answerTokens = mostAnswerTokens(find);
   if (answerTokens !== null && answerTokens < Math.min(maxTokens, dialect.answerTokens)) {
     return { ...dialect, answerTokens };
   }
   return null;
 }
 
-function mostAnswerTokens(refusal: string): number | null {
-  const answer = Number(MOST_OF_AN_ANSWER.exec(refusal)?.[1]);
+function mostAnswerTokens(find: Find): number | null {
+  const answer = Number(find(MOST_OF_AN_ANSWER)?.[1]);
   if (answer > 0) return answer;
-  if (!/in the completion|max_(completion_)?tokens/.test(refusal)) return null;
-  const both = Number(MOST_OF_BOTH.exec(refusal)?.[1]);
+  if (!find(/in the completion|max_(completion_)?tokens/)) return null;
+  const both = Number(find(MOST_OF_BOTH)?.[1]);
   return both > 0 ? Math.max(1, Math.floor(both / ANSWER_SHARE)) : null;
 }
 
