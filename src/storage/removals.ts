@@ -61,8 +61,12 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   let work: Promise<void> | null = null;
   let retry: ReturnType<typeof setTimeout> | undefined;
 
-  const next = () =>
-    sqlite.query<Removal, []>("SELECT removal_id, kind, id FROM removals ORDER BY removal_id LIMIT 1").get();
+  const next = (after = 0) =>
+    sqlite
+      .query<Removal, [number]>(
+        "SELECT removal_id, kind, id FROM removals WHERE removal_id > ? ORDER BY removal_id LIMIT 1",
+      )
+      .get(after);
 
   async function inSlices(next: () => Promise<IteratorResult<unknown>>): Promise<void> {
     while (!stopped) {
@@ -89,14 +93,22 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
     }
   }
 
+  async function clearOne(steps: ClearingPlan, { removal_id, kind, id }: Removal): Promise<void> {
+    await clear(steps, kind, id);
+    if (stopped) return;
+    await store.commitSoon(() => sqlite.run("DELETE FROM removals WHERE removal_id = ?", [removal_id]), "process");
+  }
+
+  /** What cannot be cleared away holds up nothing else. Throws what the first that failed has thrown. */
   async function clearAll(steps: ClearingPlan): Promise<void> {
-    for (let removal = next(); removal !== null && !stopped; removal = next()) {
-      const { removal_id, kind, id } = removal;
-      await clear(steps, kind, id);
-      if (stopped) return;
-      await store.commitSoon(() => sqlite.run("DELETE FROM removals WHERE removal_id = ?", [removal_id]), "process");
+    const failures: unknown[] = [];
+    for (let removal = next(); removal !== null && !stopped; removal = next(removal.removal_id)) {
+      await clearOne(steps, removal).catch(
+        (failure: unknown) => void (failures.length === 0 && failures.push(failure)),
+      );
       await pause(0);
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   function wake(): void {
@@ -105,6 +117,7 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
       .catch((err: unknown) => {
         if (stopped) return;
         log.error({ err }, "what was deleted could not be cleared away; it is tried again");
+        clearTimeout(retry);
         retry = setTimeout(wake, retryMs);
         retry.unref();
       })

@@ -3,7 +3,8 @@ import { mkdtempSync } from "node:fs";
 import { mkdir, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type EmbeddedFile, unpack, verify } from "../../src/models/local/files.ts";
+import type { EmbeddedFile } from "../../src/models/local/embedded.ts";
+import { unpack, verify } from "../../src/models/local/files.ts";
 
 const folders: string[] = [];
 afterEach(async () => {

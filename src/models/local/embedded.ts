@@ -20,7 +20,16 @@ import chatTokenizerSum from "sha256:model:smollm2-135m-instruct/tokenizer.json"
 import chatTokenizerConfigSum from "sha256:model:smollm2-135m-instruct/tokenizer_config.json";
 import librarySum from "sha256:native:libonnxruntime.so.1";
 import bindingSum from "sha256:native:onnxruntime_binding.node";
-import type { EmbeddedFiles } from "./files.ts";
+
+/** A file inside the binary. */
+export interface EmbeddedFile {
+  path: string;
+  /** Of its contents, in hexadecimal. */
+  sha256: string;
+}
+
+/** By the name that each is unpacked under. */
+export type EmbeddedFiles = Readonly<Record<string, EmbeddedFile>>;
 
 const chat = "models/smollm2-135m-instruct";
 const embed = "models/all-minilm-l6-v2";

@@ -5,6 +5,7 @@
  */
 import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import type { EmbeddedFiles } from "./embedded.ts";
 
 export interface ModelFiles {
   /** Holds a folder for each model, in Hugging Face layout. */
@@ -17,16 +18,6 @@ export interface ModelFiles {
    */
   verify(beginning: string): Promise<void>;
 }
-
-/** A file inside the binary. */
-export interface EmbeddedFile {
-  path: string;
-  /** Of its contents, in hexadecimal. */
-  sha256: string;
-}
-
-/** By the name that each is unpacked under. */
-export type EmbeddedFiles = Readonly<Record<string, EmbeddedFile>>;
 
 const UNPACKED_PREFIX = "models-";
 const OLD_AFTER_MS = 3_600_000;
