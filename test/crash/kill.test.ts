@@ -11,6 +11,7 @@ import { type MockModelServer, startMockModelServer } from "../support/mock-mode
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 20;
+const LEAST_KEPT = 4;
 const AGENTS = 3;
 const LONGEST_LIFE_MS = 400;
 
@@ -214,7 +215,8 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   const paths = agents.map(({ body }) => `/v1/instances/${instance}/agents/${body.agentId}`);
   const clients = paths.map(startClient);
   const keeper = startKeeper(instance);
-  for (let kill = 0; kill < KILLS; kill++) {
+  // Where the machine is slow, some more: until enough has been kept to be lost.
+  for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT; kill++) {
     await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
     await server.kill();
     server = await start();
@@ -251,7 +253,6 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
     const { files } = (await ask("GET", `/v1/instances/${instance}/agents/${agentId}`)).body;
     expect(files).toEqual({ "NOTE.md": key });
   }
-  expect(keeper.agents.size).toBeGreaterThan(3);
   expect((await ask("GET", `/v1/instances/${instance}`)).body).toMatchObject({
     status: "running",
     agentCount: known.length,
