@@ -89,6 +89,7 @@ function request(salt: string, system: string, maxTokens: number, user = "Go on 
     tools: [],
     maxTokens,
     temperature: 0.7,
+    accountId: salt,
     instanceId: salt,
     cacheKey: salt,
   };

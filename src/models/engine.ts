@@ -30,7 +30,8 @@ export interface ModelRequest {
   maxTokens?: number;
   temperature?: number;
   stop?: string[];
-  /** Who asks, so that one instance cannot starve the others. */
+  /** Who asks, so that neither one account starves the others, however many instances it has, nor one of these the others. */
+  accountId: string;
   instanceId: string;
   /** Conversations with the same key share a warm prompt prefix where the engine keeps one. */
   cacheKey: string;

@@ -129,6 +129,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
         request: {
           type: "generate",
           id,
+          accountId: request.accountId,
           instanceId: request.instanceId,
           messages,
           maxTokens: Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens)),

@@ -183,7 +183,7 @@ export function createHost(parts: HostParts): Host {
 
   async function serveModel(
     instanceId: string,
-    { worker, runs, calls }: Instance,
+    { accountId, worker, runs, calls }: Instance,
     { callId, runId, request }: Extract<WorkerToHost, { type: "model.call" }>,
   ): Promise<void> {
     const run = runs.get(runId)?.run;
@@ -192,7 +192,7 @@ export function createHost(parts: HostParts): Host {
     calls.set(callId, { runId, abort });
     let error: ModelFailure | null = null;
     try {
-      const asked = { ...request, model: run.model, instanceId, cacheKey: run.agentId };
+      const asked = { ...request, model: run.model, accountId, instanceId, cacheKey: run.agentId };
       for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
         worker.send({ type: "model.events", callId, events });
       }

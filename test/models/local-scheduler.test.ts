@@ -9,10 +9,12 @@ function submit(
   instanceId: string,
   turns: number,
   onTurn = () => {},
+  accountId = `account of ${instanceId}`,
 ) {
   return new Promise<void>((resolve, reject) => {
     let left = turns;
     const job: Job = {
+      accountId,
       instanceId,
       start: () => ({
         completionTokens: () => turns - left,
@@ -39,6 +41,29 @@ test("instances take turns, however many requests each of them has", async () =>
     submit(scheduler, order, 3, "b", 4),
   ]);
   expect(order.slice(0, 7).map((turn) => turn[0])).toEqual(["a", "b", "a", "b", "a", "b", "a"]);
+});
+
+test("accounts take turns, however many instances each of them has, and so do the instances of one", async () => {
+  const scheduler = createScheduler(8);
+  const order: string[] = [];
+  const nothing = () => {};
+  const done = ["a", "b", "c"].map((instance, at) => submit(scheduler, order, at, instance, 8, nothing, "busy"));
+  done.push(submit(scheduler, order, 3, "c", 8, nothing, "busy"), submit(scheduler, order, 4, "q", 8));
+  await Promise.all(done);
+  const turns = order.slice(0, 16).map((turn) => turn[0]);
+  expect(turns.filter((_, at) => at % 2 === 1)).toEqual(Array<string>(8).fill("q"));
+  const busy = turns.filter((_, at) => at % 2 === 0);
+  expect(busy.every((instance, at) => instance !== busy[at + 1])).toBe(true);
+});
+
+test("who has a hundred instances waits behind who has none at work", async () => {
+  const scheduler = createScheduler(4);
+  const order: string[] = [];
+  const nothing = () => {};
+  const done = Array.from({ length: 100 }, (_, at) => submit(scheduler, order, at, `i${at}-`, 3, nothing, "busy"));
+  done.push(submit(scheduler, order, 100, "q", 1));
+  await Promise.all(done);
+  expect(order.indexOf("q100")).toBeLessThan(4);
 });
 
 test("an instance with many requests leaves a slot to the others", async () => {

@@ -56,6 +56,7 @@ export const chat = (user: string, more: Partial<ModelRequest> = {}): ModelReque
     { role: "user", content: user },
   ],
   tools: [],
+  accountId: "acct_a",
   instanceId: "inst_a",
   cacheKey: "conversation",
   temperature: 0,

@@ -87,12 +87,14 @@ test("a request that is aborted while it is tokenised leaves nothing behind", as
 test("one's long prompts are tokenised in turns: another's short question does not wait for them", async () => {
   let ended = 0;
   const long = Array.from({ length: 24 }, (_, at) =>
-    collect(engine.stream(chat(`${at} ${"é ".repeat(30_000)}`, { instanceId: "inst_busy" }), never)).catch((error) => {
+    collect(engine.stream(chat(`${at} ${"é ".repeat(30_000)}`, { accountId: "acct_busy" }), never)).catch((error) => {
       ended++;
       return error;
     }),
   );
-  await collect(engine.stream(chat("What is a poem?", { maxTokens: 2, instanceId: "inst_quiet" }), never));
+  await collect(
+    engine.stream(chat("What is a poem?", { maxTokens: 2, accountId: "acct_quiet", instanceId: "inst_quiet" }), never),
+  );
   expect(ended).toBeLessThan(8);
   for (const error of await Promise.all(long)) expect(error).toMatchObject({ kind: "context_overflow" });
 });

@@ -16,6 +16,7 @@ export const QUESTION: ModelRequest = {
   model: "openai:qwen3:4b",
   messages: [{ role: "user", content: "Hi" }],
   tools: [],
+  accountId: "acct_1",
   instanceId: "inst_1",
   cacheKey: "k",
 };

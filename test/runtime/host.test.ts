@@ -93,7 +93,7 @@ test("a run wakes its instance's worker, is asked of its model and ends", async 
   }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(events.filter(({ type }) => type === "delta")).toEqual([{ type: "delta", text: "Hello" }]);
-  expect(asked).toMatchObject([{ model: "m", instanceId: "inst_a", cacheKey: "agt_run_a" }]);
+  expect(asked).toMatchObject([{ model: "m", accountId: "acct_a", instanceId: "inst_a", cacheKey: "agt_run_a" }]);
   expect(host?.awake()).toBe(1);
 });
 

@@ -48,7 +48,7 @@ export async function openChatModel(
   return {
     cancel: scheduler.cancel,
     generate(request) {
-      const { id, instanceId } = request;
+      const { id, accountId, instanceId } = request;
       let release = () => {};
 
       function begin(prompt: number[]): Generation {
@@ -69,6 +69,7 @@ export async function openChatModel(
       }
 
       scheduler.submit(id, {
+        accountId,
         instanceId,
         start: () => readThenWrite(createReading(tokenizer, request.messages, LIMIT_TOKENS), begin),
         onTurn({ text, reason }, generation) {

@@ -24,6 +24,7 @@ export interface ProcessSettings {
 export interface Generate {
   type: "generate";
   id: number;
+  accountId: string;
   instanceId: string;
   messages: ChatMessage[];
   maxTokens: number;

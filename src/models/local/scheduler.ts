@@ -1,11 +1,12 @@
 /**
- * Who runs next. Instances take turns in a ring, and within an instance its requests do; a turn is one token, one
- * chunk of a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest wait. One instance never holds all slots,
- * so another's first request starts at once however busy the first one is.
+ * Who runs next. Accounts take turns in a ring, and within an account its instances do; a turn is one token, one chunk of
+ * a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest wait.
+ * One account never holds all slots, so another's first request starts at once however busy the first one is.
  */
 import type { Generation, Turn } from "./generation.ts";
 
 export interface Job {
+  accountId: string;
   instanceId: string;
   /** Called when a slot is free: takes it. */
   start(): Generation;
@@ -28,27 +29,32 @@ interface Running {
   cancelled: boolean;
 }
 
-interface Instance {
-  waiting: { id: number; job: Job }[];
+type Waiting = Pick<Running, "id" | "job">;
+
+interface Account {
+  waiting: Waiting[];
   running: Running[];
+  /** The instance that had the last turn. */
+  served: string | null;
 }
 
 export function createScheduler(slots: number): Scheduler {
-  const instances = new Map<string, Instance>(); // in the order of their next turn
+  const accounts = new Map<string, Account>(); // in the order of their next turn
   const slotsOfOne = Math.max(1, slots - 1);
   let looping = false;
 
   function admit(): void {
     for (;;) {
-      const all = [...instances.values()];
+      const all = [...accounts.values()];
       if (all.reduce((sum, { running }) => sum + running.length, 0) >= slots) return;
       const candidates = all.filter(({ waiting, running }) => waiting.length > 0 && running.length < slotsOfOne);
-      const next = candidates.reduce<Instance | undefined>(
+      const next = candidates.reduce<Account | undefined>(
         (a, b) => (a !== undefined && a.running.length <= b.running.length ? a : b),
         undefined,
       );
-      const first = next?.waiting.shift();
+      const first = next && firstToStart(next);
       if (next === undefined || first === undefined) return;
+      next.waiting = next.waiting.filter((other) => other !== first);
       try {
         next.running.push({ ...first, generation: first.job.start(), cancelled: false });
       } catch (error) {
@@ -57,24 +63,26 @@ export function createScheduler(slots: number): Scheduler {
     }
   }
 
-  /** The request whose turn it is; it and its instance go to the end of their lines. */
+  /** The request whose turn it is; it, its instance and its account go to the end of their lines. */
   function nextInLine(): Running | undefined {
-    for (const [instanceId, instance] of [...instances]) {
-      instances.delete(instanceId);
-      if (instance.running.length + instance.waiting.length === 0) continue;
-      instances.set(instanceId, instance);
-      const running = instance.running.shift();
-      if (running === undefined) continue;
-      instance.running.push(running);
-      return running;
+    for (const [accountId, account] of [...accounts]) {
+      accounts.delete(accountId);
+      if (account.running.length + account.waiting.length === 0) continue;
+      accounts.set(accountId, account);
+      const { running, served } = account;
+      const next = running.find(({ job }) => job.instanceId !== served) ?? running[0];
+      if (next === undefined) continue;
+      account.running = [...running.filter((other) => other !== next), next];
+      account.served = next.job.instanceId;
+      return next;
     }
     return undefined;
   }
 
   function end(running: Running): void {
-    const instance = instances.get(running.job.instanceId);
-    if (instance?.running.includes(running) !== true) return;
-    instance.running = instance.running.filter((other) => other !== running);
+    const account = accounts.get(running.job.accountId);
+    if (account?.running.includes(running) !== true) return;
+    account.running = account.running.filter((other) => other !== running);
     running.job.onEnd();
   }
 
@@ -104,18 +112,24 @@ export function createScheduler(slots: number): Scheduler {
 
   return {
     submit(id, job) {
-      const instance = instances.get(job.instanceId) ?? { waiting: [], running: [] };
-      instances.set(job.instanceId, instance);
-      instance.waiting.push({ id, job });
+      const account = accounts.get(job.accountId) ?? { waiting: [], running: [], served: null };
+      accounts.set(job.accountId, account);
+      account.waiting.push({ id, job });
       if (!looping) void loop();
     },
     cancel(id) {
-      for (const instance of instances.values()) {
-        instance.waiting = instance.waiting.filter((other) => other.id !== id);
-        for (const running of instance.running) if (running.id === id) running.cancelled = true;
+      for (const account of accounts.values()) {
+        account.waiting = account.waiting.filter((other) => other.id !== id);
+        for (const running of account.running) if (running.id === id) running.cancelled = true;
       }
     },
   };
+}
+
+/** What an account's next slot is for: the first that waits of the instance with the fewest at work. */
+function firstToStart({ waiting, running }: Account): Waiting | undefined {
+  const atWork = ({ job }: Waiting) => running.filter((other) => other.job.instanceId === job.instanceId).length;
+  return waiting.reduce<Waiting | undefined>((a, b) => (a !== undefined && atWork(a) <= atWork(b) ? a : b), undefined);
 }
 
 /** A step is one long call into C: between steps the event loop must run once, or no cancel would ever arrive. */
