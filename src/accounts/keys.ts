@@ -7,6 +7,7 @@ import { createFairCache } from "../lib/fair-cache.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
 import { MAX_KEYS, refuseOverQuota } from "../limits/account-limits.ts";
+import { addressKey } from "../limits/address.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
@@ -118,7 +119,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
   function usesOf({ keyId, accountId, lastAddress }: ApiKey): Uses {
     const known = uses.get(keyId);
     if (known) return known;
-    const fresh: Uses = { notedAt: 0, addresses: new Set(lastAddress === null ? [] : [lastAddress]) };
+    const fresh: Uses = { notedAt: 0, addresses: new Set(lastAddress === null ? [] : [addressKey(lastAddress)]) };
     uses.set(accountId, keyId, fresh);
     return fresh;
   }
@@ -170,13 +171,14 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       const now = clock.now();
       const used = usesOf(record);
       const { keyId, accountId: actor } = record;
-      const isNew = !used.addresses.has(address);
+      const place = addressKey(address);
+      const isNew = !used.addresses.has(place);
       if (!isNew && now - used.notedAt < NOTED_EVERY_MS) return;
       const tell = isNew
         ? audit.reserve({ actor, action: "key.new_address", subject: keyId, detail: { address } })
         : () => {};
       if (used.addresses.size >= MOST_ADDRESSES) forgetOldest(used.addresses);
-      used.addresses.add(address);
+      used.addresses.add(place);
       used.notedAt = now;
       const noted = store
         .commitSoon(
@@ -189,7 +191,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
         // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
         .catch(() => {
           used.notedAt = 0;
-          if (isNew) used.addresses.delete(address);
+          if (isNew) used.addresses.delete(place);
         });
       return isNew ? noted : undefined;
     },

@@ -23,14 +23,15 @@ export interface HostPlaces {
   woke(accountId: string): void;
 }
 
-/** Workers that an account may start: at once as many as it may have, then so many a second. Each costs milliseconds. */
+/** Workers that an account may start: some at once, then so many a second. Each takes a few milliseconds of every core. */
+const WAKES_AT_ONCE = 16;
 const WAKES_A_SECOND = 8;
 
 /** The places of runs and workers. `onRoom` is told once for each turn of the event loop in which some became free. */
 export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom: () => void): HostPlaces {
   const runs = createPlaces({ total: bounds.runs, each: bounds.runsOfOne });
   const workers = createPlaces({ total: bounds.workers, each: bounds.workersOfOne });
-  const wakeRate = { perSecond: WAKES_A_SECOND, burst: bounds.workersOfOne };
+  const wakeRate = { perSecond: WAKES_A_SECOND, burst: WAKES_AT_ONCE };
   const wakes = createRates(() => nowMs() / 1_000);
   let told = false;
   let awaited = false;

@@ -15,6 +15,8 @@ export function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA foreign_keys = ON");
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run("PRAGMA cache_size = -8000");
+  // Where the process has no file left to open, what is open already goes on being read and written.
+  sqlite.run("PRAGMA temp_store = MEMORY");
   // 16 MiB of log between checkpoints: under load a page is then written back once for many changes.
   sqlite.run("PRAGMA wal_autocheckpoint = 4000");
   sqlite.run("PRAGMA journal_size_limit = 67108864");

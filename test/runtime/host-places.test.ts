@@ -44,7 +44,7 @@ test("workers that come and go are started only so often for one account", async
     if (may) places.woke(account);
     return may;
   };
-  expect(Array.from({ length: 6 }, () => wake("a"))).toEqual([true, true, true, true, false, false]);
+  expect(Array.from({ length: 20 }, () => wake("a")).filter(Boolean)).toHaveLength(16);
   expect(wake("b")).toBe(true);
   now = 250;
   expect(Array.from({ length: 3 }, () => wake("a"))).toEqual([true, true, false]);
