@@ -55,8 +55,8 @@ export const housekeepingTasks = (
   async events() {
     for (let after: string | null = ""; after !== null; ) {
       const from: string = after;
-      // A commit for each hundred agents, or thousand events, and requests in between.
-      after = await store.commitSoon(() => conversations.events.prune(from, 100, 1_000), "process");
+      // A commit for each hundred agents, or 250 events, and requests in between.
+      after = await store.commitSoon(() => conversations.events.prune(from, 100, 250), "process");
     }
   },
 });

@@ -13,6 +13,8 @@ export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'too
 /** Of the oldest events, that one append removes where there are too many; housekeeping sees to what is left. */
 const MOST_REMOVED = 1_000;
 
+const FEW = 8;
+
 export interface EventLog {
   /**
    * Numbers and writes events in the transaction that is open; they are published when it has committed, so an event
@@ -126,15 +128,20 @@ export function createEventLog(
   const boundsOf = (agentId: string) => last().get({ agentId }) ?? NOTHING;
   const pruning = createPruning(db);
 
-  /** How many of the next events hold so many bytes: they are counted without being read. */
+  /** How many of the next events hold so many bytes, by their lengths. */
   function fitting(agentId: string, after: number, limit: number, bytes: number): number {
-    let left = bytes;
-    const rows = sizes().all({ agentId, after, limit });
-    const end = rows.findIndex((row) => {
-      left -= row.bytes;
-      return left <= 0;
-    });
-    return end < 0 ? rows.length : end + 1;
+    // To step over a large row SQLite reads it. Where the first few are enough, no others are looked at.
+    for (const some of [Math.min(FEW, limit), limit]) {
+      const rows = sizes().all({ agentId, after, limit: some });
+      let left = bytes;
+      const end = rows.findIndex((row) => {
+        left -= row.bytes;
+        return left <= 0;
+      });
+      if (end >= 0) return end + 1;
+      if (rows.length < some) return rows.length;
+    }
+    return limit;
   }
 
   function readBehind(agentId: string, after: number, cleared: number, limit: number, bytes: number): StoredEvent[] {
@@ -148,14 +155,17 @@ export function createEventLog(
   return {
     append(agentId, batch) {
       const now = clock.now();
-      const unnumbered = batch.map((event) => toRow(agentId, 0, event, now));
-      const bytes = unnumbered.reduce((sum, { data }) => sum + EVENT_ROW_BYTES + Buffer.byteLength(data), 0);
+      const rows = batch.map((event) => toRow(agentId, 0, event, now));
+      let bytes = 0;
+      for (const { data } of rows) bytes += EVENT_ROW_BYTES + Buffer.byteLength(data);
       const advanced = advance().get({ agentId, count: batch.length, bytes });
       if (advanced === undefined) return 0;
       const { lastEventId, eventBytes } = advanced;
-      const firstId = lastEventId - batch.length + 1;
-      const rows = unnumbered.map((row, index) => ({ ...row, eventId: firstId + index }));
-      for (const row of rows) insert().run(row);
+      let eventId = lastEventId - batch.length;
+      for (const row of rows) {
+        row.eventId = ++eventId;
+        insert().run(row);
+      }
       const excess = eventBytes - KEPT_BYTES;
       if (excess > 0) {
         const most = Math.min(MOST_REMOVED, Math.ceil(excess / EVENT_ROW_BYTES));

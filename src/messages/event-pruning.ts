@@ -30,7 +30,7 @@ export function createPruning(db: Db): Pruning {
         bytes: sql<number>`octet_length(${events.data}) + ${sql.raw(String(EVENT_ROW_BYTES))}`,
       })
       .from(events)
-      .where(eq(events.agentId, p("agentId")))
+      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
       .orderBy(asc(events.eventId))
       .limit(p("limit"))
       .prepare(),
@@ -50,18 +50,22 @@ export function createPruning(db: Db): Pruning {
   );
 
   function removeOldest(agentId: string, { before, excess, most }: { before: number; excess: number; most: number }) {
-    const isDue = ({ createdAt }: { createdAt: number }, left: number) => left > 0 || createdAt <= before;
-    // Numbers follow time, so the old ones are a prefix. Mostly there is none, which its first row tells.
-    const [first] = oldest().all({ agentId, limit: 1 });
-    if (!first || !isDue(first, excess)) return 0;
     let left = excess;
     let end = 0;
     let count = 0;
-    for (const row of oldest().all({ agentId, limit: most })) {
-      if (!isDue(row, left)) break;
-      left -= row.bytes;
-      end = row.eventId;
-      count++;
+    // Numbers follow time, so the old ones are a prefix, mostly an empty or a short one. To step over a large row SQLite
+    // reads it, so few are asked for first.
+    let isDone = false;
+    for (let limit = 1; !isDone && count < most; limit *= 8) {
+      const rows = oldest().all({ agentId, after: end, limit: Math.min(limit, most - count) });
+      isDone = rows.length === 0;
+      for (const row of rows) {
+        isDone = left <= 0 && row.createdAt > before;
+        if (isDone) break;
+        left -= row.bytes;
+        end = row.eventId;
+        count++;
+      }
     }
     if (count === 0) return 0;
     remove().run({ agentId, end });

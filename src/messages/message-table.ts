@@ -13,8 +13,8 @@ export function messageQueries(db: Db) {
     WHERE status IN ('queued', 'running') AND ${whose})`;
   const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
   /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
-  const waitingOfAgent = unfinished(sql`agent_id = ${p("agentId")} AND
-    stops = (SELECT stops FROM instances WHERE instance_id = runs.instance_id)`);
+  const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
+    WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
   const insertMessage = lazily(() =>
     db
       .insert(messages)
