@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { declaredLength } from "./request.ts";
 
 /** An answer that is not simply 200 or the route's own status. */
 export class Reply {
@@ -70,12 +71,17 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
 }
 
 /**
- * The same once a moment has passed, where the error is that somebody asked too much: a program that asks again at once
- * would cost the others as much as one that is served.
+ * The answer to a request that is refused: once a moment has passed, where somebody asked too much. A program that asks
+ * again at once would cost the others as much as one that is served. What brings a body is not waited with: it would come
+ * meanwhile, and lie in memory.
  */
-export async function refusalAnswer(error: AppError, requestId: string, accept: string | null): Promise<Response> {
-  if (error.code === "rate_limited") await Bun.sleep(TOLD_TO_WAIT_MS);
-  return errorAnswer(error, requestId, accept);
+export async function refusalAnswer(error: AppError, request: Request, requestId: string): Promise<Response> {
+  if (error.code === "rate_limited" && isSmall(request)) await Bun.sleep(TOLD_TO_WAIT_MS);
+  return errorAnswer(error, requestId, request.headers.get("accept"));
 }
 
 const TOLD_TO_WAIT_MS = 20;
+const SMALL_BYTES = 1024;
+
+const isSmall = (request: Request): boolean =>
+  (declaredLength(request) ?? 0) <= SMALL_BYTES && request.headers.get("transfer-encoding") === null;

@@ -52,7 +52,7 @@ export async function serveRoute(
     answer = await answerOf({ route, parts, request, params, requestId, answerBytes: 0 });
   } catch (thrown) {
     failure = toAppError(thrown);
-    answer = await refusalAnswer(failure, requestId, request.headers.get("accept"));
+    answer = await refusalAnswer(failure, request, requestId);
   }
   parts.onAnswer(route, answer.status, startedMs, requestId, failure);
   return answer;

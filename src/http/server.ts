@@ -80,4 +80,4 @@ async function unknownAnswer(admission: Admission, request: Request, error: AppE
 }
 
 const plainError = (request: Request, error: AppError): Promise<Response> =>
-  refusalAnswer(error, requestIdOf(request), request.headers.get("accept"));
+  refusalAnswer(error, request, requestIdOf(request));
