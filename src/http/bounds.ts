@@ -44,9 +44,9 @@ export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">
 };
 
 /** An ordinary body; each further one of its size costs as much as one more request. */
-const ORDINARY_BODY_BYTES = 64 * KIB;
+const ORDINARY_BODY_BYTES = 32 * KIB;
 
-/** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as a dozen small requests. */
+/** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as dozens of small requests. */
 export function costOfRequest(request: Request): number {
   if (request.method === "GET") return 1;
   // A body whose length is not told counts as nothing here; it keeps the room of the largest while it comes.
