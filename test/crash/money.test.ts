@@ -35,6 +35,8 @@ const start = () => {
       ROOST_BASE_RPC_URL: chain.url,
       ROOST_BASE_CONFIRMATIONS: "1",
       ROOST_PRICE_PER_HOUR: String(PRICE_PER_HOUR),
+      // Every second round leaves an instance behind.
+      ROOST_MAX_INSTANCES: "100000",
       ROOST_LOG_LEVEL: "info",
     },
   });
