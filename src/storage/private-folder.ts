@@ -59,8 +59,11 @@ function tighten(path: string, before: Stats, mode: number): string[] {
   } catch (error) {
     cause = error;
   }
+  const after = statSync(path, { throwIfNoEntry: false });
+  // The last process that closes the database removes its log.
+  if (!after) return [];
   // Some file systems take a mode and keep their own.
-  if (isOpen(statSync(path))) {
+  if (isOpen(after)) {
     throw new Error(
       `${path} is open to other users (mode ${modeOf(before)}) and cannot be closed to them; ` +
         `chmod go-rwx '${path}', on a file system that knows modes`,

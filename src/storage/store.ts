@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, mkdirSync } from "node:fs";
+import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { prepareBrackets } from "./brackets.ts";
@@ -59,9 +59,9 @@ const LONGEST_WORK_MS = 8;
 export function openStore(dataDir: string): Store {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, "roost.db");
+  createPrivately(path);
   const sqlite = new Database(path, { create: true, strict: true });
   try {
-    chmodSync(path, 0o600);
     prepareConnection(sqlite);
     quickCheck(sqlite, path);
     migrate(sqlite, dataDir);
@@ -70,6 +70,18 @@ export function openStore(dataDir: string): Store {
     throw isDamage(error) ? damaged(path, error.message) : error;
   }
   return createStore(sqlite);
+}
+
+/**
+ * SQLite would create it readable by all. Its log and index take the database's mode. A file that exists is not opened:
+ * to close it again would drop the locks that another connection of this process holds on it.
+ */
+function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
 }
 
 function createStore(sqlite: Database): Store {

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeToOthers } from "../../src/storage/private-folder.ts";
+import { openStore } from "../../src/storage/store.ts";
 
 let parent: string;
 let folder: string;
@@ -52,4 +53,63 @@ test("a folder of another user is refused, with the mend, and left as it is", ()
   const somebodyElse = statSync(folder).uid + 4711;
   expect(() => closeToOthers(folder, somebodyElse)).toThrow(/belongs to another user.*chown.*--data/);
   expect(modeOf(folder)).toBe("777");
+});
+
+/** Runs the body of `beside` with `folder`, again and again, in another thread while `work` runs. Gives what it posted. */
+async function beside(body: string, work: () => void): Promise<unknown[]> {
+  const ended = new Int32Array(new SharedArrayBuffer(4));
+  const program = `
+    import * as fs from "node:fs";
+    self.onmessage = ({ data: { folder, ended } }) => {
+      postMessage("started");
+      while (Atomics.load(ended, 0) === 0) { ${body} }
+      postMessage("ended");
+    };`;
+  const url = URL.createObjectURL(new Blob([program], { type: "text/javascript" }));
+  const thread = new Worker(url);
+  const posted: unknown[] = [];
+  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
+  const { promise: started, resolve: begin } = Promise.withResolvers<void>();
+  thread.onerror = (event) => reject(new Error(event.message));
+  thread.onmessage = ({ data }) => {
+    if (data === "started") begin();
+    else if (data === "ended") resolve();
+    else posted.push(data);
+  };
+  thread.postMessage({ folder, ended });
+  try {
+    await started;
+    work();
+  } finally {
+    Atomics.store(ended, 0, 1);
+    await over;
+    thread.terminate();
+    URL.revokeObjectURL(url);
+  }
+  return posted;
+}
+
+test("at no moment can others read a new database", async () => {
+  make(folder, 0o700);
+  const seenOpen = await beside(
+    `const mode = fs.statSync(folder + "/roost.db", { throwIfNoEntry: false })?.mode & 0o077; if (mode) postMessage(mode);`,
+    () => {
+      for (let round = 0; round < 30; round++) {
+        openStore(folder).close();
+        rmSync(join(folder, "roost.db"));
+      }
+    },
+  );
+  expect(seenOpen).toEqual([]);
+});
+
+test("a file that is removed meanwhile, as the log of the database is, hinders nothing", async () => {
+  make(folder, 0o700);
+  const log = join(folder, "roost.db-wal");
+  await beside(`fs.rmSync(folder + "/roost.db-wal", { force: true });`, () => {
+    for (let round = 0; round < 1000; round++) {
+      writeFileSync(log, "x", { mode: 0o644 });
+      closeToOthers(folder);
+    }
+  });
 });
