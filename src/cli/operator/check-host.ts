@@ -5,7 +5,7 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
-import { LOCAL_MODEL } from "../../models/local.ts";
+import { LOCAL_MODEL } from "../../models/local-models.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
 /** What code of agents and skills runs in. */
