@@ -17,8 +17,8 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     // An input that nobody closes must not keep a command that is done.
     process.exit();
   } catch (error) {
-    const { line, exitCode } = explain(error);
-    if (line !== null) note(line);
+    const { lines, exitCode } = explain(error);
+    for (const line of lines) note(line);
     process.exit(exitCode);
   }
 }
@@ -28,6 +28,7 @@ function createProgram(): Command {
     .description("A host for AI agents in one file")
     .version(packageFile.version)
     .showHelpAfterError("(add --help for how it goes)")
+    .addHelpText("after", "\nSettings of a host: roost config --help")
     .exitOverride();
   addOperatorCommands(program);
   addUserCommands(program);

@@ -86,7 +86,7 @@ export const amount = (name: string, fallback: string, meaning: string): Setting
   name,
   meaning,
   fallback,
-  expects: `an amount in USDC with at most 6 decimals, such as ${fallback}`,
+  expects: `an amount in USDC with at most 6 decimals, such as 2.50`,
   read: (value) => parseMoney(value) ?? undefined,
 });
 
