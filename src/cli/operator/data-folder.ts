@@ -57,12 +57,13 @@ export async function withData<T>(
   }
 }
 
-/** What a host that never ran may hold: its settings and keys, a starting server's lock, and what a new disk brings. */
-const BEFORE_THE_START: readonly string[] = [...PRIVATE_FILES, "server.lock", "lost+found"];
+/** What a host that never ran may hold: its settings and keys, what others make who start just now, a new disk's own. */
+const isOfPreparing = (name: string): boolean =>
+  PRIVATE_FILES.some((own) => own === name) || /^(server\.|roost\.db-|lost\+found$)/.test(name);
 
 function isPrepared(dataDir: string): boolean {
   try {
-    return readdirSync(dataDir).every((name) => BEFORE_THE_START.includes(name));
+    return readdirSync(dataDir).every(isOfPreparing);
   } catch {
     return false;
   }

@@ -15,8 +15,9 @@ export function makeLoginLink(email: string, options: DataOptions & { json?: tru
     const url = `${base}/#link=${links.create(address, config.inviteCredit)}`;
     if (options.json) printJson({ email: address, url });
     else say(url);
-    const first = `; no server is running on this folder: start it first, with ${roost("serve", config.dataDir)}`;
-    if (!options.json) note(`Signs ${address} in, once, within the hour${assumed ? first : ""}.`);
+    if (options.json) return;
+    note(`Signs ${address} in, once, within the hour.`);
+    if (assumed) note(`No server is running on this folder. Start it first: ${roost("serve", config.dataDir)}`);
   });
 }
 
