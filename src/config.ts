@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
+import { inWords } from "./lib/system-error.ts";
 
 /** Settings that cannot be used: a line for each. The start stops with exit 78 and these (operations.md, Settings). */
 export class ConfigError extends Error {
@@ -47,7 +48,8 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
   const problems = unknownVariables(environment);
   const dataDir = overrides.ROOST_DATA_DIR ?? environment.ROOST_DATA_DIR ?? SETTINGS.dataDir.fallback;
   // A data folder that is no folder's name is told below; the settings file of the current folder is not its.
-  const file = SETTINGS.dataDir.read(dataDir) === undefined ? NO_FILE : readSettingsFile(join(dataDir, "roost.toml"));
+  const file =
+    SETTINGS.dataDir.read(dataDir) === undefined ? NO_FILE : readSettingsFile(resolve(dataDir, "roost.toml"));
   problems.push(...file.problems);
   const given: Environment = overrides;
 
@@ -153,9 +155,8 @@ function parseFile(path: string): Record<string, unknown> | string {
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     // A data folder that cannot be one is told, in better words, by who opens it.
-    if (code === "ENOENT" || code === "ENOTDIR") return {};
-    const cause = code === "EISDIR" ? "it is a folder" : code === "EACCES" ? "this user may not" : String(code);
-    return `the settings file ${path} cannot be read: ${cause}`;
+    if (["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ELOOP"].includes(String(code))) return {};
+    return (inWords(`the settings file ${path} cannot be read`, error) as Error).message;
   }
   const wrong = firstWrongLine(text);
   if (wrong === null) return Bun.TOML.parse(text) as Record<string, unknown>;
