@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
@@ -66,6 +66,28 @@ test("a folder that is not there yet is well, and is not made", async () => {
   expect(existsSync(other.dataDir)).toBe(false);
   other.remove();
 });
+
+test("a folder that cannot be one is found, and a database that cannot be opened, in words with the mend", async () => {
+  const other = makeHome();
+  const failedAt = async (dataDir: string) => (await examine({ ...other, dataDir })).failed;
+  const file = join(other.folder, "file");
+  writeFileSync(file, "");
+  expect(await failedAt(file)).toMatchObject([{ check: "disk", detail: `${file} is a file`, mend: MEND }]);
+  expect(await failedAt(join(file, "below"))).toMatchObject([
+    { check: "disk", detail: `${file}/below cannot be made: ${file} is a file`, mend: MEND },
+  ]);
+  const database = join(other.dataDir, "roost.db");
+  mkdirSync(database, { mode: 0o700 });
+  expect((await failedAt(other.dataDir))[0]).toEqual({
+    check: "database",
+    ok: false,
+    detail: `${database} cannot be opened: it is a folder`,
+    mend: "move it away",
+  });
+  other.remove();
+});
+
+const MEND = "give another folder with --data";
 
 test("files that others can read are found, with the command that mends it", async () => {
   const path = join(home.dataDir, "master.key");
