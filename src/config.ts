@@ -37,7 +37,7 @@ export type Overrides = Partial<Record<"ROOST_DATA_DIR" | "ROOST_HOST" | "ROOST_
 type Environment = Record<string, string | undefined>;
 
 /** What the user's half of the command line reads from the environment: no settings of a host, and no mistakes. */
-const CLIENT_VARIABLES = ["ROOST_URL", "ROOST_API_KEY"];
+const CLIENT_VARIABLES = ["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
 
 /**
  * Reads every setting once: command line over environment over `<data>/roost.toml` over default. Throws a `ConfigError`

@@ -23,7 +23,8 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   }
 }
 
-function createProgram(): Command {
+/** The tree of commands, none of them loaded. */
+export function createProgram(): Command {
   const program = new Command("roost")
     .description("A host for AI agents in one file")
     .version(packageFile.version)

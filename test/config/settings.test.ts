@@ -35,7 +35,7 @@ test("every default is of its own form", () => {
 });
 
 test("every ROOST_ name that the sources and the documents speak of is one that a start takes", async () => {
-  const taken = [...names, "ROOST_URL", "ROOST_API_KEY"];
+  const taken = [...names, "ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
   const paths = ["src/**/*.ts", "*.md", "docs/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]);
   const spoken = await Promise.all(
     paths.map(async (path) => {

@@ -66,9 +66,8 @@ function greet(url: string, { accounts, invites, links }: Foundation, config: Co
 
 /** Where there is no terminal nothing is shown that signs anybody in. */
 function sayHowToEnter(log: Log, { dataDir }: Config): void {
-  const [link, invite] = ["login-link EMAIL", "invite create"].map((words) =>
-    roost(words, dataDir, { elsewhere: true }),
-  );
+  const link = roost("login-link EMAIL", dataDir, { elsewhere: true });
+  const invite = roost("invite create", dataDir, { elsewhere: true });
   log.info(`for a sign-in link: ${link}; to let somebody in: ${invite}`);
 }
 
