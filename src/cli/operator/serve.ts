@@ -28,7 +28,8 @@ export async function serve(options: ServeSettings): Promise<void> {
   const signalled = untilSignalled();
   const url = config.publicUrl ?? app.url;
   lock.announce(url);
-  log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}`);
+  const everywhere = isEveryAddress(config.host) ? ", and at every other address of this machine" : "";
+  log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
   else sayHowToEnter(log, config);
   await signalled;
