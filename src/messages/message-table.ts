@@ -63,9 +63,8 @@ export function messageQueries(db: Db) {
       .from(runs)
       .where(waitingOfAgent)
       // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
-      // progress arrived before those that wait.
+      // progress arrived before those that wait. They are few: a limit would cost SQLite more than it saves.
       .orderBy(asc(runs.firstEventId))
-      .limit(1)
       .prepare(),
   );
   const countUnfinished = lazily(() =>
@@ -118,10 +117,17 @@ export function messageQueries(db: Db) {
     );
   const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messages.messageSeq);
   const { messageSeq, messageId, runId, role, text } = messages;
-  // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
+  // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
   const recent = lazily(() =>
     db
-      .select({ messageSeq, messageId, runId, role, bytes: sql<number>`octet_length(${text})` })
+      .select({
+        messageSeq,
+        messageId,
+        runId,
+        role,
+        bytes: sql<number>`octet_length(${text})`,
+        shortText: sql<string | null>`CASE WHEN octet_length(${text}) <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
+      })
       .from(messages)
       .where(and(eq(messages.agentId, p("agentId")), uncleared(p("agentId"))))
       .orderBy(desc(messages.messageSeq))
@@ -200,8 +206,11 @@ export function messageQueries(db: Db) {
 }
 
 export type Order = "asc" | "desc";
-/** A message without its text; `bytes` is the text's length in UTF-8. */
-export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & { bytes: number };
+/** A message with its text, if that is short; `bytes` is the text's length in UTF-8. */
+export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
+  bytes: number;
+  shortText: string | null;
+};
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
@@ -213,6 +222,9 @@ const ENDING = [
   "promptTokens",
   "completionTokens",
 ] as const satisfies (keyof Run)[];
+
+/** In UTF-8: what most messages are under, and of which many may be read to no end. */
+const SHORT_TEXT_BYTES = 2048;
 
 const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
 

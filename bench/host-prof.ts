@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { openFoundation } from "../src/app/foundation.ts";
+import { parseMoney } from "../src/lib/money.ts";
+import { type RunningBinary, startBinary } from "../test/support/binary.ts";
+
+/** An account alone shall be able to show what the host can do: the limits that keep it from that are lifted. */
+const NO_LIMITS = {
+  ROOST_READS_PER_SECOND: "1000000",
+  ROOST_WRITES_PER_SECOND: "1000000",
+  ROOST_MAX_STREAMS: "20000",
+  ROOST_MAX_INSTANCES: "100000",
+  ROOST_MAX_AGENTS: "1000000",
+};
+
+/** The binary, running on a data folder that already holds an account. */
+export interface BenchHost extends AsyncDisposable {
+  server: RunningBinary;
+  key: string;
+  dataDir: string;
+  /** Another account with much credit; gives its API key. */
+  signUp(email: string): Promise<string>;
+  ask(method: string, path: string, body?: unknown): Promise<Record<string, string>>;
+}
+
+/**
+ * Starts `dist/roost` with the settings given; an account with much credit has an API key. Its limits are lifted, or the
+ * product's own where `limits` is `"kept"`.
+ */
+export async function startHost(
+  env: Record<string, string> = {},
+  limits: "lifted" | "kept" = "lifted",
+): Promise<BenchHost> {
+  const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));
+  const lifted = limits === "lifted" ? NO_LIMITS : {};
+  const server = await startBinary({ ...(process.env.PROF_BINARY ? { binary: process.env.PROF_BINARY } : {}), dataDir, env: { ROOST_LOG_LEVEL: "info", ...lifted, ...env } });
+  const key = await makeKey(dataDir, server.url, "bench@example.com");
+  return {
+    server,
+    key,
+    dataDir,
+    signUp: (email) => makeKey(dataDir, server.url, email),
+    async ask(method, path, body) {
+      const response = await fetch(new URL(path, server.url), {
+        method,
+        headers: { "X-API-Key": key, "Content-Type": "application/json" },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const answer = (await response.json()) as Record<string, string>;
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+      return answer;
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function makeKey(dataDir: string, url: string, email: string): Promise<string> {
+  const { store, links } = openFoundation({ dataDir });
+  const link = links.create(email, parseMoney("100000") ?? 0n);
+  store.close();
+  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(new URL(path, url), {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as Record<string, string>;
+  };
+  const { token } = await post("/v1/auth/redeem-link", { link });
+  const { key } = await post("/v1/auth/keys", {}, { Authorization: `Bearer ${token}` });
+  if (!key) throw new Error("the bench could not make an API key");
+  return key;
+}
+
+/** The mock model server in a process of its own: every answer at once, or what another script makes of it. */
+export async function startMock(
+  script = "../test/support/mock-model-server.ts",
+): Promise<{ url: string } & AsyncDisposable> {
+  const path = resolve(import.meta.dir, script);
+  const child = Bun.spawn([process.execPath, path, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  const url = /http:\/\/\S+/.exec(new TextDecoder().decode(value))?.[0];
+  if (!url) throw new Error("the mock model server did not say where it listens");
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      child.kill();
+      await child.exited;
+    },
+  };
+}
