@@ -17,8 +17,8 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     // An input that nobody closes must not keep a command that is done.
     process.exit();
   } catch (error) {
-    const { lines, exitCode } = explain(error);
-    for (const line of lines) note(line);
+    const { line, exitCode } = explain(error);
+    for (const one of line?.split("\n") ?? []) note(one);
     process.exit(exitCode);
   }
 }

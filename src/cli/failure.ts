@@ -21,16 +21,19 @@ const WRONG_USAGE = 2;
 /** Settings that cannot be used (sysexits' EX_CONFIG). */
 const BAD_CONFIG = 78;
 
-/** The lines for standard error, none where it is told already, and the exit code (operations.md, Command line). */
-export function explain(error: unknown): { lines: string[]; exitCode: number } {
-  if (error instanceof CommanderError) return { lines: [], exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
-  if (error instanceof ConfigError) return { lines: error.problems.map(line), exitCode: BAD_CONFIG };
+/**
+ * The line for standard error, of settings one for each that is wrong, null where it is told already; and the exit code
+ * (operations.md, Command line).
+ */
+export function explain(error: unknown): { line: string | null; exitCode: number } {
+  if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
+  if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const next = error instanceof Failure && error.next !== null ? `; ${error.next}` : "";
   const exitCode = error instanceof WrongUsage ? WRONG_USAGE : FAILED;
-  return { lines: [line(`${wordsOf(error)}${next}`)], exitCode };
+  return { line: lineOf(`${wordsOf(error)}${next}`), exitCode };
 }
 
-const line = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
+const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 
 /** What an error says to a person. */
 export function wordsOf(error: unknown): string {
