@@ -7,7 +7,7 @@ import { unopened } from "./connection.ts";
 const held = new Set<Database>();
 
 /** Who asks whether a server is there (`serverOf`) holds the file for a moment; a server holds it for good. */
-const ASKED_FOR_MS = 200;
+const ASKED_FOR_MS = 500;
 
 export interface DataFolderLock {
   /** Leaves the server's address in the folder, for commands beside it, until it is released. */

@@ -16,13 +16,13 @@ afterAll(() => {
   home.remove();
 });
 
-/** Runs the binary until it ends, at most ten seconds; `under` is a command that runs what stands behind it. */
+/** Runs the binary until it ends, at most for 25 s; `under` is a command that runs what stands behind it. */
 async function end(words: string[], under: string[] = []): Promise<{ code: number; errors: string }> {
   const child = Bun.spawn([...under, binary, ...words], {
     cwd: home.folder,
     env: { ...home.env, ...NO_NODES, PATH: process.env.PATH ?? "", ROOST_LOG_LEVEL: "silent" },
     stdio: ["ignore", "ignore", "pipe"],
-    timeout: 10_000,
+    timeout: 25_000,
   });
   const errors = await Bun.readableStreamToText(child.stderr);
   return { code: await child.exited, errors };
