@@ -16,7 +16,7 @@ const MOST_QUEUED = 32;
 /** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
 /** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
-const PAGE_BYTES = 1024 * 1024;
+const PAGE_BYTES = 256 * 1024;
 
 export interface Sender {
   type: string;
