@@ -43,6 +43,10 @@ export const RECORD = {
   version: EVIL,
   description: EVIL,
   source: EVIL,
+  role: EVIL,
+  message: EVIL,
+  sender: { type: EVIL, id: EVIL, name: EVIL },
+  finishReason: EVIL,
   requires: { secrets: [EVIL] },
   missingSecrets: [EVIL],
   balance: MONEY,
@@ -64,7 +68,7 @@ export const RECORD = {
   installedAt: TIME,
 };
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions)$/;
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;
@@ -84,7 +88,8 @@ export function startHostileServer(): HostileServer {
         const error = { code: EVIL, message: EVIL, status: 400, requestId: EVIL };
         return Response.json({ error }, { status: 400 });
       }
-      if (request.method !== "DELETE" && /\/(messages|events)$/.test(pathname)) return new Response(events(), SSE);
+      const streams = request.method === "POST" ? /\/messages$/ : /\/events$/;
+      if (streams.test(pathname)) return new Response(events(), SSE);
       if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [RECORD], nextCursor: null });
       return Response.json(RECORD);
     },

@@ -1,5 +1,5 @@
 import { colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
-import type { Client } from "./client.ts";
+import type { Client, Page } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
 interface BillingRecord {
@@ -25,11 +25,6 @@ interface TransactionRecord {
   txHash: string | null;
   network: string | null;
   createdAt: string;
-}
-
-interface Page<T> {
-  data: T[];
-  nextCursor: string | null;
 }
 
 const DAYS = 14;

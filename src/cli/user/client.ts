@@ -23,6 +23,12 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** One page of a list. */
+export interface Page<T> {
+  data: T[];
+  nextCursor: string | null;
+}
+
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 /** A Roost server's API, with one account's credential. Every path begins with `/v1`. */
@@ -75,7 +81,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
       let after: string | null = null;
       for (let pages = 0; pages < MOST_PAGES; pages++) {
         const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-        const page: { data: T[]; nextCursor: string | null } = await call("GET", `${path}?limit=${PAGE}${cursor}`);
+        const page: Page<T> = await call("GET", `${path}?limit=${PAGE}${cursor}`);
         items.push(...page.data);
         // A cursor that does not move would never end.
         if (page.nextCursor === null || page.nextCursor === after) return items;
