@@ -41,6 +41,7 @@ export const RECORD = {
   billing: { pricePerHour: MONEY, accrued: MONEY, currency: EVIL },
   key: EVIL,
   version: EVIL,
+  size: 1,
   description: EVIL,
   source: EVIL,
   role: EVIL,
@@ -68,7 +69,7 @@ export const RECORD = {
   installedAt: TIME,
 };
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages)$/;
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

@@ -16,7 +16,8 @@ afterAll(async () => {
   home.remove();
 });
 
-const credentials = () => JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+const kept = () => JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+const credentials = () => kept().logins[kept().current];
 let made = 0;
 async function makeInstance(): Promise<{ instanceId: string; name: string }> {
   return (await run(home, ["instance", "create", `Instance ${++made}`, "--json"])).json();

@@ -31,12 +31,12 @@ export interface Page<T> {
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** A Roost server's API, with one account's credential. Every path begins with `/v1`. */
+/** A Roost server's API, with one account's credential. Paths begin with `/v1`, but for the server's own `/healthz`. */
 export interface Client {
   readonly url: string;
   /** The answer's body. Throws `Refusal`, `Unreachable`. */
   call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
-  /** Every item of a list, page by page. */
+  /** Every item of a list, page by page; the path may carry a query. */
   all<T>(path: string): Promise<T[]>;
   /** The body of an event stream, once the server has begun it. */
   stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
@@ -81,7 +81,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
       let after: string | null = null;
       for (let pages = 0; pages < MOST_PAGES; pages++) {
         const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-        const page: Page<T> = await call("GET", `${path}?limit=${PAGE}${cursor}`);
+        const page: Page<T> = await call("GET", `${path}${path.includes("?") ? "&" : "?"}limit=${PAGE}${cursor}`);
         items.push(...page.data);
         // A cursor that does not move would never end.
         if (page.nextCursor === null || page.nextCursor === after) return items;
