@@ -41,11 +41,11 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   "agent create": [
     "roost agent create home librarian",
-    "roost agent create home 'Ada L' --slug ada --file SOUL.md=./soul.md --model openai:gpt-4o-mini",
+    "roost agent create home 'Ada L' --slug ada --file SOUL.md=./soul.md",
   ],
   "agent edit": [
     "roost agent edit home librarian --file SOUL.md=./soul.md",
-    "roost agent edit home librarian --model default",
+    "roost agent edit home librarian --model openai:gpt-4o-mini",
   ],
   "agent delete": ["roost agent delete home librarian"],
   chat: ["roost chat home librarian", "printf 'Hello\\nAnd goodbye\\n' | roost chat home librarian"],

@@ -163,7 +163,8 @@ test("what a command says goes out through one file", () => {
     .filter((path) => path.endsWith(".ts") && path !== "output.ts")
     .flatMap((path) => {
       const text = readFileSync(join(folder, path), "utf8").replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "");
-      const other = /\bconsole\s*[.[;,})]|\bBun\.(?:stdout|stderr|write)\b|\bstd(?:out|err)\b(?!\.(?:isTTY|columns|on)\b)/g;
+      const other =
+        /\bconsole\s*[.[;,})]|\bBun\.(?:stdout|stderr|write)\b|\bstd(?:out|err)\b(?!\.(?:isTTY|columns|on)\b)/g;
       // Readline draws what is typed; its prompt is made by output.ts.
       const found = (text.match(other) ?? []).length - (text.match(/output: process\.std(?:out|err)\b/g) ?? []).length;
       return found === 0 ? [] : [path];
