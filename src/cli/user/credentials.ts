@@ -27,7 +27,7 @@ export function withEnvironment<Options extends ServerOptions>(typed: Options): 
   const url = typed.url ?? usual;
   // A key that stands beside an address is for that address.
   const key = typed.key ?? (usual === undefined || usual === url ? ROOST_API_KEY || undefined : undefined);
-  const profile = url === undefined && key === undefined ? ROOST_PROFILE || undefined : undefined;
+  const profile = url === undefined ? ROOST_PROFILE || undefined : undefined;
   return { ...typed, url, key, profile };
 }
 
