@@ -160,11 +160,12 @@ describe("logout", () => {
   });
 });
 
-test("a login with no address is to the server of the one before", async () => {
+test("a login under a profile that is there is to its server", async () => {
   const person = makePerson();
   await signIn(person, server.url, "finn@example.org");
   const { key } = kept(person).logins[hostOf(server)];
-  expect((await run(person, ["login", "--key", key])).output).toStartWith(`Signed in to ${server.url} as`);
+  const again = await run(person, ["login", "--profile", hostOf(server), "--key", key]);
+  expect(again.output).toStartWith(`Signed in to ${server.url} as`);
   person.remove();
 });
 
@@ -195,7 +196,9 @@ test("status tells of the server to anybody, and of the account to who is signed
   const stranger = await run(person, ["status", "--url", server.url]);
   expect([stranger.code, stranger.output]).toEqual([
     0,
-    expect.stringMatching(/^Server {3}http:.*, Roost \d+\.\d+\.\d+\nAccount {2}not signed in: roost login\n$/),
+    expect.stringMatching(
+      /^Server {3}http:.*, Roost \d+\.\d+\.\d+\nAccount {2}not signed in: roost login --url http:.*\n$/,
+    ),
   ]);
   await signIn(person, server.url, "hal@example.org");
   await run(person, ["instance", "create", "one"]);

@@ -49,7 +49,7 @@ test("a login with a key keeps that key, and a wrong key is refused and not kept
     expect((await run(other, ["instance", "list"])).code).toBe(0);
     const refused = await run(other, ["login", "--url", server.url, "--key", "rst_live_wrong"]);
     expect(refused).toMatchObject({ code: 1, output: "" });
-    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login\n$/);
+    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login --url http:\S+\n$/);
     expect((await run(other, ["instance", "list"])).code).toBe(0);
   } finally {
     other.remove();

@@ -1,6 +1,6 @@
 import { colours, note, printFields, printJson, say, shortMoney, shortTime } from "../output.ts";
 import type { BillingRecord } from "./billing.ts";
-import { type Client, createClient, Refusal } from "./client.ts";
+import { type Client, createClient, loginAt, Refusal } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
 import type { InstanceRecord } from "./find.ts";
 
@@ -37,10 +37,11 @@ export async function showStatus(options: Options): Promise<void> {
     printJson({ server: { url, version }, account: null, billing: null, instances: null, ...own });
     return;
   }
-  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? SIGNED_OUT : fieldsOf(own))]);
+  const signedOut: Fields = [["Account", `not signed in: ${loginAt(url)}`]];
+  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? signedOut : fieldsOf(own))]);
 }
 
-const SIGNED_OUT: [name: string, value: string][] = [["Account", "not signed in: roost login"]];
+type Fields = [name: string, value: string][];
 
 interface Own {
   account: AccountRecord;
@@ -58,7 +59,7 @@ async function readOwn(client: Client): Promise<Own> {
   return { account, billing, instances: await client.all<InstanceRecord>("/v1/instances") };
 }
 
-function fieldsOf({ account, billing, instances }: Own): [name: string, value: string][] {
+function fieldsOf({ account, billing, instances }: Own): Fields {
   const running = instances.filter(({ status }) => status === "running").length;
   const agents = instances.reduce((sum, { agentCount }) => sum + agentCount, 0);
   const isFree = billing !== null && Number(billing.pricePerHour) === 0;
@@ -66,7 +67,7 @@ function fieldsOf({ account, billing, instances }: Own): [name: string, value: s
   const until = empty === null ? "" : `, empty at ${shortTime(empty)} as things are`;
   return [
     ["Account", account.email],
-    ...(isFree ? [] : [["Balance", `${shortMoney(account.balance)} ${account.currency}${until}`] as [string, string]]),
+    ...(isFree ? [] : ([["Balance", `${shortMoney(account.balance)} ${account.currency}${until}`]] satisfies Fields)),
     ["Instances", `${instances.length}, ${running} running`],
     ["Agents", String(agents)],
   ];

@@ -2,6 +2,9 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure } from "../failure.ts";
 
+/** Where `roost serve` listens if nothing else is said. */
+export const DEFAULT_URL = "http://127.0.0.1:7373";
+
 /** The server's own refusal, in its words. */
 export class Refusal extends Failure {
   constructor(
@@ -111,9 +114,11 @@ export function createClient(url: string, credential: string | null, deadlineMs:
 const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSignal =>
   given === undefined ? late : AbortSignal.any([late, given]);
 
+/** The command that signs in to a server. */
+export const loginAt = (url: string): string => `roost login${url === DEFAULT_URL ? "" : ` --url ${url}`}`;
+
 /** What a user can do about a refusal, where the server's message does not say it. */
 const NEXT: Record<string, string> = {
-  unauthorized: "sign in: roost login",
   payment_required: "add to the balance, or ask who runs this host",
   instance_not_ready: "roost instance start INSTANCE starts it",
   internal_error: "the host's log knows more under this id",
@@ -130,7 +135,8 @@ function refusalOf(answer: Response, text: string, url: string): Failure {
   const wait = answer.headers.get("retry-after");
   const again = answer.status === 429 && wait !== null ? `try again in ${wait} s` : null;
   const id = error.requestId === undefined ? "" : ` (request ${error.requestId})`;
-  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? NEXT[error.code] ?? null);
+  const next = error.code === "unauthorized" ? `sign in: ${loginAt(url)}` : NEXT[error.code];
+  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
 }
 
 function errorOf(text: string): { code: string; message: string; requestId?: string } | null {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { writePrivateFile } from "../../lib/private-file.ts";
 import { serverUrl } from "../arguments.ts";
 import { Failure, WrongUsage } from "../failure.ts";
-import { type Client, createClient } from "./client.ts";
+import { type Client, createClient, DEFAULT_URL, loginAt } from "./client.ts";
 
 /** Which login a command means. */
 export interface LoginChoice {
@@ -52,8 +52,6 @@ export type Login = z.infer<typeof Login>;
 /** What `roost login` keeps: logins by their profile, and which of them commands mean that name none. */
 const Logins = z.object({ current: z.string().nullable(), logins: z.record(z.string(), Login) });
 export type Logins = z.infer<typeof Logins>;
-
-export const DEFAULT_URL = "http://127.0.0.1:7373";
 
 export const configFolder = (): string => join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "roost");
 const credentialsFile = (): string => join(configFolder(), "credentials.json");
@@ -133,7 +131,7 @@ export function requireLogin(choice: LoginChoice): { profile: string; login: Log
   const { url } = choice;
   throw new Failure(
     `you are not signed in${url === undefined ? "" : ` to ${url}`}`,
-    `roost login${url === undefined ? "" : ` --url ${url}`}, or --key`,
+    `${loginAt(url ?? DEFAULT_URL)}, or --key`,
   );
 }
 

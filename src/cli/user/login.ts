@@ -2,8 +2,8 @@ import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
 import { note, printJson, say, shortMoney } from "../output.ts";
 import type { AccountRecord } from "./account.ts";
-import { type Client, createClient, Refusal } from "./client.ts";
-import { keepLogin, loginOf, type ServerOptions, serverOf, withEnvironment } from "./credentials.ts";
+import { type Client, createClient, DEFAULT_URL, Refusal } from "./client.ts";
+import { keepLogin, loginOf, type ServerOptions, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 
 export interface LoginOptions extends ServerOptions {
@@ -14,13 +14,13 @@ export interface LoginOptions extends ServerOptions {
 
 /**
  * `roost login`: with a code from the mail, or `--key`. Keeps the server's address and an API key under a profile, the
- * server's host if it is not named, mode 0600. Without `--url` it is the server of the login before, if there is one.
+ * server's host if it is not named, mode 0600. Without `--url` it is the server of that profile, else of this machine.
  */
 export async function login(options: LoginOptions): Promise<void> {
   const { profile, ...typed } = options;
   const { url: named, key } = withEnvironment(typed);
   const before = profile === undefined ? null : loginOf(profile);
-  const url = named ?? before?.url ?? serverOf({});
+  const url = named ?? before?.url ?? DEFAULT_URL;
   const account = key === undefined ? await signIn(url, options) : await keepKey(url, key, profile);
   if (options.json) printJson(account);
   else
