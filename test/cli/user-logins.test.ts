@@ -124,7 +124,7 @@ describe("logout", () => {
     const person = makePerson();
     await signIn(person, server.url, "dora@example.org");
     const { key } = kept(person).logins[hostOf(server)];
-    await run(person, ["login", "--profile", "given", "--key", key]);
+    await run(person, ["login", "--url", server.url, "--profile", "given", "--key", key]);
     const { code, errors } = await run(person, ["logout", "--profile", "given"]);
     expect([code, errors]).toEqual([0, expect.stringContaining("still works")]);
     expect(await isGood(server.url, key)).toBe(true);
@@ -136,7 +136,7 @@ describe("logout", () => {
       body: JSON.stringify({ link }),
     });
     const { token } = (await redeemed.json()) as { token: string };
-    await run(person, ["login", "--profile", "token", "--key", token]);
+    await run(person, ["login", "--url", server.url, "--profile", "token", "--key", token]);
     expect((await run(person, ["logout", "--profile", "token", "--json"])).json()).toMatchObject({ ended: true });
     expect(await isGood(server.url, token)).toBe(false);
     person.remove();
