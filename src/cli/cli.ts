@@ -1,5 +1,6 @@
-import { Command } from "commander";
+import { Argument, Command } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
+import { addExamples } from "./examples.ts";
 import { explain } from "./failure.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
 import { note } from "./output.ts";
@@ -36,12 +37,19 @@ export function createProgram(): Command {
   program
     .command("completion")
     .description("print a completion script for a shell")
-    .argument("<shell>", "bash, zsh or fish")
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
     .addHelpText("after", COMPLETION_HELP)
-    .action(async (shell) => (await import("./completion.ts")).printCompletion(shell, program));
+    .action(async (shell) => (await import("./completion-scripts.ts")).printScript(shell));
+  program
+    .command("__complete", { hidden: true })
+    .argument("<shell>")
+    .argument("[words...]")
+    .action(async (shell, words) => (await import("./completion.ts")).answerShell(shell, words, program));
+  addExamples(program);
   return program;
 }
 
+const SHELLS = ["bash", "zsh", "fish"];
 const COMPLETION_HELP = `
 To have it in every shell:
   bash  roost completion bash > ~/.local/share/bash-completion/completions/roost

@@ -106,14 +106,14 @@ export interface Terminal extends AsyncDisposable {
 }
 
 /** Runs `roost <words>` on a pseudo-terminal. */
-export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}): Terminal {
+export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}, cols = 120): Terminal {
   const transcript = createTranscript();
   const decoder = new TextDecoder();
   const child = Bun.spawn([process.execPath, MAIN, ...words], {
     cwd: home.folder,
     env: { ...home.env, ...env },
     terminal: {
-      cols: 120,
+      cols,
       rows: 40,
       data: (_terminal, bytes) => transcript.add(decoder.decode(bytes, { stream: true })),
     },
