@@ -77,5 +77,4 @@ test("what is no limit is wrong usage, and an account that is not there a failur
   }
   expect(await operate(home, ["account", "limit", "nobody@example.org"])).toMatchObject({ code: 1, output: "" });
   expect((await run(home, ["account", "limit", "--help"])).output).toContain("--workspace-bytes <n>");
-  expect((await run(home, ["completion", "bash"])).output).toContain("--workspace-bytes");
 });

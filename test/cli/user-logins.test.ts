@@ -97,7 +97,7 @@ describe("several logins", () => {
     const either = await run(person, ["whoami", "--url", server.url]);
     expect([either.code, either.errors]).toEqual([
       1,
-      `roost: several logins could be meant: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use\n`,
+      `roost: several logins could be meant: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use NAME\n`,
     ]);
   });
 });
