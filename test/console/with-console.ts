@@ -1,0 +1,26 @@
+import { expect } from "bun:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { withBrowser } from "../support/browser.ts";
+
+/** Hands `use` a page, and holds it to what every page of the console promises: no complaint, nothing from elsewhere. */
+export async function withConsole(
+  url: () => string,
+  use: (page: Page, browser: BrowserContext) => Promise<void>,
+): Promise<void> {
+  const complaints: string[] = [];
+  const foreign: string[] = [];
+  await withBrowser(async (browser) => {
+    browser.setDefaultTimeout(20_000);
+    browser.on("request", (request) => {
+      if (/^https?:/.test(request.url()) && !request.url().startsWith(url())) foreign.push(request.url());
+    });
+    browser.on("weberror", (error) => complaints.push(String(error.error())));
+    browser.on("console", (message) => {
+      // The browser itself notes each refusal of the API here.
+      if (message.type() === "error" && !/status of (4\d\d|503)/.test(message.text())) complaints.push(message.text());
+    });
+    await use(browser.pages()[0] ?? (await browser.newPage()), browser);
+  });
+  expect(complaints).toEqual([]);
+  expect(foreign).toEqual([]);
+}
