@@ -24,3 +24,11 @@ export async function withConsole(
   expect(complaints).toEqual([]);
   expect(foreign).toEqual([]);
 }
+
+/** The page, signed in with this token. */
+export async function openAs(page: Page, url: string, token: string): Promise<void> {
+  await page.goto(`${url}/favicon.svg`);
+  await page.evaluate((held) => sessionStorage.setItem("roost.token", held), token);
+  await page.goto(url);
+  await page.locator("#signed-in").waitFor();
+}

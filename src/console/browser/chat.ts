@@ -92,7 +92,7 @@ export function createChat(parts: ChatParts): Chat {
     earlier.hidden = true;
     cancel.hidden = true;
     const agentPath = `/instances/${next.instance.instanceId}/agents/${agent.agentId}`;
-    const opened = await openTalk({
+    talk = openTalk({
       agentPath,
       log,
       busy: (is) => {
@@ -110,9 +110,7 @@ export function createChat(parts: ChatParts): Chat {
         if (alert) sayError(alert, error);
       },
     });
-    // Another one was chosen meanwhile.
-    if (choice !== next) opened.close();
-    else talk = opened;
+    await talk.loaded;
   }
 
   keepAtEnd();

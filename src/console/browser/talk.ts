@@ -5,6 +5,8 @@ import { followRun, sendMessage } from "./run.ts";
 
 /** The open conversation with one agent. */
 export interface Talk {
+  /** Until then what is asked for waits. Throws `ApiError` where it could not be read. */
+  loaded: Promise<void>;
   /** Shows the message at once. Throws `ApiError` where it was not taken, and shows it no more. */
   send(text: string): Promise<void>;
   /** Cancels the run in progress; what it said is kept. */
@@ -35,7 +37,7 @@ const PAGE = 50;
 const NEAR_END_PX = 80;
 
 /** Loads the conversation and follows what runs in it. One run after the other, as the host answers them. */
-export async function openTalk(parts: TalkParts): Promise<Talk> {
+export function openTalk(parts: TalkParts): Talk {
   const { agentPath, log, busy, settled, hasEarlier, failed } = parts;
   const messages = `${agentPath}/messages`;
   const closing = new AbortController();
@@ -47,6 +49,8 @@ export async function openTalk(parts: TalkParts): Promise<Talk> {
   let following = false;
   /** One message after the other, in the order they were written. */
   let sending: Promise<unknown> = Promise.resolve();
+  let unsent = 0;
+  let loading: Promise<void> = Promise.resolve();
 
   const toEnd = () => {
     log.scrollTop = log.scrollHeight;
@@ -163,9 +167,14 @@ export async function openTalk(parts: TalkParts): Promise<Talk> {
     settled();
   }
 
-  await load();
+  const loaded = load();
+  loading = loaded;
   return {
+    loaded,
     async send(text) {
+      // What is being read may hold this message already: one of the two comes after the other.
+      unsent++;
+      await loading.catch(() => undefined);
       const exchange = makeExchange();
       exchange.ask(text);
       exchange.begin();
@@ -183,6 +192,8 @@ export async function openTalk(parts: TalkParts): Promise<Talk> {
       } catch (error) {
         exchange.element.remove();
         throw error;
+      } finally {
+        unsent--;
       }
     },
     async cancel() {
@@ -201,10 +212,11 @@ export async function openTalk(parts: TalkParts): Promise<Talk> {
       log.scrollTop = log.scrollHeight - fromEnd;
     },
     async catchUp() {
-      if (following) return;
+      if (following || unsent > 0) return;
       const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=1`);
-      if (closing.signal.aborted || following || page.data[0]?.messageId === newest) return;
-      await load();
+      if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
+      loading = load();
+      await loading;
     },
     close: () => closing.abort(),
   };
