@@ -16,8 +16,9 @@ export async function withConsole(
     });
     browser.on("weberror", (error) => complaints.push(String(error.error())));
     browser.on("console", (message) => {
-      // The browser itself notes each refusal of the API here.
-      if (message.type() === "error" && !/status of (4\d\d|503)/.test(message.text())) complaints.push(message.text());
+      // The browser itself notes each refusal of the API here, and each answer that a test kept from it.
+      if (message.type() === "error" && !/status of (4\d\d|503)|net::ERR_FAILED/.test(message.text()))
+        complaints.push(message.text());
     });
     await use(browser.pages()[0] ?? (await browser.newPage()), browser);
   });
