@@ -124,6 +124,8 @@ browserTest("the console says what the model inside is, and Ollama is one comman
         command = (await page.locator("#ollama-command").textContent()) ?? "";
       },
     );
+    // Settings of its own, without a line's end behind them.
+    await Bun.write(`${dataDir}/roost.toml`, 'models = "other"');
     for (let paste = 0; paste < 2; paste++) {
       const shell = Bun.spawn(["sh", "-c", command], { stdio: ["ignore", "pipe", "pipe"] });
       expect([await shell.exited, await new Response(shell.stderr).text()]).toEqual([0, ""]);

@@ -52,8 +52,8 @@ export function showModel({ model, ollama }: Host): void {
 /** Writes two lines into the settings file, once: a second paste changes nothing. */
 function commandFor(settingsFile: string, model: string, baseUrl: string): string {
   const file = quoted(settingsFile);
-  const lines = quoted(`model = "openai:${model}"\\nopenai_base_url = "${baseUrl}"\\n`);
-  return `grep -qs '^model' ${file} ||\n  printf ${lines} >> ${file}`;
+  const lines = quoted(`\\nmodel = "openai:${model}"\\nopenai_base_url = "${baseUrl}"\\n`);
+  return `grep -qs '^ *model *=' ${file} ||\n  (umask 077; printf ${lines} >> ${file})`;
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

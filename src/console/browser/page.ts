@@ -73,7 +73,7 @@ async function showPages(account: Account): Promise<void> {
   showBalance(account);
   fill({});
   showModel(host);
-  openTopUp(() => void readBalance());
+  openTopUp(billing.minimumTopUp, () => void readBalance());
   const loadKeys = openKeys((key) => fill({ key }));
   for (const id of ["views", "signed-in"]) part(id, HTMLElement).hidden = false;
   part("purse", HTMLElement).hidden = !charges;

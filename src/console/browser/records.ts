@@ -9,6 +9,7 @@ export interface Account {
 export interface Billing {
   pricePerHour: string;
   minimumLaunchBalance: string;
+  minimumTopUp: string;
   currency: string;
 }
 export interface ApiKey {

@@ -12,7 +12,9 @@ const hash = part("tx-hash", HTMLInputElement);
 const paid = part("paid", HTMLElement);
 
 /** Asks for a quote, says what to send and where, and takes the transaction's hash as the proof. */
-export function openTopUp(balanceChanged: () => void): void {
+export function openTopUp(least: string, balanceChanged: () => void): void {
+  part("top-up-least", HTMLElement).textContent = exact(least);
+  amount.placeholder = exact(least);
   let options: PayOption[] = [];
   const showOption = () => {
     const option = options.find((one) => one.network === network.value);
