@@ -100,7 +100,11 @@ describe("dist/roost, copied alone into an empty folder", () => {
 
     expect(await sayHello({ binary, cwd: folder, dataDir, env })).not.toBe("");
     expect(await sum()).toBe(whole);
-    expect((await readdir(home, { recursive: true })).sort()).toEqual([".cache", ".cache/roost", ".cache/roost/models-old"]);
+    expect((await readdir(home, { recursive: true })).sort()).toEqual([
+      ".cache",
+      ".cache/roost",
+      ".cache/roost/models-old",
+    ]);
     await Promise.all([home, dataDir].map((path) => rm(path, { recursive: true })));
   }, 60_000);
 
