@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { ConsoleFile } from "../src/console/bundle.ts";
 
 /**
  * Puts the models and ONNX Runtime into the binary. `import path from "model:<path below models/>"` and
@@ -65,6 +66,17 @@ export function embedModels(root: string): Bun.BunPlugin {
         ),
         loader: "js",
       }));
+    },
+  };
+}
+
+/** Puts the console's files into the binary, as `console:files`. They are made before: one build does not run in another. */
+export function embedConsole(files: readonly ConsoleFile[]): Bun.BunPlugin {
+  return {
+    name: "embed-console",
+    setup(build) {
+      build.onResolve({ filter: /^console:files$/ }, ({ path }) => ({ path, namespace: "console" }));
+      build.onLoad({ filter: /.*/, namespace: "console" }, () => ({ contents: JSON.stringify(files), loader: "json" }));
     },
   };
 }

@@ -1,8 +1,9 @@
 /** Builds `dist/roost`, one file with Bun, Roost, ONNX Runtime, the models, the personas and the skills inside. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { bundleConsole } from "../src/console/bundle.ts";
 import { hashInputs } from "./build-inputs.ts";
-import { embedModels } from "./build-plugin.ts";
+import { embedConsole, embedModels } from "./build-plugin.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const DIST = join(ROOT, "dist");
@@ -15,6 +16,7 @@ const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts"];
 const EMBEDDED_FOLDERS = ["workspaces", "skills"];
 
 async function compile(outfile: string): Promise<void> {
+  const consoleFiles = await bundleConsole();
   await Bun.build({
     entrypoints: ENTRY_POINTS.map((path) => join(ROOT, path)),
     // The address of an entry point in the binary is its path below this folder: `./runtime/worker.ts`.
@@ -33,7 +35,7 @@ async function compile(outfile: string): Promise<void> {
     // What a role does not import is not even read: 15 ms and 9 MiB less for `serve`.
     splitting: true,
     define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [embedModels(ROOT)],
+    plugins: [embedModels(ROOT), embedConsole(consoleFiles)],
   });
 }
 

@@ -9,6 +9,7 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
 import { messageRoutes } from "../messages/routes.ts";
+import { type HostRouteParts, hostRoutes } from "../models/routes.ts";
 import { secretRoutes } from "../secrets/routes.ts";
 import { skillRoutes } from "../skills/routes.ts";
 import type { Features } from "./features.ts";
@@ -22,10 +23,13 @@ export interface RouteTableParts {
   publicUrl(): string;
   /** Lets a request's connection be silent for as long as it likes. */
   keepOpen(request: Request): void;
+  offer: HostRouteParts["offer"];
+  isFromHere: HostRouteParts["isFromHere"];
 }
 
 /** Every route of the API. */
-export function createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen }: RouteTableParts): Route[] {
+export function createRoutes(parts: RouteTableParts): Route[] {
+  const { config, foundation, features, lasting, publicUrl, keepOpen, offer, isFromHere } = parts;
   const { clock, store, audit, accounts, invites, links } = foundation;
   const {
     mail,
@@ -73,6 +77,7 @@ export function createRoutes({ config, foundation, features, lasting, publicUrl,
     ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: features.collecting.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
+    ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
   ];

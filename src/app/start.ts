@@ -9,6 +9,7 @@ import { createLastingAnswers } from "../http/lasting-answers.ts";
 import { type Listener, listen } from "../http/listener.ts";
 import { createMetrics } from "../http/metrics.ts";
 import { openApiDocument } from "../http/openapi.ts";
+import { isFromThisMachine } from "../http/request.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
 import { statusPages } from "../http/status-pages.ts";
@@ -18,11 +19,13 @@ import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
 import { createTurnShares } from "../limits/turn-shares.ts";
 import { createWindows } from "../limits/windows.ts";
+import { OLLAMA_URL } from "../models/ollama.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
 import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
+import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
 
 export const VERSION = packageFile.version;
@@ -46,20 +49,32 @@ export interface App {
 
 /**
  * Config → parts → running appliance. The data folder is open and locked already; whoever opened it closes it. The socket
- * is bound first: a port that is taken costs nothing, and every part can know the address.
+ * is bound first: a port that is taken costs nothing, and every part can know the address. At `ollamaUrl` the console looks
+ * for a model to offer.
  */
-export async function startApp(config: Config, foundation: Foundation, log: Log): Promise<App> {
+export async function startApp(
+  config: Config,
+  foundation: Foundation,
+  log: Log,
+  ollamaUrl: string = OLLAMA_URL,
+): Promise<App> {
   const { host: hostname, port, publicUrl, trustProxy } = config;
   const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
-    return await startBehind(listener, config, foundation, log);
+    return await startBehind(listener, config, foundation, log, ollamaUrl);
   } catch (error) {
     await listener.stop();
     throw error;
   }
 }
 
-async function startBehind(listener: Listener, config: Config, foundation: Foundation, log: Log): Promise<App> {
+async function startBehind(
+  listener: Listener,
+  config: Config,
+  foundation: Foundation,
+  log: Log,
+  ollamaUrl: string,
+): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
   const { addressOf, socketAddressOf, keepOpen } = listener;
@@ -74,7 +89,16 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
     stillValid: features.stillValid,
     beforeLooks: store.readTogether,
   });
-  const routes = createRoutes({ config, foundation, features, lasting, publicUrl, keepOpen });
+  const routes = createRoutes({
+    config,
+    foundation,
+    features,
+    lasting,
+    publicUrl,
+    keepOpen,
+    offer: modelOffer(config, foundation.clock, ollamaUrl),
+    isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
+  });
   const metrics = createMetrics();
   for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
@@ -87,7 +111,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   };
   /** Told once a minute: who fills the host shall not fill its log too. */
   const fullness = createWindows(seconds, { seconds: 60, most: 1 });
-  const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
+  const fetch = createFetch(routes, [...consolePages({ mailed: config.smtpUrl !== null }), ...statusPages(status)], {
     admission: createAdmission({
       authenticate(request) {
         store.readTogether();

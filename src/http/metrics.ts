@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
-import { isForwarded, isLoopbackAddress, isLoopbackHost } from "./request.ts";
+import { isFromThisMachine } from "./request.ts";
 
 /** One value of a figure, for these labels. */
 export interface Sample {
@@ -95,15 +95,12 @@ export function createMetrics(): Metrics {
   };
 }
 
-/**
- * `/metrics` answers who has the token; where there is none, this machine alone (operations.md, security.md). A proxy
- * beside the server connects from loopback too: what it handed on, or was asked for under another name, is not loopback's.
- */
+/** `/metrics` answers who has the token; where there is none, this machine alone (operations.md, security.md). */
 export function mayReadMetrics(request: Request, socketAddress: string, token: string | null): boolean {
   if (token !== null) {
     const given = Buffer.from(request.headers.get("authorization") ?? "");
     const expected = Buffer.from(`Bearer ${token}`);
     return given.length === expected.length && timingSafeEqual(given, expected);
   }
-  return isLoopbackAddress(socketAddress) && isLoopbackHost(request.headers.get("host")) && !isForwarded(request);
+  return isFromThisMachine(request, socketAddress);
 }

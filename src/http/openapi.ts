@@ -72,6 +72,7 @@ const TAGS: Record<string, string> = {
   skills: "What agents can be taught",
   secrets: "Credentials that skills use and nobody can read",
   billing: "The balance, what it was spent on, topping it up",
+  host: "What answers on this host",
   models: "The agents as models of an OpenAI-compatible client",
   chat: "OpenAI-compatible chat",
 };

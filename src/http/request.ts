@@ -66,6 +66,13 @@ export function isLoopbackHost(hostHeader: string | null): boolean {
 }
 
 /**
+ * Whether a request is this machine's own. A proxy beside the server connects from loopback too: what it handed on, or was
+ * asked for under another name, is not (security.md).
+ */
+export const isFromThisMachine = (request: Request, socketAddress: string): boolean =>
+  isLoopbackAddress(socketAddress) && isLoopbackHost(request.headers.get("host")) && !isForwarded(request);
+
+/**
  * Whether a server that listens on loopback only should answer: the `Host` must name it, or a page of another origin
  * could reach it by rebinding its own name to 127.0.0.1. `publicHost`: how it is called from elsewhere, in lower case.
  */

@@ -5,6 +5,7 @@ import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
+import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { EventLog } from "./event-log.ts";
@@ -175,13 +176,23 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "Everything that happens to the agent, as server-sent events",
       access: "read",
       bound: "stream",
-      query: z.object({ after: z.string().optional() }),
+      query: z.object({
+        after: z.string().optional(),
+        runId: z
+          .string()
+          .optional()
+          .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
+      }),
       answer: "text/event-stream",
+      errors: ["not_found"],
       handle({ caller, params, query, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         const { agentId } = agent;
-        const after = events.startAt(agentId, cursorOf(request.headers.get("last-event-id"), query().after));
-        return eventStream(request, lasting.open(caller, "events"), { agentId, after, runId: null });
+        const asked = queryOf(request).runId;
+        const run = asked === undefined ? null : runs.get(agentId, asked);
+        const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
+        const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
+        return eventStream(request, lasting.open(caller, "events"), { agentId, after, runId: run?.runId ?? null });
       },
     }),
   ];

@@ -3,6 +3,7 @@ import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageFile from "../../package.json" with { type: "json" };
+import { bundleConsole } from "../../src/console/bundle.ts";
 import { buildBinary, runBinary, type StartOptions, startBinary } from "../support/binary.ts";
 import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
@@ -66,6 +67,13 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(await readdir(folder)).toEqual(["roost"]);
   });
 
+  test("holds the console as its source makes it", async () => {
+    await using server = await startBinary({ binary, cwd: folder, dataDir: join(folder, "console") });
+    for (const { path, plain } of await bundleConsole()) {
+      expect(Buffer.from(await (await fetch(server.url + path)).bytes()).toString("base64")).toBe(plain);
+    }
+  });
+
   test("keeps what it unpacks below its data folder, looks at it before it loads it, and leaves HOME alone", async () => {
     const [home, dataDir] = [join(folder, "home"), join(folder, "data")];
     const old = join(home, ".cache/roost/models-old");
@@ -92,7 +100,11 @@ describe("dist/roost, copied alone into an empty folder", () => {
 
     expect(await sayHello({ binary, cwd: folder, dataDir, env })).not.toBe("");
     expect(await sum()).toBe(whole);
-    expect(await readdir(home, { recursive: true })).toEqual([".cache", ".cache/roost", ".cache/roost/models-old"]);
+    expect((await readdir(home, { recursive: true })).sort()).toEqual([
+      ".cache",
+      ".cache/roost",
+      ".cache/roost/models-old",
+    ]);
     await Promise.all([home, dataDir].map((path) => rm(path, { recursive: true })));
   }, 60_000);
 

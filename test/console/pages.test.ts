@@ -1,16 +1,20 @@
 import { expect, test } from "bun:test";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { bundleConsole } from "../../src/console/bundle.ts";
 import { consolePages } from "../../src/console/pages.ts";
 
-const pages = consolePages();
+const files = await bundleConsole();
+const paths = files.map(({ path }) => path);
+const pages = consolePages({ mailed: false });
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
-  const page = pages.find((each) => each.path === path);
+  const page = pages.find((each) => each.path === path) ?? pages.find((each) => each.path === "/console/:file");
   if (!page) throw new Error(`no page ${path}`);
   return page.answer(new Request(`http://localhost${path}`, { headers }));
 }
 
 test("every page forbids inline script, framing and other origins", async () => {
-  for (const { path } of pages) {
+  for (const path of [...paths, "/console/host.json"]) {
     const { headers } = await get(path);
     const policy = headers.get("content-security-policy") ?? "";
     expect(policy).toContain("default-src 'none'");
@@ -21,37 +25,47 @@ test("every page forbids inline script, framing and other origins", async () => 
   }
 });
 
-test("a page that the browser has already is not sent again", async () => {
-  for (const { path } of pages) {
-    const first = await get(path);
-    const again = await get(path, { "If-None-Match": first.headers.get("etag") ?? "" });
-    expect(again.status).toBe(304);
-    expect(await again.text()).toBe("");
-  }
-});
-
-test("what the page and its scripts ask for is there, and named by no other origin", async () => {
-  const known = new Set(pages.map(({ path }) => path));
-  for (const { path } of pages) {
-    const text = await (await get(path)).text();
-    const named = [...text.matchAll(/(?:href|src)="([^"#]+)"|from\s*"\.([^"]+)"/g)];
-    for (const [, address, module] of named) {
-      if (address === "/openapi.json") continue;
-      expect(known).toContain(address ?? `/console${module}`);
+test("each is the same in every form that a browser may take, and small in the one it does", async () => {
+  for (const path of paths) {
+    const plain = Buffer.from(await (await get(path)).arrayBuffer());
+    for (const [accepted, encoding, unpack] of [
+      ["gzip, deflate", "gzip", gunzipSync],
+      ["gzip, deflate, br, zstd", "br", brotliDecompressSync],
+    ] as const) {
+      const answer = await get(path, { "Accept-Encoding": accepted });
+      expect([answer.headers.get("content-encoding"), answer.headers.get("vary")]).toEqual([
+        encoding,
+        "Accept-Encoding",
+      ]);
+      expect(unpack(Buffer.from(await answer.arrayBuffer())).equals(plain)).toBe(true);
     }
   }
+  const sent = await Promise.all(paths.map(async (path) => (await get(path, { "Accept-Encoding": "br" })).bytes()));
+  expect(sent.reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(32 * 1024);
 });
 
-test("scripts are sent as JavaScript, without types", async () => {
-  const scripts = pages.filter(({ path }) => path.endsWith(".js"));
-  expect(scripts.length).toBeGreaterThan(0);
-  for (const { path } of scripts) {
-    const answer = await get(path);
-    expect(answer.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
-    const text = await answer.text();
-    expect(new Bun.Transpiler({ loader: "js" }).scan(text).imports.every((each) => each.path.endsWith(".js"))).toBe(
-      true,
-    );
-    expect(text).not.toContain("innerHTML");
+test("what is named for its contents is asked for once; the page itself is only sent again where it has changed", async () => {
+  for (const { path, lasts } of files) {
+    const first = await get(path);
+    expect(first.headers.get("cache-control")).toBe(lasts ? "public, max-age=31536000, immutable" : "no-cache");
+    const again = await get(path, { "If-None-Match": first.headers.get("etag") ?? "" });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
   }
+  expect(paths.filter((path) => path.startsWith("/console/"))).toHaveLength(2);
+});
+
+test("what the page asks for is there, and named by no other origin", async () => {
+  const text = await (await get("/")).text();
+  for (const [, address = ""] of text.matchAll(/(?:href|src)="([^"#]+)"/g)) {
+    expect([...paths, "/openapi.json"]).toContain(address);
+  }
+});
+
+test("the script makes no markup of text", async () => {
+  const script = files.find(({ type }) => type === "text/javascript");
+  expect(script && Buffer.from(script.plain, "base64").toString()).not.toContain("innerHTML");
+});
+
+test("a name that is no file's is not found", async () => {
+  expect(get("/console/page-older.js")).rejects.toMatchObject({ code: "not_found" });
 });

@@ -50,8 +50,8 @@ test.skipIf(browserPath === "")("an answer whose connection breaks goes on, with
       const page = browser.pages()[0] ?? (await browser.newPage());
       const link = appliance.foundation.links.create("ada@example.com", 10_000_000n);
       await page.goto(`${way.url}/#link=${link}`);
-      await page.click("#start-hello");
-      const resumed = page.waitForRequest((request) => request.url().includes("/events?after="));
+      await page.click("#wake-agent");
+      const resumed = page.waitForRequest((request) => /events\?runId=.*after=/.test(request.url()));
       await page.fill("#chat-input", "Count");
       await page.keyboard.press("Enter");
       await page.getByText("word3").waitFor();

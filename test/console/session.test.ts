@@ -107,7 +107,7 @@ browserTest("a link needs no question where the session has ended by itself", as
     await page.locator("#signed-in").waitFor();
     await appliance.ask("POST", "/v1/auth/revoke-tokens", { token: await tokenOf(page) });
     await page.goto(linkFor(`next.${email}`));
-    await page.locator("#account-email", { hasText: `next.${email}` }).waitFor();
+    await page.locator("#account-email", { hasText: `next.${email}` }).waitFor({ state: "attached" });
   });
 });
 
@@ -117,6 +117,7 @@ browserTest("signing out ends the token on the host", async () => {
     await page.locator("#signed-in").waitFor();
     const token = await tokenOf(page);
     expect(await statusOf(token)).toBe(200);
+    await page.click("#to-account");
     await page.click("#sign-out");
     await page.getByText("You are signed out.", { exact: true }).waitFor();
     expect(await statusOf(token)).toBe(401);
@@ -131,6 +132,7 @@ browserTest(
       await page.locator("#signed-in").waitFor();
       const token = await tokenOf(page);
       await page.route("**/v1/auth/sign-out", (route) => route.abort());
+      await page.click("#to-account");
       await page.click("#sign-out");
       await page.getByText("The host could not be told").waitFor();
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);

@@ -58,6 +58,7 @@ const RULES: Record<string, Rule> = {
   "POST /v1/instances/:instanceId/secrets": { needs: "write", body: { key: "A", value: "a" }, passes: 201 },
   "GET /v1/instances/:instanceId/secrets": { needs: "read", passes: 200 },
   "DELETE /v1/instances/:instanceId/secrets/:key": { needs: "write", passes: "404 secret" },
+  "GET /v1/host": { needs: "read", passes: 200 },
   "GET /v1/billing": { needs: "read", whole: true, passes: 200 },
   "GET /v1/billing/usage": { needs: "read", whole: true, passes: 200 },
   "GET /v1/billing/transactions": { needs: "read", whole: true, passes: 200 },

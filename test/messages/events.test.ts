@@ -3,7 +3,7 @@ import { EventSource } from "eventsource";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createEventLog } from "../../src/messages/event-log.ts";
-import { type Conversation, type Frame, kindsOf, shownText, startConversation } from "./conversation.ts";
+import { type Conversation, type Frame, kindsOf, readEvents, shownText, startConversation } from "./conversation.ts";
 
 let it: Conversation;
 beforeAll(async () => {
@@ -206,3 +206,32 @@ test("the official EventSource client reads it, and resumes by itself across a r
     source.close();
   }
 }, 15_000);
+
+const ofRun = async (runId: string, more = "", headers: Record<string, string> = {}) =>
+  readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}${more}`), undefined, headers));
+
+test("a run's own events are given from its first, also while it goes on, and end with it", async () => {
+  await it.send("hi");
+  const runId = await it.queue("begin");
+  await using live = await ofRun(runId);
+  const begun = [...(await live.until(({ event }) => event === "message.delta"))];
+  const at = begun.at(-1)?.id ?? 0;
+  await using resumed = await ofRun(runId, `&after=${at}`);
+  await using byHeader = await ofRun(runId, "", { "Last-Event-ID": String(at) });
+  await it.cancel(runId);
+  const told = await live.rest();
+  expect(kindsOf(told).slice(0, 3)).toEqual(["run.queued", "run.started", "message.delta"]);
+  expect(new Set(told.map(({ data }) => data.runId))).toEqual(new Set([runId]));
+  expect(told.filter(ends)).toEqual(told.slice(-1));
+  for (const stream of [resumed, byHeader]) expect(await stream.rest()).toEqual(told.filter(({ id }) => id > at));
+  await using afterwards = await ofRun(runId);
+  expect(await afterwards.rest()).toEqual(told);
+});
+
+test("the run of another agent, and one that there is not, are not found", async () => {
+  const runId = await it.queue("hi");
+  await it.begin();
+  for (const other of [runId, "", "run_x", "run_00000000000070008000000000000000"]) {
+    expect([other, (await ofRun(other)).response.status]).toEqual([other, 404]);
+  }
+});

@@ -60,7 +60,8 @@ export async function startAppliance(
     clock = systemClock,
     dataDir = mkdtempSync(join(tmpdir(), "roost-test-")),
     log,
-  }: { clock?: Clock; dataDir?: string; log?: Log } = {},
+    ollamaUrl = "http://127.0.0.1:9/v1",
+  }: { clock?: Clock; dataDir?: string; log?: Log; ollamaUrl?: string } = {},
 ): Promise<Appliance> {
   const { config } = loadConfig({
     ROOST_PORT: "0",
@@ -72,7 +73,8 @@ export async function startAppliance(
   });
   const open = async () => {
     const foundation = openFoundation(config, clock);
-    return { foundation, app: await startApp(config, foundation, log ?? (await createLog(config.logLevel, "json"))) };
+    const told = log ?? (await createLog(config.logLevel, "json"));
+    return { foundation, app: await startApp(config, foundation, told, ollamaUrl) };
   };
   let { foundation, app } = await open();
   const close = async () => {

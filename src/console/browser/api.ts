@@ -1,52 +1,11 @@
+import type { Account, Quote } from "./records.ts";
+import { hearTabs, tellTabs } from "./tabs.ts";
+
 const TOKEN = "roost.token";
 const NOTICE = "roost.notice";
 const ANSWER_WITHIN_MS = 30_000;
 const SIGN_OUT_WITHIN_MS = 5_000;
-
-export interface Account {
-  email: string;
-  name: string;
-  balance: string;
-  currency: string;
-  limits: { monthlyLimit: string | null; spentThisMonth: string };
-}
-export interface ApiKey {
-  keyId: string;
-  name: string | null;
-  prefix: string;
-  scopes: string[];
-  createdAt: string;
-  lastUsedAt: string | null;
-}
-export interface Instance {
-  instanceId: string;
-  name: string;
-  status: string;
-  statusReason: string | null;
-  billing: { pricePerHour: string; currency: string };
-}
-export interface Agent {
-  agentId: string;
-  displayName: string;
-}
-export interface Message {
-  role: "user" | "agent";
-  message: string;
-  finishReason: string | null;
-}
-/** What to pay, and where: one amount for every network. */
-export interface Quote {
-  amount: string;
-  options: PayOption[];
-}
-export interface PayOption {
-  network: string;
-  recipient: string;
-}
-export interface Page<T> {
-  data: T[];
-  nextCursor: string | null;
-}
+const TABS_ANSWER_WITHIN_MS = 250;
 
 /** What the API refused, or why it could not be asked; with what a person can do about it. */
 export class ApiError extends Error {
@@ -56,22 +15,72 @@ export class ApiError extends Error {
     readonly nextStep: string,
     /** Of `payment_required`. */
     readonly quote: Quote | null = null,
+    /** When it may go better, where the server says so. */
+    readonly retryAfterSeconds: number | null = null,
   ) {
     super(message);
   }
 }
 
-// In memory, and in this tab's storage so that a reload stays signed in; nowhere else (security.md, HTTP).
+// In memory, and in this tab's storage so that a reload stays signed in; nowhere else (security.md, HTTP). Another tab of
+// the same browser asks this one for it.
 let token = sessionStorage.getItem(TOKEN);
+/** What a session that another tab brings is waited for with; without it, the page begins anew. */
+let joined: (() => void) | undefined;
+let mayJoin = false;
 
 export const isSignedIn = (): boolean => token !== null;
 
-/** Holds this token from now on; the one before it, if any, is signed out. */
-export function beginSession(given: string): void {
-  const before = token;
+/** From now on this tab answers others, and hears when they sign in or out. */
+export function shareSession(): void {
+  hearTabs((word) => {
+    switch (word.kind) {
+      case "who is signed in":
+        if (token !== null) tellTabs({ kind: "session", token });
+        break;
+      case "session":
+        if (token === null && mayJoin) join(word.token);
+        break;
+      case "ended":
+        if (word.token === token) endSession("You are signed out: this session was ended in another tab.");
+        break;
+    }
+  });
+}
+
+/**
+ * Takes the session of another tab, now or whenever one is begun. A tab without one, for a moment, does not answer:
+ * whoever is the only one waits that long.
+ */
+export async function joinSession(): Promise<void> {
+  if (token !== null) return;
+  mayJoin = true;
+  const answer = new Promise<void>((resolve) => {
+    joined = resolve;
+    setTimeout(resolve, TABS_ANSWER_WITHIN_MS);
+  });
+  tellTabs({ kind: "who is signed in" });
+  await answer;
+  joined = undefined;
+}
+
+function join(given: string): void {
+  hold(given);
+  if (joined) joined();
+  else location.reload();
+}
+
+function hold(given: string): void {
   token = given;
   sessionStorage.setItem(TOKEN, given);
-  if (before !== null) void endOnHost(before);
+}
+
+/** Holds this token from now on; the one before it, if any, is signed out, in every tab. */
+export function beginSession(given: string): void {
+  const before = token;
+  hold(given);
+  if (before === null) tellTabs({ kind: "session", token: given });
+  else void endEverywhere(before);
 }
 
 /** Whose session this tab holds; null without one, and for one that the host lets do nothing any more. */
@@ -86,18 +95,19 @@ export async function readSession(): Promise<Account | null> {
   return (await answer.json()) as Account;
 }
 
-/** Ends the session here whatever happens, and on the host where it can be told. */
+/** Ends the session here and in other tabs whatever happens, and on the host where it can be told. */
 export async function signOut(): Promise<void> {
   const ended = token;
   forgetSession();
-  const told = ended === null || (await endOnHost(ended));
+  const told = ended === null || (await endEverywhere(ended));
   endSession(
     told ? "You are signed out." : "You are signed out here. The host could not be told: it ends by itself in a day.",
   );
 }
 
 /** False where the host did not hear it. A token that it no longer takes has ended before. */
-async function endOnHost(ended: string): Promise<boolean> {
+async function endEverywhere(ended: string): Promise<boolean> {
+  tellTabs({ kind: "ended", token: ended });
   try {
     const answer = await ask(ended, "POST", "/auth/sign-out", {}, AbortSignal.timeout(SIGN_OUT_WITHIN_MS));
     return answer.ok || answer.status === 401;
@@ -186,15 +196,15 @@ export const unreachable = (): ApiError =>
 async function refusal(answer: Response): Promise<ApiError> {
   const envelope = await answer.json().catch(() => null);
   const { code = "unknown", message = `the server answered ${answer.status}`, requestId = "" } = envelope?.error ?? {};
-  return new ApiError(code, message, nextStep(code, requestId), envelope?.x402 ?? null);
+  const wait = Number.parseInt(answer.headers.get("retry-after") ?? "", 10);
+  const retryAfter = Number.isNaN(wait) ? null : wait;
+  return new ApiError(code, message, nextStep(code, requestId), envelope?.x402 ?? null, retryAfter);
 }
 
 function nextStep(code: string, requestId: string): string {
   switch (code) {
     case "payment_required":
-      return "Top up on this page, or let the host's operator add credit: roost account credit EMAIL AMOUNT --note TEXT";
-    case "invite_required":
-      return "New here? The host's operator makes an invite code: roost invite create";
+      return "Ask the operator of this host for credit, or top up under Account.";
     case "instance_not_ready":
       return "Start the instance, then send it again.";
     case "model_error":

@@ -1,97 +1,162 @@
-import { type Agent, type ApiError, call, type Instance, type Message, type Page } from "./api.ts";
-import { attempt, make, money, part } from "./dom.ts";
-import { type RunEvent, sendMessage } from "./run.ts";
+import { call } from "./api.ts";
+import { alertFor, askTwice, attempt, make, part, sayError, tryOut } from "./dom.ts";
+import { type Choice, costOf, stateOf } from "./instances.ts";
+import { describeAnswers, type Facts } from "./model.ts";
+import { exact, isLess } from "./money.ts";
+import type { Account, Agent, Instance } from "./records.ts";
+import { openTalk, type Talk } from "./talk.ts";
 
-const start = part("start-hello", HTMLButtonElement);
-const intro = part("hello-intro", HTMLElement);
-const talk = part("talk", HTMLElement);
+const intro = part("intro", HTMLElement);
+const start = part("wake-agent", HTMLButtonElement);
+const conversation = part("conversation", HTMLElement);
 const log = part("chat-log", HTMLElement);
 const form = part("chat-form", HTMLFormElement);
 const input = part("chat-input", HTMLTextAreaElement);
-const send = part("chat-send", HTMLButtonElement);
 const cancel = part("chat-cancel", HTMLButtonElement);
+const clear = part("chat-clear", HTMLButtonElement);
+const earlier = part("chat-earlier", HTMLButtonElement);
 const ideas = part("chat-ideas", HTMLElement);
 const state = part("instance-state", HTMLElement);
+// It scrolls, so it must be reached by keyboard.
+log.tabIndex = 0;
 const power = part("instance-power", HTMLButtonElement);
 
-export interface Hello {
-  instance: Instance;
-  agent: Agent;
+export interface ChatParts extends Facts {
+  /** What an operation has answered about an instance. */
+  instanceChanged(instance: Instance): void;
+  /** An agent was made: it is to be shown. */
+  made(instance: Instance, agent: Agent): void;
+  /** Something was spent. */
+  spent(): void;
 }
 
-/** The first conversation: takes up the newest instance with an agent, or offers to make both with one press. */
-export async function openChat(ready: (hello: Hello) => void, spent: () => void): Promise<void> {
-  const begin = (hello: Hello) => {
-    intro.hidden = true;
-    talk.hidden = false;
-    openTalk(hello, spent);
-    ready(hello);
-  };
+export interface Chat {
+  /** Opens the conversation with the chosen agent; offers to make one where there is none. */
+  open(choice: Choice | null): Promise<void>;
+  /** The instance as it is now. */
+  showInstance(instance: Instance): void;
+  catchUp(): Promise<void>;
+  showAccount(account: Account): void;
+}
+
+/** The conversation with one agent of one instance. */
+export function createChat(parts: ChatParts): Chat {
+  const { charges, billing, instanceChanged, made, spent } = parts;
+  let choice: Choice | null = null;
+  let talk: Talk | undefined;
+  /** What was written and not sent, for each agent. */
+  const drafts = new Map<string, string>();
+
+  function showInstance(instance: Instance): void {
+    if (choice?.instance.instanceId !== instance.instanceId) return;
+    choice.instance = instance;
+    const running = instance.status === "running";
+    const { pricePerHour, currency } = instance.billing;
+    const price = running ? ` · ${exact(pricePerHour)} ${currency} an hour` : " · costs nothing while it is stopped";
+    const cost = costOf(instance);
+    const terms = charges ? price + (cost && `${cost} so far`) : "";
+    state.textContent = `${instance.name} · ${stateOf(instance)}${terms}`;
+    state.dataset.status = instance.status;
+    power.textContent = running ? "Stop" : "Start";
+    power.classList.toggle("quiet", running);
+    power.setAttribute("aria-label", `${power.textContent} the instance ${instance.name}`);
+  }
+
+  const isEmpty = () => log.childElementCount === 0;
+  function showWhatThereIs(): void {
+    ideas.hidden = !isEmpty();
+    clear.hidden = isEmpty();
+  }
+
+  async function open(next: Choice | null): Promise<void> {
+    if (choice?.agent) drafts.set(choice.agent.agentId, input.value);
+    talk?.close();
+    talk = undefined;
+    choice = next;
+    const agent = next?.agent ?? null;
+    conversation.hidden = agent === null;
+    intro.hidden = agent !== null;
+    part("intro-title", HTMLElement).textContent =
+      next === null ? "Say hello to your first agent" : `No agent lives in ${next.instance.name} yet`;
+    part("intro-instance", HTMLElement).hidden = next !== null;
+    if (next === null || agent === null) return;
+
+    part("agent-name", HTMLElement).textContent = agent.displayName;
+    input.placeholder = `Message ${agent.displayName}`;
+    input.value = drafts.get(agent.agentId) ?? "";
+    describeAnswers(parts, agent);
+    showInstance(next.instance);
+    log.replaceChildren();
+    clear.hidden = true;
+    ideas.hidden = true;
+    earlier.hidden = true;
+    cancel.hidden = true;
+    const agentPath = `/instances/${next.instance.instanceId}/agents/${agent.agentId}`;
+    talk = openTalk({
+      agentPath,
+      log,
+      busy: (is) => {
+        cancel.hidden = !is;
+      },
+      settled() {
+        showWhatThereIs();
+        spent();
+      },
+      hasEarlier: (has) => {
+        earlier.hidden = !has;
+      },
+      failed(error) {
+        const alert = alertFor(form);
+        if (alert) sayError(alert, error);
+      },
+    });
+    await talk.loaded;
+  }
+
+  keepAtEnd();
   start.addEventListener("click", () => {
     void attempt(start, async () => {
-      const instance =
-        (await newestInstance()) ?? (await call<Instance>("POST", "/instances", { name: "My first instance" }));
+      const instance = choice?.instance ?? (await call<Instance>("POST", "/instances", { name: "My first instance" }));
       const agent = await call<Agent>("POST", `/instances/${instance.instanceId}/agents`, { name: "Ada" });
-      begin({ instance, agent });
+      made(instance, agent);
       spent();
-      input.focus();
     });
   });
-  await attempt(start, async () => {
-    const instance = await newestInstance();
-    if (!instance) return;
-    const agents = await call<Page<Agent>>("GET", `/instances/${instance.instanceId}/agents?limit=1`);
-    const [agent] = agents.data;
-    if (!agent) return;
-    begin({ instance, agent });
-    const messages = `/instances/${instance.instanceId}/agents/${agent.agentId}/messages?order=desc&limit=20`;
-    const page = await call<Page<Message>>("GET", messages);
-    for (const { role, message, finishReason } of page.data.reverse()) addTurn(role, message, noteOf(finishReason));
-  });
-  intro.hidden = !talk.hidden;
-}
-
-async function newestInstance(): Promise<Instance | undefined> {
-  const { data } = await call<Page<Instance>>("GET", "/instances?limit=20");
-  return data.find(({ status }) => status === "running") ?? data[0];
-}
-
-function openTalk({ instance, agent }: Hello, spent: () => void): void {
-  const instancePath = `/instances/${instance.instanceId}`;
-  const agentPath = `${instancePath}/agents/${agent.agentId}`;
-  part("agent-name", HTMLElement).textContent = agent.displayName;
-  input.placeholder = `Message ${agent.displayName}`;
-  showInstance(instance);
   power.addEventListener("click", () => {
     void attempt(power, async () => {
-      const verb = power.dataset.verb ?? "start";
-      showInstance(await call<Instance>("POST", `${instancePath}/${verb}`));
+      const verb = choice?.instance.status === "running" ? "stop" : "start";
+      const instance = await call<Instance>("POST", `/instances/${choice?.instance.instanceId}/${verb}`);
+      showInstance(instance);
+      instanceChanged(instance);
       spent();
     });
   });
-
-  let runId: string | undefined;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim();
-    if (text === "" || send.disabled) return;
+    const to = talk;
+    if (text === "" || !to) return;
+    input.value = "";
     input.focus();
-    void attempt(form, async () => {
-      cancel.disabled = false;
+    ideas.hidden = true;
+    void tryOut(form, async () => {
       try {
-        await answer(agentPath, text, (event) => {
-          runId = event.runId;
-          cancel.hidden = runId === undefined;
-        });
-      } finally {
-        cancel.hidden = true;
-        spent();
-        showInstance(await call<Instance>("GET", instancePath));
+        await to.send(text);
+        clear.hidden = false;
+      } catch (error) {
+        if (input.value === "") input.value = text;
+        showWhatThereIs();
+        throw error;
       }
     });
   });
-  cancel.addEventListener("click", () => {
-    if (runId !== undefined) void attempt(cancel, () => call("POST", `${agentPath}/runs/${runId}/cancel`));
+  cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
+  earlier.addEventListener("click", () => void attempt(earlier, async () => talk?.loadEarlier()));
+  askTwice(clear, "Sure?", async () => {
+    const cleared = choice;
+    await call("DELETE", `/instances/${cleared?.instance.instanceId}/agents/${cleared?.agent?.agentId}/messages`);
+    if (cleared === choice) await open(cleared);
+    input.focus();
   });
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -104,80 +169,37 @@ function openTalk({ instance, agent }: Hello, spent: () => void): void {
       form.requestSubmit();
     });
   }
+
+  return {
+    open,
+    showInstance,
+    async catchUp() {
+      await talk?.catchUp();
+    },
+    showAccount({ balance, currency }) {
+      const needed = billing.minimumLaunchBalance;
+      const lacks = charges && isLess(balance, needed);
+      const hint = part("intro-balance", HTMLElement);
+      hint.hidden = !charges;
+      if (!lacks) {
+        hint.textContent = "An instance costs a little while it runs. You can stop it here at any time.";
+        return;
+      }
+      const topUp = make("a", "", "top up");
+      topUp.href = "#account";
+      const has = `Starting one takes a balance of ${exact(needed)} ${currency}, and yours is ${exact(balance)}: `;
+      hint.replaceChildren(has, "ask the operator of this host for credit, or ", topUp, ".");
+    },
+  };
 }
 
-/** One question and its answer, shown as it comes. Throws `ApiError`; the question is then back in the box. */
-async function answer(agentPath: string, text: string, told: (event: RunEvent) => void): Promise<void> {
-  const question = addTurn("user", text);
-  const turn = addTurn("agent", "");
-  turn.classList.add("thinking");
-  input.value = "";
-  log.setAttribute("aria-busy", "true");
-  try {
-    for await (const event of sendMessage(agentPath, text)) {
-      told(event);
-      show(turn, event);
-    }
-  } catch (error) {
-    const refused = turn.classList.contains("thinking");
-    if (refused) {
-      question.remove();
-      turn.remove();
-      input.value = text;
-    }
-    throw error as ApiError;
-  } finally {
-    turn.classList.remove("thinking");
-    log.setAttribute("aria-busy", "false");
-  }
-}
-
-function show(turn: HTMLElement, { type, delta, message, name, error }: RunEvent): void {
-  const [said, note] = turn.children as unknown as [HTMLElement, HTMLElement];
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
-  switch (type) {
-    case "message.delta":
-      turn.classList.remove("thinking");
-      note.textContent = "";
-      said.append(delta ?? "");
-      break;
-    case "run.restarted":
-      said.textContent = "";
-      break;
-    case "tool.started":
-      note.textContent = `uses ${name}`;
-      break;
-    case "message.completed":
-      said.textContent = message?.message ?? "";
-      note.textContent = noteOf(message?.finishReason ?? null);
-      break;
-    case "run.failed":
-      turn.classList.remove("thinking");
-      note.textContent = error?.message ?? "the run failed";
-      break;
-  }
-  if (atEnd) log.scrollTop = log.scrollHeight;
-}
-
-const noteOf = (finishReason: string | null): string =>
-  ({ cancelled: "stopped", length: "cut at the length limit", error: "broken off by an error" })[finishReason ?? ""] ??
-  "";
-
-function addTurn(role: "user" | "agent", text: string, note = ""): HTMLElement {
-  const turn = make("div", `turn ${role}`, make("p", "said", text), make("small", "soft", note));
-  log.append(turn);
-  log.scrollTop = log.scrollHeight;
-  ideas.hidden = true;
-  return turn;
-}
-
-function showInstance({ status, statusReason, billing }: Instance): void {
-  const running = status === "running";
-  const reason = statusReason === null ? "" : ` (${statusReason.replaceAll("_", " ")})`;
-  const price = running ? ` · ${money(billing.pricePerHour)} ${billing.currency} an hour` : " · costs nothing";
-  state.textContent = `${status}${reason}${price}`;
-  state.dataset.status = status;
-  power.textContent = running ? "Stop" : "Start";
-  power.dataset.verb = running ? "stop" : "start";
-  power.setAttribute("aria-label", `${power.textContent} the instance`);
+/** Who reads the newest goes on doing so when the window, or a phone's keyboard, changes its room. */
+function keepAtEnd(): void {
+  let atEnd = true;
+  log.addEventListener("scroll", () => {
+    atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  });
+  new ResizeObserver(() => {
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }).observe(log);
 }

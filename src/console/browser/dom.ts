@@ -24,19 +24,30 @@ export function make<K extends keyof HTMLElementTagNameMap>(
  * section, with the next step.
  */
 export async function attempt(control: HTMLElement, work: () => Promise<void>): Promise<void> {
-  const alert = control.closest("section")?.querySelector<HTMLElement>("[role=alert]");
   const buttons = control instanceof HTMLButtonElement ? [control] : [...control.querySelectorAll("button")];
   if (buttons.some((button) => button.disabled)) return;
   for (const button of buttons) button.disabled = true;
+  try {
+    await tryOut(control, work);
+  } finally {
+    for (const button of buttons) button.disabled = false;
+  }
+}
+
+/** The same, and nothing rests: what is asked for may be asked for again meanwhile. */
+export async function tryOut(control: HTMLElement, work: () => Promise<void>): Promise<void> {
+  const alert = alertFor(control);
   if (alert) alert.hidden = true;
   try {
     await work();
   } catch (error) {
     if (alert) sayError(alert, error);
-  } finally {
-    for (const button of buttons) button.disabled = false;
   }
 }
+
+/** Where the section of this control says what went wrong. */
+export const alertFor = (control: HTMLElement): HTMLElement | null =>
+  control.closest("section")?.querySelector<HTMLElement>("[role=alert]") ?? null;
 
 export function sayError(alert: HTMLElement, error: unknown): void {
   const { message, nextStep } =
@@ -45,11 +56,44 @@ export function sayError(alert: HTMLElement, error: unknown): void {
   alert.hidden = false;
 }
 
-/** `9.993200` → `9.9932`, `10.000000` → `10.00`. */
-export const money = (amount: string): string => amount.replace(/(\.\d\d\d*?)0+$/, "$1");
+/** Says at a field what is wrong with it, and takes the cursor there. Forgotten by `forgetFaults`. */
+export function sayAt(field: HTMLInputElement, fault: string): void {
+  const place = part(`${field.id}-error`, HTMLElement);
+  place.textContent = fault;
+  place.hidden = false;
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", place.id);
+  for (let fold = field.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null)
+    fold.open = true;
+  field.focus();
+}
+
+export function forgetFaults(form: HTMLFormElement): void {
+  for (const field of form.querySelectorAll("input[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+    part(`${field.id}-error`, HTMLElement).hidden = true;
+  }
+}
 
 export const day = (time: string): string =>
   new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
+
+/** The first press asks, the second does it; leaving the button takes the question back. */
+export function askTwice(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
+  const [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
+  const ask = (asking: boolean) => {
+    button.classList.toggle("asking", asking);
+    button.textContent = asking ? question : text;
+    button.setAttribute("aria-label", asking ? `Really ${label.toLowerCase()}?` : label);
+  };
+  button.addEventListener("blur", () => ask(false));
+  button.addEventListener("click", () => {
+    const sure = button.classList.contains("asking");
+    ask(!sure);
+    if (sure) void attempt(button, work);
+  });
+}
 
 /** Makes every `<button data-copy="id">` copy the text of that element. */
 export function armCopyButtons(): void {

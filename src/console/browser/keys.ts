@@ -1,5 +1,6 @@
-import { type ApiKey, call, type Page } from "./api.ts";
-import { attempt, day, make, part } from "./dom.ts";
+import { call } from "./api.ts";
+import { askTwice, attempt, day, make, part } from "./dom.ts";
+import type { ApiKey, Page } from "./records.ts";
 
 const list = part("key-list", HTMLUListElement);
 const more = part("more-keys", HTMLButtonElement);
@@ -9,8 +10,11 @@ const scopes = part("key-scopes", HTMLSelectElement);
 const made = part("made-key", HTMLElement);
 const shown = part("shown-key", HTMLElement);
 
-/** Lists the account's keys and lets its owner make and revoke them. A key made is told once, null when put away. */
-export function openKeys(keyMade: (key: string | null) => void): void {
+/**
+ * Lets the account's owner make and revoke keys. A key made is told once, null when put away. Gives what lists them, once,
+ * when they are first looked at.
+ */
+export function openKeys(keyMade: (key: string | null) => void): () => void {
   let cursor: string | null = null;
   const load = async () => {
     const after = cursor === null ? "" : `&after=${encodeURIComponent(cursor)}`;
@@ -40,7 +44,11 @@ export function openKeys(keyMade: (key: string | null) => void): void {
     keyMade(null);
     name.focus();
   });
-  void attempt(more, load);
+  let listed = false;
+  return () => {
+    if (!listed) void attempt(more, load);
+    listed = true;
+  };
 }
 
 function keyRow(key: ApiKey): HTMLLIElement {
@@ -57,25 +65,10 @@ function keyRow(key: ApiKey): HTMLLIElement {
     make("span", "soft", `${day(key.createdAt)} · ${used}${may}`),
     revoke,
   );
-  askTwice(revoke, async () => {
+  askTwice(revoke, "Really revoke?", async () => {
     await call("DELETE", `/auth/keys/${key.keyId}`);
     row.remove();
     name.focus();
   });
   return row;
-}
-
-/** The first press asks, the second does it; leaving the button takes the question back. */
-function askTwice(button: HTMLButtonElement, work: () => Promise<void>): void {
-  const [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
-  const ask = (asking: boolean) => {
-    button.classList.toggle("asking", asking);
-    button.textContent = asking ? "Really revoke?" : text;
-    button.setAttribute("aria-label", asking ? `Really ${label.toLowerCase()}?` : label);
-  };
-  button.addEventListener("blur", () => ask(false));
-  button.addEventListener("click", () => {
-    if (button.classList.contains("asking")) void attempt(button, work);
-    else ask(true);
-  });
 }

@@ -1,12 +1,17 @@
-import { type Account, call, isSignedIn, signOut, takeNotice } from "./api.ts";
-import { openChat } from "./chat.ts";
-import { armCopyButtons, attempt, money, part } from "./dom.ts";
+import { call, isSignedIn, joinSession, shareSession, signOut, takeNotice } from "./api.ts";
+import { createChat } from "./chat.ts";
+import { alertFor, armCopyButtons, attempt, part, sayError } from "./dom.ts";
+import { hashOf, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
+import { type Facts, showModel } from "./model.ts";
+import { cents, exact, isNothing } from "./money.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
+import type { Account, Billing, Host } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
+import { placeOf, showView } from "./views.ts";
 
-const BALANCE_EVERY_MS = 60_000;
+const LOOK_EVERY_MS = 15_000;
 
 async function open(): Promise<void> {
   const link = takeLink();
@@ -17,44 +22,103 @@ async function open(): Promise<void> {
   // A sign-in link pasted into the address of this page changes nothing but the part behind `#`.
   addEventListener("hashchange", () => location.hash.startsWith("#link=") && location.reload());
 
+  shareSession();
+  // Who has just been signed out stays so until they load the page themselves.
+  if (notice === "") await joinSession();
   const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
-  if (account) return showAccountPage(account);
+  if (account) return showPages(account);
   part("notice", HTMLElement).textContent = notice;
   offerSignIn((account) => {
     part("signed-out", HTMLElement).hidden = true;
-    showAccountPage(account);
+    part("notice", HTMLElement).textContent = "";
+    void showPages(account).catch(sayUnreachable);
   });
 }
 
 const readAccount = () => call<Account>("GET", "/auth/me");
 
-function showAccountPage(account: Account): void {
+async function showPages(account: Account): Promise<void> {
+  const [billing, host] = await Promise.all([call<Billing>("GET", "/billing"), call<Host>("GET", "/host")]);
+  const charges = !isNothing(billing.pricePerHour) || !isNothing(billing.minimumLaunchBalance);
+  const facts: Facts = { billing, charges, host };
   const filling: Filling = { key: null, instanceId: null, agentId: null };
   const fill = (more: Partial<Filling>) => showNextSteps(Object.assign(filling, more));
-  const refresh = () => void readAccount().then(showAccount, () => undefined);
-  showAccount(account);
+  const showBalance = (account: Account) => {
+    showAccount(account, charges);
+    chat.showAccount(account);
+  };
+  const readBalance = () => readAccount().then(showBalance);
+
+  let focusWhenOpen = false;
+  const chat = createChat({
+    ...facts,
+    instanceChanged: (instance) => instances.show(instance),
+    made({ instanceId }, { agentId }) {
+      location.hash = hashOf(instanceId, agentId);
+      focusWhenOpen = true;
+    },
+    spent: () => void readBalance().catch(() => undefined),
+  });
+  const instances = listInstances(
+    charges,
+    async (choice) => {
+      fill({ instanceId: choice?.instance.instanceId ?? null, agentId: choice?.agent?.agentId ?? null });
+      await chat.open(choice);
+      if (focusWhenOpen) part("chat-input", HTMLTextAreaElement).focus();
+      focusWhenOpen = false;
+    },
+    chat.showInstance,
+  );
+
+  showBalance(account);
   fill({});
-  part("signed-in", HTMLElement).hidden = false;
-  part("sign-out", HTMLElement).hidden = false;
-  openTopUp(refresh);
-  openKeys((key) => fill({ key }));
-  void openChat(({ instance, agent }) => fill({ instanceId: instance.instanceId, agentId: agent.agentId }), refresh);
-  setInterval(() => document.visibilityState === "visible" && refresh(), BALANCE_EVERY_MS);
+  showModel(host);
+  openTopUp(billing.minimumTopUp, () => void readBalance());
+  const loadKeys = openKeys((key) => fill({ key }));
+  for (const id of ["views", "signed-in"]) part(id, HTMLElement).hidden = false;
+  part("purse", HTMLElement).hidden = !charges;
+  part("top-up", HTMLElement).hidden = !charges;
+
+  const chatAlert = alertFor(part("chat-form", HTMLFormElement));
+  const tell = (error: unknown) => void (chatAlert && sayError(chatAlert, error));
+  await instances.refresh();
+  const show = async () => {
+    const { view, instanceId, agentId } = placeOf(location.hash);
+    showView(view);
+    if (view === "account") loadKeys();
+    if (view === "chat" && (instanceId !== null || !instances.isChosen())) await instances.choose(instanceId, agentId);
+  };
+  addEventListener("hashchange", () => void show().catch(tell));
+  await show().catch(tell);
+
+  const look = () => {
+    if (document.visibilityState === "hidden") return;
+    void Promise.all([instances.refresh(), chat.catchUp(), readBalance()]).catch(() => undefined);
+  };
+  setInterval(look, LOOK_EVERY_MS);
+  document.addEventListener("visibilitychange", look);
 }
 
-function showAccount({ name, email, balance, currency, limits }: Account): void {
+function showAccount({ name, email, balance, currency, limits }: Account, charges: boolean): void {
   const say = (id: string, text: string) => {
     part(id, HTMLElement).textContent = text;
   };
   say("account-name", name);
   say("account-email", email);
-  say("balance", money(balance));
-  say("currency", currency);
-  say("spent", money(limits.spentThisMonth));
-  say("limit", limits.monthlyLimit === null ? "none" : money(limits.monthlyLimit));
+  part("account-money", HTMLElement).hidden = !charges;
+  part("account-free", HTMLElement).hidden = charges;
+  say("purse-balance", `${cents(balance)} ${currency}`);
+  say("balance", cents(balance));
+  part("balance", HTMLElement).title = exact(balance);
+  say("spent", cents(limits.spentThisMonth));
+  part("spent", HTMLElement).title = exact(limits.spentThisMonth);
+  for (const place of document.querySelectorAll(".currency")) place.textContent = currency;
+  say("limit", limits.monthlyLimit === null ? "none" : `${exact(limits.monthlyLimit)} ${currency}`);
 }
 
-open().catch(() => {
+function sayUnreachable(): void {
   // The server answered the page but not the account: nothing to show but the way in.
   part("notice", HTMLElement).textContent = "The server does not answer. Load the page again when it runs.";
-});
+}
+
+open().catch(sayUnreachable);

@@ -1,14 +1,20 @@
-import { ApiError, type Message, open, unreachable } from "./api.ts";
+import { ApiError, call, open, unreachable } from "./api.ts";
+import type { Message } from "./records.ts";
 
-/** What this page needs of an agent's events (the API's `GET …/events`). */
+/** What this page needs of a run's events (the API's `GET …/events`). */
 export interface RunEvent {
   id: number;
   type: string;
-  runId?: string;
   delta?: string;
   name?: string;
   message?: Message;
   error?: { code: string; message: string };
+}
+
+/** A message that is on the host's disk, and the run that will answer it. */
+export interface Sent {
+  runId: string;
+  messageId: string;
 }
 
 const ENDS = new Set(["run.completed", "run.failed", "run.cancelled"]);
@@ -16,36 +22,52 @@ const ENDS = new Set(["run.completed", "run.failed", "run.cancelled"]);
 const SILENT_MS = 40_000;
 const TRIES = 6;
 
-/** Sends a message and gives its run's events to the end. A connection that breaks is taken up at the next event. */
-export async function* sendMessage(agentPath: string, message: string): AsyncGenerator<RunEvent> {
-  let connect = (signal: AbortSignal) => open("POST", `${agentPath}/messages`, { message, stream: true }, signal);
-  let seen: RunEvent | undefined;
-  for (let tries = 0; tries < TRIES; tries++) {
-    if (tries > 0) await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** tries));
+const beforeTry = (tries: number): Promise<void> =>
+  tries === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, 250 * 2 ** tries));
+
+/** Sends a message. Where the answer does not arrive it is sent again under the same key, and so written once. */
+export async function sendMessage(agentPath: string, message: string): Promise<Sent> {
+  const key = [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+  const headers = { Prefer: "respond-async", "Idempotency-Key": key };
+  for (let tries = 0; ; tries++) {
+    await beforeTry(tries);
     try {
-      for await (const event of readEvents(connect)) {
-        if (seen && event.runId !== seen.runId) continue;
-        seen = event;
+      return await call<Sent>("POST", `${agentPath}/messages`, { message }, headers);
+    } catch (error) {
+      const code = error instanceof ApiError ? error.code : "";
+      // A conflict says that the try before is still being taken in.
+      const mayHelp = code === "unreachable" || (code === "conflict" && tries > 0);
+      if (!mayHelp || tries === TRIES - 1) throw error;
+    }
+  }
+}
+
+/** A run's events from its first to its last. A connection that breaks is taken up at the next event. */
+export async function* followRun(agentPath: string, runId: string, until: AbortSignal): AsyncGenerator<RunEvent> {
+  let after = "";
+  for (let tries = 0; tries < TRIES; tries++) {
+    await beforeTry(tries);
+    try {
+      for await (const event of readEvents(`${agentPath}/events?runId=${runId}${after}`, until)) {
+        after = `&after=${event.id}`;
         tries = 0;
         yield event;
         if (ENDS.has(event.type)) return;
       }
     } catch (error) {
-      // Without an event nobody knows whether the message arrived: sending it again could say it twice.
-      if (!seen || (error instanceof ApiError && error.code !== "unreachable")) throw error;
+      if (until.aborted || (error instanceof ApiError && error.code !== "unreachable")) throw error;
     }
-    if (!seen) break;
-    const after = seen.id;
-    connect = (signal) => open("GET", `${agentPath}/events?after=${after}`, undefined, signal);
   }
   throw unreachable();
 }
 
-async function* readEvents(connect: (signal: AbortSignal) => Promise<Response>): AsyncGenerator<RunEvent> {
+async function* readEvents(path: string, until: AbortSignal): AsyncGenerator<RunEvent> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENT_MS);
   try {
-    const { body } = await connect(silence.signal);
+    const { body } = await open("GET", path, undefined, AbortSignal.any([silence.signal, until]));
     if (!body) return;
     let text = "";
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,5 +1,7 @@
-import { ApiError, call, type PayOption, type Quote } from "./api.ts";
-import { attempt, money, part } from "./dom.ts";
+import { ApiError, call } from "./api.ts";
+import { attempt, part } from "./dom.ts";
+import { exact } from "./money.ts";
+import type { PayOption, Quote } from "./records.ts";
 
 const ask = part("ask-quote", HTMLFormElement);
 const amount = part("top-up-amount", HTMLInputElement);
@@ -10,7 +12,9 @@ const hash = part("tx-hash", HTMLInputElement);
 const paid = part("paid", HTMLElement);
 
 /** Asks for a quote, says what to send and where, and takes the transaction's hash as the proof. */
-export function openTopUp(balanceChanged: () => void): void {
+export function openTopUp(least: string, balanceChanged: () => void): void {
+  part("top-up-least", HTMLElement).textContent = exact(least);
+  amount.placeholder = exact(least);
   let options: PayOption[] = [];
   const showOption = () => {
     const option = options.find((one) => one.network === network.value);
@@ -41,7 +45,7 @@ export function openTopUp(balanceChanged: () => void): void {
       const added = await call<{ amount: string }>("POST", "/billing/top-up", {}, { "X-PAYMENT": payment });
       hash.value = "";
       bill.hidden = true;
-      paid.textContent = `${money(added.amount)} USDC came in.`;
+      paid.textContent = `${exact(added.amount)} USDC came in.`;
       paid.hidden = false;
       balanceChanged();
     });

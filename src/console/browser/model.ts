@@ -1,0 +1,59 @@
+import { make, part } from "./dom.ts";
+import type { Agent, Billing, Host } from "./records.ts";
+
+/** What holds for the whole host. */
+export interface Facts {
+  billing: Billing;
+  /** False on a host where nothing costs anything. */
+  charges: boolean;
+  host: Host;
+}
+
+const INSIDE = "local:smollm2-135m-instruct";
+
+const line = part("answers-from", HTMLElement);
+const choice = part("ollama-model", HTMLSelectElement);
+const command = part("ollama-command", HTMLElement);
+
+/** Says below the conversation who answers in it, and where a stronger one is to be had. */
+export function describeAnswers({ host }: Facts, agent: Agent): void {
+  const model = agent.model ?? host.model;
+  if (model !== INSIDE) {
+    line.textContent = `Answers come from ${nameOf(model)}.`;
+    return;
+  }
+  const link = make("a", "", host.ollama ? "Use Ollama instead" : "Use a stronger one");
+  link.href = "#model";
+  const plainly = "Answers come from the small model inside: fluent, but weak on facts, arithmetic and tools. ";
+  line.replaceChildren(plainly, link);
+}
+
+const nameOf = (model: string): string =>
+  model.startsWith("local:") ? `${model.slice("local:".length)}, on this host` : model.replace(/^openai:/, "");
+
+/** The page about the model: what it is, and one step to another. */
+export function showModel({ model, ollama }: Host): void {
+  const isInside = model === INSIDE;
+  part("model-inside", HTMLElement).hidden = !isInside;
+  part("model-other", HTMLElement).hidden = isInside;
+  part("model-name", HTMLElement).textContent = nameOf(model);
+  part("model-offer", HTMLElement).hidden = ollama === null;
+  part("model-how", HTMLElement).hidden = ollama !== null;
+  if (ollama === null) return;
+  const { baseUrl, models, settingsFile } = ollama;
+  choice.replaceChildren(...models.map((name) => new Option(name, name)));
+  const show = () => {
+    command.textContent = commandFor(settingsFile, choice.value, baseUrl);
+  };
+  choice.addEventListener("change", show);
+  show();
+}
+
+/** Writes two lines into the settings file, once: a second paste changes nothing. */
+function commandFor(settingsFile: string, model: string, baseUrl: string): string {
+  const file = quoted(settingsFile);
+  const lines = quoted(`\\nmodel = "openai:${model}"\\nopenai_base_url = "${baseUrl}"\\n`);
+  return `grep -qs '^ *model *=' ${file} ||\n  (umask 077; printf ${lines} >> ${file})`;
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

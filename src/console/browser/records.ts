@@ -1,0 +1,65 @@
+/** What this page reads of the API's records. */
+export interface Account {
+  email: string;
+  name: string;
+  balance: string;
+  currency: string;
+  limits: { monthlyLimit: string | null; spentThisMonth: string };
+}
+export interface Billing {
+  pricePerHour: string;
+  minimumLaunchBalance: string;
+  minimumTopUp: string;
+  currency: string;
+}
+export interface ApiKey {
+  keyId: string;
+  name: string | null;
+  prefix: string;
+  scopes: string[];
+  createdAt: string;
+  lastUsedAt: string | null;
+}
+export interface Instance {
+  instanceId: string;
+  name: string;
+  status: string;
+  statusReason: string | null;
+  agentCount: number;
+  billing: { pricePerHour: string; accrued: string; currency: string };
+}
+export interface Agent {
+  agentId: string;
+  displayName: string;
+  model: string | null;
+}
+export interface Message {
+  messageId: string;
+  runId: string;
+  role: "user" | "agent";
+  message: string;
+  finishReason: string | null;
+}
+export interface Run {
+  runId: string;
+  status: string;
+  error: { message: string } | null;
+}
+export interface Host {
+  model: string;
+  /** One that answers beside the host, and where it is written down that it shall be used. */
+  ollama: { baseUrl: string; models: string[]; settingsFile: string } | null;
+}
+/** What to pay, and where: one amount for every network. */
+export interface Quote {
+  amount: string;
+  options: PayOption[];
+}
+export interface PayOption {
+  network: string;
+  recipient: string;
+}
+export interface Page<T> {
+  data: T[];
+  nextCursor: string | null;
+}

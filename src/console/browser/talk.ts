@@ -1,0 +1,223 @@
+import { call } from "./api.ts";
+import { type Exchange, makeExchange } from "./exchange.ts";
+import type { Message, Page, Run } from "./records.ts";
+import { followRun, sendMessage } from "./run.ts";
+
+/** The open conversation with one agent. */
+export interface Talk {
+  /** Until then what is asked for waits. Throws `ApiError` where it could not be read. */
+  loaded: Promise<void>;
+  /** Shows the message at once. Throws `ApiError` where it was not taken, and shows it no more. */
+  send(text: string): Promise<void>;
+  /** Cancels the run in progress; what it said is kept. */
+  cancel(): Promise<void>;
+  loadEarlier(): Promise<void>;
+  /** Shows what was said elsewhere: in another tab, by a program. */
+  catchUp(): Promise<void>;
+  close(): void;
+}
+
+export interface TalkParts {
+  agentPath: string;
+  log: HTMLElement;
+  /** Told when something runs or waits, and when nothing does any more. */
+  busy(is: boolean): void;
+  /** Told when a run has ended, and once the conversation is loaded. */
+  settled(): void;
+  hasEarlier(has: boolean): void;
+  failed(error: unknown): void;
+}
+
+interface Turn {
+  runId: string;
+  exchange: Exchange;
+}
+
+const PAGE = 50;
+const NEAR_END_PX = 80;
+
+/** Loads the conversation and follows what runs in it. One run after the other, as the host answers them. */
+export function openTalk(parts: TalkParts): Talk {
+  const { agentPath, log, busy, settled, hasEarlier, failed } = parts;
+  const messages = `${agentPath}/messages`;
+  const closing = new AbortController();
+  const exchanges = new Map<string, Exchange>();
+  /** Runs that have not ended, in their order; the first is followed. */
+  const turns: Turn[] = [];
+  let earlier: string | null = null;
+  let newest: string | undefined;
+  let following = false;
+  /** One message after the other, in the order they were written. */
+  let sending: Promise<unknown> = Promise.resolve();
+  let unsent = 0;
+  let loading: Promise<void> = Promise.resolve();
+
+  const toEnd = () => {
+    log.scrollTop = log.scrollHeight;
+  };
+  function keepAtEnd(change: () => void): void {
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
+    change();
+    if (atEnd) toEnd();
+  }
+
+  /** Exchanges that are not shown yet, in the messages' order. */
+  function exchangesOf(page: readonly Message[]): HTMLElement[] {
+    const fresh: HTMLElement[] = [];
+    for (const message of page) {
+      let exchange = exchanges.get(message.runId);
+      if (!exchange) {
+        exchange = makeExchange();
+        exchanges.set(message.runId, exchange);
+        fresh.push(exchange.element);
+      }
+      if (message.role === "user") exchange.ask(message.message);
+      else exchange.finish(message);
+    }
+    return fresh;
+  }
+
+  function enqueue(turn: Turn): void {
+    turns.push(turn);
+    if (turns.length === 1) turn.exchange.begin();
+    else turn.exchange.wait(() => void withdraw(turn));
+    void follow();
+  }
+
+  async function withdraw(turn: Turn): Promise<void> {
+    try {
+      await call("POST", `${agentPath}/runs/${turn.runId}/cancel`);
+      // Its turn may have come meanwhile: then its events say how it ends.
+      if (turns.indexOf(turn) > 0) {
+        turns.splice(turns.indexOf(turn), 1);
+        turn.exchange.explain("cancelled");
+      }
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  async function follow(): Promise<void> {
+    if (following) return;
+    following = true;
+    busy(true);
+    log.setAttribute("aria-busy", "true");
+    try {
+      for (let [turn] = turns; turn && !closing.signal.aborted; [turn] = turns) {
+        const { runId, exchange } = turn;
+        exchange.begin();
+        for await (const event of followRun(agentPath, runId, closing.signal)) {
+          if (event.message) newest = event.message.messageId;
+          keepAtEnd(() => exchange.show(event));
+        }
+        turns.shift();
+        settled();
+      }
+    } catch (error) {
+      for (const { exchange } of turns.splice(0)) exchange.explain("not followed any more");
+      if (!closing.signal.aborted) failed(error);
+    } finally {
+      following = false;
+      if (!closing.signal.aborted) {
+        busy(false);
+        log.setAttribute("aria-busy", "false");
+      }
+    }
+  }
+
+  /** Takes up the runs that have not ended: the newest, for they are answered in their order. */
+  async function takeUp(page: readonly Message[]): Promise<void> {
+    const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
+    const open = page.filter(({ role, runId }) => role === "user" && !answered.has(runId) && !isFollowed(runId));
+    const found: Turn[] = [];
+    for (const { runId } of open.reverse()) {
+      const exchange = exchanges.get(runId);
+      const run = await call<Run>("GET", `${agentPath}/runs/${runId}`);
+      if (!exchange || closing.signal.aborted) return;
+      if (run.status === "queued" || run.status === "running") found.unshift({ runId, exchange });
+      else {
+        exchange.explain(run.error?.message ?? run.status);
+        if (run.status !== "cancelled") break;
+      }
+    }
+    found.forEach(enqueue);
+  }
+  const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
+
+  async function load(): Promise<void> {
+    const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=${PAGE}`);
+    if (closing.signal.aborted) return;
+    if (!page.data.some(({ messageId }) => messageId === newest)) {
+      // The first time; or all that is shown was cleared elsewhere, or is long ago.
+      exchanges.clear();
+      log.replaceChildren();
+    }
+    newest = page.data[0]?.messageId;
+    if (exchanges.size === 0) {
+      earlier = page.nextCursor;
+      hasEarlier(earlier !== null);
+    }
+    const inOrder = page.data.reverse();
+    const fresh = exchangesOf(inOrder);
+    if (fresh.length > 0) {
+      log.append(...fresh);
+      toEnd();
+    }
+    await takeUp(inOrder);
+    settled();
+  }
+
+  const loaded = load();
+  loading = loaded;
+  return {
+    loaded,
+    async send(text) {
+      // What is being read may hold this message already: one of the two comes after the other.
+      unsent++;
+      await loading.catch(() => undefined);
+      const exchange = makeExchange();
+      exchange.ask(text);
+      exchange.begin();
+      log.append(exchange.element);
+      toEnd();
+      const sent = sending.then(() => sendMessage(agentPath, text));
+      sending = sent.catch(() => undefined);
+      try {
+        const { runId, messageId } = await sent;
+        if (closing.signal.aborted) return;
+        newest = messageId;
+        exchanges.set(runId, exchange);
+        enqueue({ runId, exchange });
+        toEnd();
+      } catch (error) {
+        exchange.element.remove();
+        throw error;
+      } finally {
+        unsent--;
+      }
+    },
+    async cancel() {
+      const [turn] = turns;
+      if (turn) await call("POST", `${agentPath}/runs/${turn.runId}/cancel`);
+    },
+    async loadEarlier() {
+      if (earlier === null) return;
+      const after = encodeURIComponent(earlier);
+      const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=${PAGE}&after=${after}`);
+      if (closing.signal.aborted) return;
+      earlier = page.nextCursor;
+      hasEarlier(earlier !== null);
+      const fromEnd = log.scrollHeight - log.scrollTop;
+      log.prepend(...exchangesOf(page.data.reverse()));
+      log.scrollTop = log.scrollHeight - fromEnd;
+    },
+    async catchUp() {
+      if (following || unsent > 0) return;
+      const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=1`);
+      if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
+      loading = load();
+      await loading;
+    },
+    close: () => closing.abort(),
+  };
+}

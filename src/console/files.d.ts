@@ -1,0 +1,5 @@
+/** Made by the build (scripts/build-plugin.ts). */
+declare module "console:files" {
+  const files: import("./bundle.ts").ConsoleFile[];
+  export default files;
+}

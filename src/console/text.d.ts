@@ -1,9 +1,0 @@
-declare module "*.css" {
-  const text: string;
-  export default text;
-}
-
-declare module "*.svg" {
-  const text: string;
-  export default text;
-}

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { type Route, route } from "../http/route.ts";
+import type { NearbyOllama } from "./ollama.ts";
+
+export interface HostRouteParts {
+  /** What answers where an agent names no model. */
+  model: string;
+  /** Null where the operator has said already which model the host uses. */
+  offer: { ollama: () => Promise<NearbyOllama | null>; settingsFile: string } | null;
+  /** Whether the request comes from this machine itself, and from nobody behind a proxy. */
+  isFromHere(request: Request): boolean;
+}
+
+/** What the console tells of the model that answers, and how its operator could have a stronger one. */
+export function hostRoutes({ model, offer, isFromHere }: HostRouteParts): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/v1/host",
+      summary: "The model that answers where an agent names none; on the host itself, an Ollama that could",
+      access: "read",
+      bound: "outside",
+      answer: z.object({
+        model: z.string(),
+        ollama: z
+          .object({ baseUrl: z.string(), models: z.array(z.string()), settingsFile: z.string() })
+          .nullable()
+          .describe("Told on the host's own machine only, where no other model was chosen and an Ollama answers"),
+      }),
+      async handle({ request }) {
+        // What runs on the machine, and where its files lie, is nobody's business but of who sits at it.
+        const found = offer !== null && isFromHere(request) ? await offer.ollama() : null;
+        return { model, ollama: offer && found && { ...found, settingsFile: offer.settingsFile } };
+      },
+    }),
+  ];
+}

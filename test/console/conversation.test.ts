@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { browserPath } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+
+let model: MockModelServer;
+let appliance: Appliance;
+let person: Person;
+let agentPath: string;
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+});
+afterAll(async () => {
+  await appliance.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await appliance.signUp();
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
+  const agents = `/v1/instances/${instance.instanceId}/agents`;
+  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
+  agentPath = `${agents}/${agent.agentId}`;
+});
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => appliance.url,
+    async (page) => {
+      await openAs(page, appliance.url, person.token);
+      await use(page);
+    },
+  );
+
+/** An answer that says its first words at once, and the others when it is told to. */
+function heldAnswer(): { release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  model.script({ kind: "tools", calls: [{ name: "now", arguments: {} }], text: "Once upon " });
+  model.script({ kind: "text", tokens: ["a ", "time."], after: promise });
+  return { release: resolve };
+}
+
+async function write(page: Page, text: string): Promise<void> {
+  await page.fill("#chat-input", text);
+  await page.keyboard.press("Enter");
+}
+const saidBy = (page: Page, who: "user" | "agent") => page.locator(`.turn.${who} .said`).allTextContents();
+
+browserTest("a reload in the middle of an answer shows what was said, and goes on with it", async () => {
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await write(page, "Tell me a story");
+    await page.getByText("Once upon").waitFor();
+    await page.reload();
+    await page.getByText("Once upon").waitFor();
+    expect(await page.locator("#chat-cancel").isVisible()).toBe(true);
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    expect(await saidBy(page, "user")).toEqual(["Tell me a story"]);
+    expect(await saidBy(page, "agent")).toEqual(["Once upon a time."]);
+  });
+});
+
+browserTest(
+  "a message written meanwhile is shown as waiting, also after a reload, and is answered in its turn",
+  async () => {
+    await withPage(async (page) => {
+      const { release } = heldAnswer();
+      await write(page, "First");
+      await page.getByText("Once upon").waitFor();
+      await write(page, "Second");
+      await page.getByText("Waits for the answer before it").waitFor();
+      await page.reload();
+      await page.getByText("Waits for the answer before it").waitFor();
+      release();
+      await page.getByText("Hello, I am the mock model.").waitFor();
+      expect(await saidBy(page, "user")).toEqual(["First", "Second"]);
+      expect(await saidBy(page, "agent")).toEqual(["Once upon a time.", "Hello, I am the mock model."]);
+      await page.getByText("Waits for").waitFor({ state: "detached" });
+    });
+  },
+);
+
+browserTest("a message that waits can be withdrawn, and the answer before it goes on", async () => {
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await write(page, "First");
+    await page.getByText("Once upon").waitFor();
+    await write(page, "Second");
+    await page.getByRole("button", { name: "Withdraw" }).click();
+    await page.getByText("cancelled", { exact: true }).waitFor();
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    const { body } = await person.ask("GET", `${agentPath}/messages`);
+    expect(body.data.map((each: { finishReason: string | null }) => each.finishReason)).toContain("cancelled");
+  });
+});
+
+browserTest("a message that the host may have taken is sent again under the same key, and written once", async () => {
+  await withPage(async (page) => {
+    let lost = 0;
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() !== "POST" || lost > 0) return route.continue();
+      lost++;
+      await route.fetch();
+      await route.abort();
+    });
+    await write(page, "Hello");
+    await page.getByText("Hello, I am the mock model.").waitFor();
+    const { body } = await person.ask("GET", `${agentPath}/messages`);
+    expect([lost, body.data.length]).toEqual([1, 2]);
+  });
+});
+
+browserTest("what a program asked elsewhere is there when the page is looked at again", async () => {
+  await withPage(async (page) => {
+    await page.locator("#chat-ideas").waitFor();
+    await person.ask("POST", `${agentPath}/messages`, { message: "From a program" });
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await page.getByText("Hello, I am the mock model.").waitFor();
+    expect(await saidBy(page, "user")).toEqual(["From a program"]);
+  });
+});
+
+browserTest("older messages are shown when they are asked for, once each and in their order", async () => {
+  for (let count = 0; count < 30; count++) await person.ask("POST", `${agentPath}/messages`, { message: `n${count}` });
+  await withPage(async (page) => {
+    await page.getByText("n29", { exact: true }).waitFor();
+    await page.click("#chat-earlier");
+    await page.getByText("n0", { exact: true }).waitFor();
+    expect(await saidBy(page, "user")).toEqual(Array.from({ length: 30 }, (_, count) => `n${count}`));
+    expect(await page.locator("#chat-earlier").isVisible()).toBe(false);
+  });
+});
+
+browserTest("clearing asks once more, and leaves an empty conversation, here and on the host", async () => {
+  await person.ask("POST", `${agentPath}/messages`, { message: "Remember me" });
+  await withPage(async (page) => {
+    await page.getByText("Remember me").waitFor();
+    await page.click("#chat-clear");
+    expect((await person.ask("GET", `${agentPath}/messages`)).body.data).toHaveLength(2);
+    await page.getByRole("button", { name: "Really clear the conversation?" }).click();
+    await page.getByText("Remember me").waitFor({ state: "detached" });
+    await page.locator("#chat-ideas").waitFor();
+    expect((await person.ask("GET", `${agentPath}/messages`)).body.data).toEqual([]);
+    await write(page, "Anew");
+    await page.getByText("Hello, I am the mock model.").waitFor();
+    expect(await saidBy(page, "user")).toEqual(["Anew"]);
+  });
+});

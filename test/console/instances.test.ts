@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { browserPath } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+
+let model: MockModelServer;
+let appliance: Appliance;
+let person: Person;
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+});
+afterAll(async () => {
+  await appliance.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await appliance.signUp();
+});
+
+async function make(name: string, ...agents: string[]): Promise<string> {
+  const { body } = await person.ask("POST", "/v1/instances", { name });
+  for (const agent of agents) await person.ask("POST", `/v1/instances/${body.instanceId}/agents`, { name: agent });
+  return body.instanceId;
+}
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => appliance.url,
+    async (page) => {
+      await openAs(page, appliance.url, person.token);
+      await use(page);
+    },
+  );
+const row = (page: Page, name: string) => page.locator("#instance-list > li", { hasText: name });
+const lookAgain = (page: Page) => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+
+browserTest("every instance is listed with its state, its cost and its agents, and any can be chosen", async () => {
+  const stopped = await make("garden", "Bea");
+  await make("house", "Cy", "Dot");
+  await person.ask("POST", `/v1/instances/${stopped}/stop`);
+  await withPage(async (page) => {
+    await page.locator("#agent-name", { hasText: "Cy" }).waitFor();
+    expect(await page.locator("#instance-list > li summary b").allTextContents()).toEqual(["house", "garden"]);
+    expect(await row(page, "house").locator("summary .soft").textContent()).toMatch(/^running( · under 0\.01 USDC)?$/);
+    expect(await row(page, "garden").locator("summary .soft").textContent()).toMatch(/^stopped/);
+
+    await row(page, "house").getByText("Dot").click();
+    await page.locator("#agent-name", { hasText: "Dot" }).waitFor();
+    await row(page, "garden").locator("summary").click();
+    await row(page, "garden").getByText("Bea").click();
+    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
+    await page
+      .locator("#instance-state", { hasText: /^garden · stopped · costs nothing while it is stopped/ })
+      .waitFor();
+
+    await page.reload();
+    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
+    await page.goBack();
+    await page.locator("#agent-name", { hasText: "Dot" }).waitFor();
+  });
+});
+
+browserTest("an instance made elsewhere joins the list, and takes the conversation from nobody", async () => {
+  const home = await make("home", "Ada");
+  await withPage(async (page) => {
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const other = await make("from curl");
+    await lookAgain(page);
+    await row(page, "from curl").waitFor();
+    expect(await page.locator("#agent-name").textContent()).toBe("Ada");
+
+    await page.reload();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    await person.ask("DELETE", `/v1/instances/${other}`);
+    await person.ask("POST", `/v1/instances/${home}/stop`);
+    await lookAgain(page);
+    await row(page, "from curl").waitFor({ state: "detached" });
+    await page.locator("#instance-state", { hasText: "stopped" }).waitFor();
+    await page.getByRole("button", { name: "Start the instance home" }).waitFor();
+  });
+});
+
+browserTest("an instance without an agent offers to make one in it", async () => {
+  const home = await make("home");
+  await withPage(async (page) => {
+    await page.locator("#intro-title", { hasText: "No agent lives in home yet" }).waitFor();
+    await page.click("#wake-agent");
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const { body } = await person.ask("GET", "/v1/instances");
+    expect(
+      body.data.map((each: { instanceId: string; agentCount: number }) => [each.instanceId, each.agentCount]),
+    ).toEqual([[home, 1]]);
+  });
+});
+
+browserTest("an address that names nothing says so, and the list is still there", async () => {
+  await make("home", "Ada");
+  await withPage(async (page) => {
+    await page.goto(`${appliance.url}/#inst_00000000000070008000000000000000`);
+    await page.locator("#chat > [role=alert]").waitFor();
+    await row(page, "home").getByText("Ada").click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+  });
+});
+
+browserTest("what is written to one agent and not sent waits there while another is talked to", async () => {
+  await make("home", "Ada", "Bea");
+  await withPage(async (page) => {
+    await page.fill("#chat-input", "half a thou");
+    await row(page, "home").getByText("Bea").click();
+    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
+    expect(await page.inputValue("#chat-input")).toBe("");
+    await row(page, "home").getByText("Ada").click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    expect(await page.inputValue("#chat-input")).toBe("half a thou");
+  });
+});

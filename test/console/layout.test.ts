@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { browserPath } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+setDefaultTimeout(90_000);
+const browserTest = test.skipIf(browserPath === "");
+const LAPTOP = { width: 1366, height: 640 };
+const PHONE = { width: 390, height: 844 };
+
+let model: MockModelServer;
+let appliance: Appliance;
+let person: Person;
+let axe: string;
+
+beforeAll(async () => {
+  axe = await Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
+  model = startMockModelServer();
+  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+});
+afterAll(async () => {
+  await appliance.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await appliance.signUp();
+});
+
+/** An instance with an agent and a conversation that is longer than any screen. */
+async function talkAtLength(): Promise<void> {
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "A room with a name of some length" });
+  const agents = `/v1/instances/${instance.instanceId}/agents`;
+  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
+  for (let count = 0; count < 8; count++) {
+    model.script({ kind: "text", tokens: ["A line of an answer that goes on for a while. ".repeat(12)] });
+    await person.ask("POST", `${agents}/${agent.agentId}/messages`, { message: `Question ${count}` });
+  }
+}
+
+/** The rules that this page breaks, and where. */
+async function faults(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: axe has put itself there
+    const { violations } = await (globalThis as any).axe.run(document, { resultTypes: ["violations"] });
+    return violations as { id: string; nodes: { html: string }[] }[];
+  });
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}
+
+browserTest(
+  "the message box is on screen on a small laptop and on a phone, whatever was said and is written",
+  async () => {
+    await talkAtLength();
+    await withConsole(
+      () => appliance.url,
+      async (page) => {
+        for (const size of [LAPTOP, PHONE]) {
+          await page.setViewportSize(size);
+          await openAs(page, appliance.url, person.token);
+          await page.getByText("Question 7", { exact: true }).waitFor();
+          for (const text of ["", "many\nlines\n".repeat(40)]) {
+            await page.fill("#chat-input", text);
+            for (const id of ["#chat-input", "#chat-send", "#agent-name"]) {
+              const box = await page.locator(id).boundingBox();
+              expect(box).not.toBeNull();
+              expect(box?.y).toBeGreaterThanOrEqual(0);
+              expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(size.height);
+            }
+            const overflow = () =>
+              page.evaluate(() => [
+                document.documentElement.scrollWidth - innerWidth,
+                document.documentElement.scrollHeight - innerHeight,
+              ]);
+            expect(await overflow()).toEqual([0, 0]);
+          }
+        }
+      },
+    );
+  },
+);
+
+browserTest("on a phone the list of agents comes over the chat, and goes by choosing or by Escape", async () => {
+  await talkAtLength();
+  await withConsole(
+    () => appliance.url,
+    async (page) => {
+      await page.setViewportSize(PHONE);
+      await openAs(page, appliance.url, person.token);
+      const opener = page.locator(".conversation .show-instances");
+      const list = page.locator("#instances");
+      await opener.click();
+      await list.waitFor();
+      await page.keyboard.press("Escape");
+      await list.waitFor({ state: "hidden" });
+      expect(await opener.evaluate((element) => element === document.activeElement)).toBe(true);
+      await page.keyboard.press("Enter");
+      await list.getByText("Ada").click();
+      await list.waitFor({ state: "hidden" });
+    },
+  );
+});
+
+browserTest("axe finds nothing wrong, in any view, light or dark, on a laptop or a phone", async () => {
+  await withConsole(
+    () => appliance.url,
+    async (page) => {
+      const look = async (what: string) => {
+        for (const size of [LAPTOP, PHONE]) {
+          for (const colorScheme of ["light", "dark"] as const) {
+            await page.setViewportSize(size);
+            await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+            expect([what, size.width, colorScheme, await faults(page)]).toEqual([what, size.width, colorScheme, []]);
+          }
+        }
+      };
+      await page.goto(appliance.url);
+      await page.fill("#email", "nobody@example.com");
+      await page.keyboard.press("Enter");
+      await page.locator("#email-error").waitFor();
+      await look("sign-in, refused");
+      await openAs(page, appliance.url, person.token);
+      await page.locator("#intro").waitFor();
+      await look("intro");
+      await talkAtLength();
+      await page.reload();
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      await look("chat");
+      for (const view of ["model", "terminal", "account"]) {
+        await page.click(`#to-${view}`);
+        await page.locator(`#view-${view}`).waitFor();
+        await look(view);
+      }
+      await page.click("#ask-quote button");
+      await page.click("#new-key button");
+      await page.locator("#made-key").waitFor();
+      await look("account, with a key and a quote");
+    },
+  );
+});
+
+browserTest("the first load takes few requests, and the next none for what has not changed", async () => {
+  await talkAtLength();
+  await withConsole(
+    () => appliance.url,
+    async (page) => {
+      await openAs(page, appliance.url, person.token);
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      const asked: string[] = [];
+      page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+      await page.goto("about:blank");
+      await page.goto(appliance.url);
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      expect(asked.length).toBeLessThanOrEqual(12);
+      const sizes = await page.evaluate(() =>
+        performance
+          .getEntriesByType("resource")
+          .filter(({ name }) => name.includes("/console/"))
+          .map((entry) => (entry as PerformanceResourceTiming).transferSize),
+      );
+      expect(sizes).toEqual([0, 0]);
+    },
+  );
+});

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { SMTPServer } from "smtp-server";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { browserPath } from "../support/browser.ts";
+import { withConsole } from "./with-console.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+
+let appliance: Appliance;
+let email: string;
+let people = 0;
+
+beforeAll(async () => {
+  appliance = await startAppliance();
+});
+afterAll(() => appliance.stop());
+beforeEach(() => {
+  email = `newcomer${++people}@example.com`;
+});
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => appliance.url,
+    async (page) => {
+      await page.goto(appliance.url);
+      await page.locator("#signed-out").waitFor();
+      await use(page);
+    },
+  );
+const invite = () => appliance.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code;
+const codeFor = (who: string) => appliance.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
+const isFocused = (page: Page, id: string) => page.locator(id).evaluate((field) => field === document.activeElement);
+
+/** The field says what is wrong with it, has the cursor, and tells a screen reader the same. */
+async function expectFault(page: Page, field: string, words: RegExp): Promise<void> {
+  const fault = page.locator(`${field}-error`);
+  await fault.waitFor();
+  expect(await fault.textContent()).toMatch(words);
+  expect(await page.locator(field).isVisible()).toBe(true);
+  expect(await isFocused(page, field)).toBe(true);
+  expect(await page.getAttribute(field, "aria-invalid")).toBe("true");
+  expect(await page.getAttribute(field, "aria-describedby")).toBe(`${field.slice(1)}-error`);
+}
+
+browserTest("each refusal is said in a person's words at the field that it is about", async () => {
+  await withPage(async (page) => {
+    for (const wrong of ["", "ada", "ada@"]) {
+      await page.fill("#email", wrong);
+      await page.keyboard.press("Enter");
+      await expectFault(page, "#email", /not an e-mail address.*ada@example\.com/);
+    }
+    await page.fill("#email", email);
+    await page.keyboard.press("Enter");
+    await expectFault(page, "#email", new RegExp(`Nobody signs in here as ${email}.*invite code`));
+    expect(await page.locator("#invite-code").isVisible()).toBe(true);
+
+    await page.fill("#invite-code", "not-a-code");
+    await page.click("#newcomer summary");
+    await page.click("#ask-code button");
+    await expectFault(page, "#invite-code", /invite code is not good/);
+    expect(await page.locator("#email-error").isVisible()).toBe(false);
+  });
+});
+
+browserTest("a newcomer signs up with an invite, and a wrong code is said at the code", async () => {
+  await withPage(async (page) => {
+    await page.fill("#email", email);
+    await page.click("#newcomer summary");
+    await page.fill("#invite-code", invite());
+    await page.fill("#your-name", "Ada <b>Lovelace</b>");
+    await page.click("#ask-code button");
+    await page.locator("#enter-code").waitFor();
+    const code = codeFor(email);
+    await page.fill("#code", "123");
+    await page.keyboard.press("Enter");
+    await expectFault(page, "#code", /eight digits/);
+    await page.fill("#code", code === "00000000" ? "00000001" : "00000000");
+    await page.keyboard.press("Enter");
+    await expectFault(page, "#code", /wrong or over/);
+    await page.fill("#code", ` ${code.slice(0, 4)} ${code.slice(4)} `);
+    await page.keyboard.press("Enter");
+    await page.locator("#signed-in").waitFor();
+    expect(await page.locator("#account-name").textContent()).toBe("Ada <b>Lovelace</b>");
+  });
+});
+
+browserTest("where there is no mail, nobody is told to wait for one", async () => {
+  await withPage(async (page) => {
+    await page.getByText("This host sends no mail: the code appears on its terminal.").waitFor();
+    await page.fill("#email", email);
+    await page.click("#newcomer summary");
+    await page.fill("#invite-code", invite());
+    await page.click("#ask-code button");
+    await page.getByText("roost outbox").waitFor();
+    expect(await page.getByText("on its way").isVisible()).toBe(false);
+    // Asked for again at once: the host says when that will do.
+    await page.click("#other-address");
+    await page.click("#ask-code button");
+    const alert = page.locator("#sign-in-alert");
+    await alert.waitFor();
+    expect(await alert.textContent()).toMatch(/^That was tried too oftenTry again in \d+ seconds\.$/);
+  });
+});
+
+browserTest("where there is mail, it is said to be on its way", async () => {
+  const smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData: (stream, _session, done) => void stream.resume().on("end", done),
+  });
+  const port = await new Promise<number>((resolve) => {
+    const server = smtp.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
+  });
+  const mailing = await startAppliance({
+    ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
+    ROOST_MAIL_FROM: "roost@example.com",
+  });
+  try {
+    await withConsole(
+      () => mailing.url,
+      async (page) => {
+        await page.goto(mailing.url);
+        await page.getByText("a code that this host sends to your e-mail address").waitFor();
+        await page.fill("#email", email);
+        await page.click("#newcomer summary");
+        await page.fill(
+          "#invite-code",
+          mailing.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code,
+        );
+        await page.click("#ask-code button");
+        await page.getByText(`A code is on its way to ${email}`).waitFor();
+      },
+    );
+  } finally {
+    await mailing.stop();
+    await new Promise<void>((resolve) => smtp.close(() => resolve()));
+  }
+});

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { browserPath } from "../support/browser.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+setDefaultTimeout(60_000);
+const browserTest = test.skipIf(browserPath === "");
+
+let appliance: Appliance;
+beforeAll(async () => {
+  appliance = await startAppliance();
+});
+afterAll(() => appliance.stop());
+
+const url = () => appliance.url;
+
+browserTest("a second tab is signed in, and what holds the session ends with the last of them", async () => {
+  const { token, email } = await appliance.signUp();
+  await withConsole(url, async (page, browser) => {
+    await openAs(page, appliance.url, token);
+    const second = await browser.newPage();
+    await second.goto(appliance.url);
+    await second.locator("#account-email", { hasText: email }).waitFor({ state: "attached" });
+    expect(await second.evaluate(() => [localStorage.length, document.cookie])).toEqual([0, ""]);
+    await page.close();
+    await second.close();
+    const third = await browser.newPage();
+    await third.goto(appliance.url);
+    await third.locator("#signed-out").waitFor();
+  });
+});
+
+browserTest("a tab that waits at the sign-in is signed in when another is", async () => {
+  const { token, email } = await appliance.signUp();
+  await withConsole(url, async (page, browser) => {
+    await page.goto(appliance.url);
+    await page.locator("#signed-out").waitFor();
+    const link = appliance.foundation.links.create(email, 0n);
+    const second = await browser.newPage();
+    await second.goto(`${appliance.url}/#link=${link}`);
+    await second.locator("#signed-in").waitFor();
+    await page.locator("#signed-in").waitFor();
+    expect(token).not.toBe("");
+  });
+});
+
+browserTest("signing out in one tab signs out the others, and they stay so", async () => {
+  const { token } = await appliance.signUp();
+  await withConsole(url, async (page, browser) => {
+    await openAs(page, appliance.url, token);
+    const second = await browser.newPage();
+    await second.goto(`${appliance.url}/#account`);
+    await second.click("#sign-out");
+    await page.getByText("You are signed out: this session was ended in another tab.").waitFor();
+    await second.getByText("You are signed out.", { exact: true }).waitFor();
+    for (const tab of [page, second]) {
+      expect(await tab.evaluate(() => sessionStorage.length)).toBe(0);
+      await tab.reload();
+      await tab.locator("#signed-out").waitFor();
+    }
+    expect((await appliance.ask("GET", "/v1/auth/me", { token })).status).toBe(401);
+  });
+});
+
+browserTest("another account in one tab ends the session of the others, and puts nobody into it unasked", async () => {
+  const { token } = await appliance.signUp();
+  await withConsole(url, async (page, browser) => {
+    await openAs(page, appliance.url, token);
+    const second = await browser.newPage();
+    const link = appliance.foundation.links.create("another@example.com", 0n);
+    await second.goto(`${appliance.url}/#link=${link}`);
+    await second.click("#use-link");
+    await second.locator("#account-email", { hasText: "another@example.com" }).waitFor({ state: "attached" });
+    await page.getByText("You are signed out: this session was ended in another tab.").waitFor();
+    expect(await page.locator("#signed-in").isVisible()).toBe(false);
+  });
+});

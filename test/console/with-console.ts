@@ -1,0 +1,35 @@
+import { expect } from "bun:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { withBrowser } from "../support/browser.ts";
+
+/** Hands `use` a page, and holds it to what every page of the console promises: no complaint, nothing from elsewhere. */
+export async function withConsole(
+  url: () => string,
+  use: (page: Page, browser: BrowserContext) => Promise<void>,
+): Promise<void> {
+  const complaints: string[] = [];
+  const foreign: string[] = [];
+  await withBrowser(async (browser) => {
+    browser.setDefaultTimeout(20_000);
+    browser.on("request", (request) => {
+      if (/^https?:/.test(request.url()) && !request.url().startsWith(url())) foreign.push(request.url());
+    });
+    browser.on("weberror", (error) => complaints.push(String(error.error())));
+    browser.on("console", (message) => {
+      // The browser itself notes each refusal of the API here, and each answer that a test kept from it.
+      if (message.type() === "error" && !/status of (4\d\d|503)|net::ERR_FAILED/.test(message.text()))
+        complaints.push(message.text());
+    });
+    await use(browser.pages()[0] ?? (await browser.newPage()), browser);
+  });
+  expect(complaints).toEqual([]);
+  expect(foreign).toEqual([]);
+}
+
+/** The page, signed in with this token. */
+export async function openAs(page: Page, url: string, token: string): Promise<void> {
+  await page.goto(`${url}/favicon.svg`);
+  await page.evaluate((held) => sessionStorage.setItem("roost.token", held), token);
+  await page.goto(url);
+  await page.locator("#signed-in").waitFor();
+}

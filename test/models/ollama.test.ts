@@ -1,0 +1,102 @@
+import { afterEach, expect, test } from "bun:test";
+import { createOllamaWatch } from "../../src/models/ollama.ts";
+import { type Appliance, startAppliance } from "../support/appliance.ts";
+
+type Served = { status?: number; body: string | object };
+const servers: Bun.Server<undefined>[] = [];
+const appliances: Appliance[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop(true);
+  for (const appliance of appliances.splice(0)) await appliance.stop();
+});
+
+/** Answers on /v1/models alone, and counts. */
+function serve(answer: () => Served | Promise<Served>): { url: string; asked: () => number } {
+  let asked = 0;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      if (new URL(request.url).pathname !== "/v1/models") return new Response(null, { status: 404 });
+      asked++;
+      const { status = 200, body } = await answer();
+      return new Response(typeof body === "string" ? body : JSON.stringify(body), { status });
+    },
+  });
+  servers.push(server);
+  return { url: `http://127.0.0.1:${server.port}/v1`, asked: () => asked };
+}
+const models = (...ids: string[]): Served => ({
+  body: { object: "list", data: ids.map((id) => ({ id, object: "model" })) },
+});
+
+test("models that talk are offered; names that a shell could take for more than a name are not", async () => {
+  const { url } = serve(() =>
+    models(
+      "qwen3:8b",
+      "nomic-embed-text:latest",
+      "hf.co/org/Model-GGUF:Q4_K_M",
+      "x'; rm -rf ~; '",
+      "$(id)",
+      "a\nb",
+      "",
+    ),
+  );
+  expect(await createOllamaWatch(url, () => 0)()).toEqual({
+    baseUrl: url,
+    models: ["qwen3:8b", "hf.co/org/Model-GGUF:Q4_K_M"],
+  });
+});
+
+test.each([
+  ["no list", { body: "<html>" }],
+  ["another shape", { body: { models: [] } }],
+  ["no model", models()],
+  ["no model that talks", models("all-minilm:latest")],
+  ["a refusal", { ...models("qwen3:8b"), status: 401 }],
+  ["a redirect", { status: 302, body: "" }],
+  ["more than is read", { body: { data: [{ id: "a".repeat(2 * 1024 * 1024) }] } }],
+] as const)("%s is no Ollama", async (_, served) => {
+  const { url } = serve(() => served);
+  expect(await createOllamaWatch(url, () => 0)()).toBeNull();
+});
+
+test("who asks at once, or within half a minute, waits for one look", async () => {
+  let now = 0;
+  const { url, asked } = serve(() => models("qwen3:8b"));
+  const look = createOllamaWatch(url, () => now);
+  await Promise.all([look(), look(), look()]);
+  now = 29_999;
+  await look();
+  expect(asked()).toBe(1);
+  now = 30_000;
+  await look();
+  expect(asked()).toBe(2);
+});
+
+async function hostWith(settings: Record<string, string> = {}) {
+  const { url, asked } = serve(() => models("qwen3:8b"));
+  const appliance = await startAppliance(settings, { ollamaUrl: url });
+  appliances.push(appliance);
+  return { url, asked, appliance, person: await appliance.signUp() };
+}
+
+test("an Ollama is told of to who asks from this machine, and to nobody behind a proxy or under another name", async () => {
+  const { url, asked, appliance, person } = await hostWith({ ROOST_PUBLIC_URL: "https://agents.example.com" });
+  for (const headers of [{ "X-Forwarded-For": "192.0.2.1" }, { Via: "1.1 proxy" }, { Host: "agents.example.com" }]) {
+    const { body } = await person.ask("GET", "/v1/host", undefined, headers);
+    expect(body).toEqual({ model: "local:smollm2-135m-instruct", ollama: null });
+  }
+  expect(asked()).toBe(0);
+  const { body } = await person.ask("GET", "/v1/host");
+  expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${appliance.dataDir}/roost.toml` });
+});
+
+test("nothing is offered, and nobody looked for, where the operator has said which model answers", async () => {
+  const { asked, person } = await hostWith({
+    ROOST_MODEL: "openai:mock",
+    ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1",
+  });
+  expect((await person.ask("GET", "/v1/host")).body).toEqual({ model: "openai:mock", ollama: null });
+  expect(asked()).toBe(0);
+});
