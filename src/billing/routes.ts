@@ -181,8 +181,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
 }
 
 /** Why a top-up is answered with a quote. */
-function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason"> & Partial<Refusal> {
-  if (payment === null) return { reason: "pay the amount in x402, and present the transaction in X-PAYMENT" };
+function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason" | "tellHow"> & Partial<Refusal> {
+  if (payment === null) return { reason: "a top-up is a payment", tellHow: true };
   if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
   return payment;
 }
