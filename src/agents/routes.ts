@@ -6,6 +6,7 @@ import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
+import { idForm } from "../lib/forms.ts";
 import type { Agents } from "./agents.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import { SLUG } from "./slug.ts";
@@ -168,7 +169,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "Delete an agent with its workspace and history",
       access: "write",
       bound: "record",
-      answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
       handle({ caller, params, once }) {
         const find = () => agents.get(caller, params.instanceId, params.agentId);
         return agents.remove(find, (operate) => once(() => ({ agentId: operate(), deleted: true })));

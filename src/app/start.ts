@@ -17,6 +17,7 @@ import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
 import { createWindows } from "../limits/windows.ts";
+import { referencePages } from "../reference/pages.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -83,7 +84,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
   };
   /** Told once a minute: who fills the host shall not fill its log too. */
   const fullness = createWindows(seconds, { seconds: 60, most: 1 });
-  const fetch = createFetch(routes, [...consolePages(), ...statusPages(status)], {
+  const fetch = createFetch(routes, [...consolePages(), ...referencePages(), ...statusPages(status)], {
     admission: createAdmission({
       authenticate(request) {
         store.readTogether();

@@ -1,17 +1,16 @@
 import { z } from "zod";
 import type { Access } from "../accounts/caller.ts";
 import {
-  FAILURES,
-  type FailureName,
-  failureResponses,
   HEADERS,
   headers,
   type Json,
   PARAMETERS,
+  PATH_PARAMETERS,
   parameter,
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
+import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
 import { nameOf, recordNames } from "./openapi-names.ts";
 import type { Route } from "./route.ts";
 
@@ -50,7 +49,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       },
       parameters: PARAMETERS,
       headers: HEADERS,
-      responses: failureResponses(),
+      responses: failureResponses(routes),
       schemas: Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)])),
     },
   };
@@ -114,8 +113,7 @@ function pathParameters(path: string): Json[] {
     name,
     in: "path",
     required: true,
-    schema: { type: "string" },
-    ...(name === "file" ? { description: "The file's name; the `/` of its folders stay as they are" } : {}),
+    ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
   }));
   return [...named, parameter("requestId")];
 }
@@ -189,7 +187,16 @@ function successes(route: Route, names: Names): Json {
   };
 }
 
-function failures(route: Route): Json {
+const failures = (route: Route): Json =>
+  Object.fromEntries(
+    [...failuresOf(route)].map(([status, names]) => [
+      status,
+      { $ref: `#/components/responses/${responseName(names)}` },
+    ]),
+  );
+
+/** What can go wrong in a route, by the status that it is answered with. */
+function failuresOf(route: Route): Map<number, FailureName[]> {
   const everyRoute: Partial<Record<FailureName, boolean>> = {
     invalid_request: takesBody(route) || route.query !== undefined || route.path.endsWith("*"),
     unauthorized: route.access !== "public",
@@ -204,16 +211,20 @@ function failures(route: Route): Json {
     host_full: route.method !== "GET" || route.answer === "text/event-stream",
   };
   const own = new Set<string>(route.errors ?? []);
-  const responses: Record<number, { $ref: string; description: string }> = {};
-  for (const [name, { status, says }] of Object.entries(FAILURES)) {
-    if (!own.has(name) && everyRoute[name as FailureName] !== true) continue;
-    const before = responses[status];
-    responses[status] = {
-      $ref: `#/components/responses/${name}`,
-      description: before ? `${before.description}. Or: ${says}` : says,
-    };
+  const byStatus = new Map<number, FailureName[]>();
+  for (const name of Object.keys(FAILURES) as FailureName[]) {
+    if (!own.has(name) && everyRoute[name] !== true) continue;
+    const { status } = FAILURES[name];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), name]);
   }
-  return responses;
+  return byStatus;
+}
+
+/** The responses of all that can go wrong, by their names; also those that a path without an operation gives. */
+function failureResponses(routes: readonly Route[]): Json {
+  const everywhere: FailureName[][] = [["not_found"], ["rate_limited"]];
+  const lists = [...everywhere, ...routes.flatMap((route) => [...failuresOf(route).values()])];
+  return Object.fromEntries(lists.map((names) => [responseName(names), failureResponse(names)]));
 }
 
 /** Schemas that have a name of their own in the document. */

@@ -7,6 +7,7 @@ import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
+import { idForm } from "../lib/forms.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hub, Subscription } from "./hub.ts";
 import type { Messages } from "./messages.ts";
@@ -44,6 +45,7 @@ const MessageInput = z.object({
 });
 
 const ORDER = "asc or desc";
+const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
 const CURSOR = "the id of an event, in decimal digits";
 
 export function messageRoutes(parts: MessageRouteParts): Route[] {
@@ -136,7 +138,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "Start a fresh conversation; the old one is gone",
       access: "write",
       bound: "record",
-      answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
       handle({ caller, params }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         messages.clear(agent);
@@ -175,7 +177,12 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "Everything that happens to the agent, as server-sent events",
       access: "read",
       bound: "stream",
-      query: z.object({ after: z.string().optional() }),
+      query: z.object({
+        after: z
+          .string()
+          .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
+          .optional(),
+      }),
       answer: "text/event-stream",
       handle({ caller, params, query, request }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
