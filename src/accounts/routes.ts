@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { email, money, time, trimmedText } from "../http/fields.ts";
+import { email, money, needsOneOf, time, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -167,7 +167,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Change the account's name or monthly limit",
       access: "account",
       bound: "record",
-      body: z.object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() }),
+      body: z
+        .object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() })
+        .meta(needsOneOf("name", "monthlyLimit")),
       answer: AccountRecord,
       async handle({ caller, body, once }) {
         const { name, monthlyLimit } = await body();
@@ -203,7 +205,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
           .string({ error: "an instance's id" })
           .meta(idForm("inst").meta() ?? {})
           .nullish(),
-        expiresAt: time.nullish(),
+        expiresAt: time.meta({ description: "A time in the future", examples: ["2030-01-01T00:00:00Z"] }).nullish(),
       }),
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Caller } from "../accounts/caller.ts";
 import { Reply } from "../http/answer.ts";
-import { flag, trimmedText } from "../http/fields.ts";
+import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
@@ -25,6 +25,7 @@ const model = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
+  .meta({ examples: ["local:smollm2-135m-instruct"] })
   .nullish();
 /** Name → text. Not a `z.record`, which drops the name `__proto__`. */
 const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
@@ -52,14 +53,16 @@ const NewAgentInput = z.object({
   files: filesOf("text", isText).nullish(),
   model,
 });
-const AgentChangeInput = z.object({
-  name: name.optional(),
-  slug: slug.optional(),
-  displayName: name.optional(),
-  useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-  files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
-  model,
-});
+const AgentChangeInput = z
+  .object({
+    name: name.optional(),
+    slug: slug.optional(),
+    displayName: name.optional(),
+    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
+    model,
+  })
+  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 

@@ -194,7 +194,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
 
 /** Why a top-up is answered with a quote. */
 function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason" | "tellHow"> & Partial<Refusal> {
-  if (payment === null) return { reason: "a top-up is a payment", tellHow: true };
+  if (payment === null) return { reason: "this is the quote for a top-up", tellHow: true };
   if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
   return payment;
 }

@@ -73,3 +73,6 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
   const expected = issue?.message ?? "another value";
   throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);
 }
+
+/** What a body's schema says of fields of which one is needed, as one refuses the body without them all. */
+export const needsOneOf = (...names: string[]) => ({ anyOf: names.map((name) => ({ required: [name] })) });

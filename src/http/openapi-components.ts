@@ -116,6 +116,9 @@ export const PATH_PARAMETERS = {
   ),
 };
 
+/** Base64 of the JSON that a client of the x402 protocol has signed. */
+const SIGNED = "[A-Za-z0-9+/]{40,}={0,2}";
+
 export const PARAMETERS = {
   requestId: header("X-Request-Id", "Names the request in the answer and in the host's log", {
     pattern: "^[A-Za-z0-9._-]{1,128}$",
@@ -130,11 +133,15 @@ export const PARAMETERS = {
     "X-PAYMENT",
     "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
       "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
-    { examples: [`{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`] },
+    {
+      pattern: `^(\\{"txHash":"0x[0-9a-fA-F]{64}","network":"(base|ethereum|polygon)"\\}|${SIGNED})$`,
+      examples: [`{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`],
+    },
   ),
   signedPayment: header(
     "PAYMENT-SIGNATURE",
     "A signed payment of the x402 protocol, version 2, where the 402 has `PAYMENT-REQUIRED`; never beside `X-PAYMENT`",
+    { pattern: `^${SIGNED}$` },
   ),
   prefer: header("Prefer", "`respond-async`: 202 at once, the answer through the run or the events"),
 };

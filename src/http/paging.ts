@@ -14,9 +14,8 @@ export const pageOf = <S extends z.ZodType>(item: S) =>
 
 const LIMIT = "a whole number from 1 to 100";
 
-/** Base64url of the mark and of one byte of a position at least. */
+/** Base64url of the mark and of one byte of a position at least. No example would be taken: the mark is the host's. */
 const CURSOR = "^[A-Za-z0-9_-]{18,}$";
-const EXAMPLE = "ZkQ2hX0vS1mT9bWcaW5zdF8wMTkwZjVlMmM0YTg3YjNk";
 
 /** The query of every list. */
 export const pageQuery = z.object({
@@ -29,7 +28,7 @@ export const pageQuery = z.object({
     .meta({ type: "integer", pattern: undefined, minimum: 1, maximum: 100 }),
   after: z
     .string({ error: "a nextCursor of this list" })
-    .meta({ description: "The nextCursor of the page before", pattern: CURSOR, examples: [EXAMPLE] })
+    .meta({ description: "The nextCursor of the page before", pattern: CURSOR })
     .optional(),
 });
 

@@ -47,6 +47,7 @@ const value = z.string({ error: VALUE_FORM }).refine(isValue, { error: VALUE_FOR
 /** Either `{ secrets: { NAME: value, … } }` or `{ key, value }`: names and values in both cases. */
 export const SecretsInput = z
   .object({ secrets: manySecrets.optional(), key: key.optional(), value: value.optional() })
+  .meta({ oneOf: [{ required: ["secrets"] }, { required: ["key", "value"] }] })
   .transform((input, { issues }): ReadonlyMap<string, string> => {
     const refuse = (message: string, path: string[] = []) => {
       issues.push({ code: "custom", input: undefined, message, path });
