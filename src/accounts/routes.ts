@@ -127,7 +127,10 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       idempotent: false,
       body: z.object({
         email,
-        code: z.string({ error: "8 digits" }).regex(/^\d{8}$/, { error: "8 digits" }),
+        code: z
+          .string({ error: "8 digits" })
+          .regex(/^\d{8}$/, { error: "8 digits" })
+          .meta({ examples: ["12345678"] }),
         name: trimmedText(1, 100).nullish(),
       }),
       answer: SignedIn,

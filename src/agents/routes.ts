@@ -20,7 +20,10 @@ const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's defaul
 const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
 
 const name = trimmedText(1, 100);
-const slug = z.string({ error: SLUG_FORM }).regex(SLUG, { error: SLUG_FORM });
+const slug = z
+  .string({ error: SLUG_FORM })
+  .regex(SLUG, { error: SLUG_FORM })
+  .meta({ examples: ["ada"] });
 const model = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })

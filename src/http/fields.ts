@@ -24,7 +24,7 @@ export const trimmedText = (min: number, max: number, expected = `${min} to ${ma
     .string({ error: expected })
     .trim()
     .refine((text) => isLabel(text) && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
-    .meta({ minLength: min, maxLength: max, pattern: LABEL });
+    .meta({ minLength: min, maxLength: max, pattern: LABEL, examples: ["Ada"] });
 
 /** Text that is not blank, untouched otherwise, of at most `max` code points. */
 export const spokenText = (max: number) => {
@@ -32,7 +32,7 @@ export const spokenText = (max: number) => {
   return z
     .string({ error: expected })
     .refine((text) => text.isWellFormed() && text.trim() !== "" && codePoints(text) <= max, { error: expected })
-    .meta({ minLength: 1, maxLength: max, pattern: "\\S" });
+    .meta({ minLength: 1, maxLength: max, pattern: "\\S", examples: ["What should I read on a train?"] });
 };
 
 const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
@@ -61,7 +61,8 @@ export const time = z.iso.datetime({
 /** Money of a request: a decimal string (a JSON number loses digits). The value is that string. */
 export const money = z
   .string({ error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
-  .regex(/^\d{1,9}(\.\d{1,6})?$/, { error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' });
+  .regex(/^\d{1,9}(\.\d{1,6})?$/, { error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
+  .meta({ examples: ["10.00"] });
 
 /** Parses at the edge. Throws `invalid_request` that names the first refused field and what was expected of it. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

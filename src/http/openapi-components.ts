@@ -134,7 +134,7 @@ export const PARAMETERS = {
     "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
       "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
     {
-      pattern: `^(\\{"txHash":"0x[0-9a-fA-F]{64}","network":"(base|ethereum|polygon)"\\}|${SIGNED})$`,
+      pattern: `^(\\{ *"txHash" *: *"0x[0-9a-fA-F]{64}" *, *"network" *: *"(base|ethereum|polygon)" *\\}|${SIGNED})$`,
       examples: [`{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`],
     },
   ),

@@ -55,9 +55,21 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
   };
 }
 
-const DESCRIPTION =
-  "Every error has the envelope of `Error`, on every path; with `Accept: application/problem+json` it is that of " +
-  "RFC 9457. Lists come in pages: `after` takes the `nextCursor` of the page before.";
+const DESCRIPTION = `Agents with a persona and files live in instances, which cost money while they run.
+
+**Who asks** is told by a token (\`POST /v1/auth/send-code\`, then \`verify-code\`) or an API key (\`POST /v1/auth/keys\`):
+\`Authorization: Bearer …\`, or \`X-API-Key: …\` for a key.
+
+**Errors** have the envelope of \`Error\`, on every path; with \`Accept: application/problem+json\` it is that of RFC 9457.
+
+**Lists** come in pages: \`after\` takes the \`nextCursor\` of the page before.
+
+**Repeating** a POST under the same \`Idempotency-Key\` gives its first answer again, for 24 hours.
+
+**Money** is USDC as a decimal string with six digits. Where the balance is too low, 402 says what to pay and where: send
+exactly that amount, then the same request again with the transaction in \`X-PAYMENT\`. The amount is what is missing or was
+asked for, at least the host's minimum top-up, to a cent, and less than a cent more that marks the payment as the
+account's: 0.50 may so become 1.005715. A person tops up in the console, or asks who runs the host for credit.`;
 
 /** In the order of the reference. */
 const TAGS: Record<string, string> = {

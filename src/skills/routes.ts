@@ -43,7 +43,11 @@ const fileText = z
 
 const SkillInput = z
   .object({
-    name: z.string({ error: NAME_FORM }).min(1, { error: NAME_FORM }).optional(),
+    name: z
+      .string({ error: NAME_FORM })
+      .min(1, { error: NAME_FORM })
+      .meta({ examples: ["code-review"] })
+      .optional(),
     files: z
       .record(z.string(), fileText, { error: FILES_FORM })
       .refine((files) => Object.hasOwn(files, "SKILL.md") && Object.keys(files).length <= MAX_FILES, {

@@ -184,6 +184,13 @@ test("ids, cursors and all that a path takes have a pattern, and examples that f
   }
 });
 
+test("whatever a body takes that has a pattern has an example: one made of the pattern would say nothing", () => {
+  const bare = [...nodesOf(document)].filter(
+    ({ node, at }) => at.includes("requestBody") && typeof node.pattern === "string" && !("examples" in node),
+  );
+  expect(bare.filter(({ at }) => at.at(-1) !== "propertyNames").map(({ at }) => at.join("."))).toEqual([]);
+});
+
 test("the example of an error is one that the error's own schema takes", () => {
   const $defs = JSON.parse(JSON.stringify(document.components.schemas).replaceAll("#/components/schemas/", "#/$defs/"));
   for (const response of Object.values(document.components.responses)) {

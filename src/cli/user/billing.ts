@@ -49,7 +49,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     `/v1/billing/transactions?limit=${LINES}`,
   );
   const days = await readDays(client, Date.now());
-  printFields(fieldsOf(billing));
+  printFields(fieldsOf(billing, client.url));
   say("");
   say(colours.bold(`USDC by day, the last ${DAYS} days`));
   for (const { label, bar, value } of barsOf(
@@ -73,7 +73,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   );
 }
 
-function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
+function fieldsOf(billing: BillingRecord, url: string): [name: string, value: string][] {
   const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
   return [
@@ -81,7 +81,11 @@ function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
     ["Price", `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`],
     ["Running", runningInstances === 0 ? "nothing" : running],
     ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],
-    ["Top up", `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}`],
+    [
+      "Top up",
+      `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}: POST ${url}/v1/billing/top-up tells how`,
+    ],
+    ["", `in a browser: ${url}; or ask who runs the host for credit`],
   ];
 }
 

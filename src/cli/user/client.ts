@@ -108,7 +108,6 @@ const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSigna
 /** What a user can do about a refusal, where the server's message does not say it. */
 const NEXT: Record<string, string> = {
   unauthorized: "sign in: roost login",
-  payment_required: "add to the balance, or ask who runs this host",
   instance_not_ready: "roost instance start INSTANCE starts it",
   internal_error: "the host's log knows more under this id",
 };
