@@ -23,6 +23,7 @@ const TASKS = {
   check: (bun) => [[bun, "scripts/check.ts"]],
   bench: (bun) => [[bun, "bench/run.ts"]],
   fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
+  docs: (bun) => [[bun, "scripts/settings-page.ts"]],
   example: (bun) => [[bun, "examples/on-anvil.ts"]],
 };
 

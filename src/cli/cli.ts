@@ -18,16 +18,18 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
-    if (line !== null) note(line);
+    for (const one of line?.split("\n") ?? []) note(one);
     process.exit(exitCode);
   }
 }
 
-function createProgram(): Command {
+/** The tree of commands, none of them loaded. */
+export function createProgram(): Command {
   const program = new Command("roost")
     .description("A host for AI agents in one file")
     .version(packageFile.version)
     .showHelpAfterError("(add --help for how it goes)")
+    .addHelpText("after", "\nSettings of a host: roost config --help")
     .exitOverride();
   addOperatorCommands(program);
   addUserCommands(program);
