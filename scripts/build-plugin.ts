@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { ConsoleFile } from "../src/console/bundle.ts";
 
 /**
- * Puts the models and ONNX Runtime into the binary. `import path from "model:<path below models/>"` and
+ * Puts the models, ONNX Runtime and the viewer of the API reference into the binary. `import path from "model:<path below models/>"` and
  * `"native:<file of onnxruntime-node>"`, both `with { type: "file" }`, give a path that can be read from; with `sha256:`
- * before it, the sum of its contents.
+ * before it, the sum of its contents. `gzip:` and a file of a package gives it gzipped.
  */
 export function embedModels(root: string): Bun.BunPlugin {
   const folders: Record<string, string> = {
@@ -21,6 +21,17 @@ export function embedModels(root: string): Bun.BunPlugin {
       });
       build.onLoad({ filter: /.*/, namespace: "embed" }, async ({ path }) => ({
         contents: await Bun.file(path).bytes(),
+        loader: "file",
+      }));
+
+      // What is sent to browsers, as it is sent.
+      build.onResolve({ filter: /^gzip:/ }, ({ path }) => ({
+        // A path of its own: Bun takes two modules of one path for the same, whatever their namespaces.
+        path: join(root, "node_modules", `${path.slice("gzip:".length)}.gz`),
+        namespace: "gzip",
+      }));
+      build.onLoad({ filter: /.*/, namespace: "gzip" }, async ({ path }) => ({
+        contents: Bun.gzipSync(await Bun.file(path.slice(0, -".gz".length)).bytes(), { level: 9 }),
         loader: "file",
       }));
 

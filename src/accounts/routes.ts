@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { email, money, time, trimmedText } from "../http/fields.ts";
+import { email, money, needsOneOf, time, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
@@ -32,13 +33,13 @@ export interface AccountRouteParts {
 }
 
 const AccountRecord = z.object({
-  accountId: z.string(),
+  accountId: idForm("acct"),
   email: z.string(),
   name: z.string(),
   createdAt: z.iso.datetime(),
-  balance: z.string(),
-  currency: z.string(),
-  limits: z.object({ monthlyLimit: z.string().nullable(), spentThisMonth: z.string() }),
+  balance: moneyForm("9.970000"),
+  currency: currencyForm,
+  limits: z.object({ monthlyLimit: moneyForm("25.000000").nullable(), spentThisMonth: moneyForm("0.030000") }),
 });
 
 const SignedIn = z.object({
@@ -49,11 +50,11 @@ const SignedIn = z.object({
 });
 
 const KeyRecord = z.object({
-  keyId: z.string(),
+  keyId: idForm("key"),
   name: z.string().nullable(),
   prefix: z.string(),
   scopes: z.array(z.enum(SCOPES)),
-  instanceId: z.string().nullable(),
+  instanceId: idForm("inst").nullable(),
   createdAt: z.iso.datetime(),
   expiresAt: z.iso.datetime().nullable(),
   lastUsedAt: z.iso.datetime().nullable(),
@@ -126,7 +127,10 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       idempotent: false,
       body: z.object({
         email,
-        code: z.string({ error: "8 digits" }).regex(/^\d{8}$/, { error: "8 digits" }),
+        code: z
+          .string({ error: "8 digits" })
+          .regex(/^\d{8}$/, { error: "8 digits" })
+          .meta({ examples: ["12345678"] }),
         name: trimmedText(1, 100).nullish(),
       }),
       answer: SignedIn,
@@ -166,7 +170,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Change the account's name or monthly limit",
       access: "account",
       bound: "record",
-      body: z.object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() }),
+      body: z
+        .object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() })
+        .meta(needsOneOf("name", "monthlyLimit")),
       answer: AccountRecord,
       async handle({ caller, body, once }) {
         const { name, monthlyLimit } = await body();
@@ -198,8 +204,11 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
           .min(1, { error: SCOPE_LIST })
           .max(10, { error: SCOPE_LIST })
           .optional(),
-        instanceId: z.string({ error: "an instance's id" }).nullish(),
-        expiresAt: time.nullish(),
+        instanceId: z
+          .string({ error: "an instance's id" })
+          .meta(idForm("inst").meta() ?? {})
+          .nullish(),
+        expiresAt: time.meta({ description: "A time in the future", examples: ["2030-01-01T00:00:00Z"] }).nullish(),
       }),
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.
@@ -242,7 +251,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Revoke an API key",
       access: "keys",
       bound: "record",
-      answer: z.object({ keyId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ keyId: idForm("key"), deleted: z.literal(true) }),
       handle({ caller, params }) {
         keys.revoke(caller.accountId, params.keyId);
         return { keyId: params.keyId, deleted: true };

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
+import { idForm } from "../lib/forms.ts";
 import type { AgentWithFiles } from "./agents.ts";
 import type { ShownNames } from "./showing.ts";
 import type { Agent } from "./table.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 
 const shared = {
-  agentId: z.string(),
-  instanceId: z.string(),
+  agentId: idForm("agt"),
+  instanceId: idForm("inst"),
   name: z.string(),
   slug: z.string(),
   displayName: z.string(),

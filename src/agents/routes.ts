@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { Caller } from "../accounts/caller.ts";
 import { Reply } from "../http/answer.ts";
-import { flag, trimmedText } from "../http/fields.ts";
+import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
+import { idForm } from "../lib/forms.ts";
 import type { Agents } from "./agents.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import { SLUG } from "./slug.ts";
@@ -19,11 +20,15 @@ const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's defaul
 const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
 
 const name = trimmedText(1, 100);
-const slug = z.string({ error: SLUG_FORM }).regex(SLUG, { error: SLUG_FORM });
+const slug = z
+  .string({ error: SLUG_FORM })
+  .regex(SLUG, { error: SLUG_FORM })
+  .meta({ examples: ["ada"] });
 const model = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
+  .meta({ examples: ["local:smollm2-135m-instruct"] })
   .nullish();
 /** Name → text. Not a `z.record`, which drops the name `__proto__`. */
 const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
@@ -51,14 +56,16 @@ const NewAgentInput = z.object({
   files: filesOf("text", isText).nullish(),
   model,
 });
-const AgentChangeInput = z.object({
-  name: name.optional(),
-  slug: slug.optional(),
-  displayName: name.optional(),
-  useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-  files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
-  model,
-});
+const AgentChangeInput = z
+  .object({
+    name: name.optional(),
+    slug: slug.optional(),
+    displayName: name.optional(),
+    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
+    model,
+  })
+  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 
@@ -168,7 +175,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       summary: "Delete an agent with its workspace and history",
       access: "write",
       bound: "record",
-      answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
       handle({ caller, params, once }) {
         const find = () => agents.get(caller, params.instanceId, params.agentId);
         return agents.remove(find, (operate) => once(() => ({ agentId: operate(), deleted: true })));

@@ -10,6 +10,7 @@ import { createWorkspaces, readDefaultFiles } from "../agents/workspaces.ts";
 import { createCollecting } from "../billing/collecting.ts";
 import { createMeter } from "../billing/meter/meter.ts";
 import { mailRunways } from "../billing/meter/runway-notice.ts";
+import { findLostWallet } from "../billing/payments/lost-wallet.ts";
 import type { Address } from "../chain/networks.ts";
 import { isWellTyped, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
@@ -56,6 +57,8 @@ export async function createFeatures(
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
   const hostKeys = openHostKeys(dataDir);
+  const lost = findLostWallet(store.db, clock.now(), config);
+  if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
   if (config.wallet !== null && !(await isWellTyped(recipient))) {
     throw new ConfigError(

@@ -20,6 +20,7 @@ import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
 import { createTurnShares } from "../limits/turn-shares.ts";
 import { createWindows } from "../limits/windows.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
+import { referencePages } from "../reference/pages.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -111,39 +112,43 @@ async function startBehind(
   };
   /** Told once a minute: who fills the host shall not fill its log too. */
   const fullness = createWindows(seconds, { seconds: 60, most: 1 });
-  const fetch = createFetch(routes, [...consolePages({ mailed: config.smtpUrl !== null }), ...statusPages(status)], {
-    admission: createAdmission({
-      authenticate(request) {
-        store.readTogether();
-        return features.authenticate({
-          authorization: request.headers.get("authorization"),
-          apiKey: request.headers.get("x-api-key"),
-          address: () => addressOf(request),
-        });
-      },
-      accountRates: createAccountRates(features.limits, seconds),
+  const fetch = createFetch(
+    routes,
+    [...consolePages({ mailed: config.smtpUrl !== null }), ...referencePages(), ...statusPages(status)],
+    {
+      admission: createAdmission({
+        authenticate(request) {
+          store.readTogether();
+          return features.authenticate({
+            authorization: request.headers.get("authorization"),
+            apiKey: request.headers.get("x-api-key"),
+            address: () => addressOf(request),
+          });
+        },
+        accountRates: createAccountRates(features.limits, seconds),
+        addressOf,
+        addressRequests: config.addressRequests,
+        addressRefusals: config.addressRefusals,
+        now: seconds,
+      }),
+      bodies: createIncomingBodies({ now: seconds }),
+      turns: createTurnShares({ mostMs: TURN_SHARE_MS }),
+      idempotency: features.idempotency,
+      startPage: features.startPage,
+      commitSoon: (work) => store.commitSoon(work, "full"),
       addressOf,
-      addressRequests: config.addressRequests,
-      addressRefusals: config.addressRefusals,
-      now: seconds,
-    }),
-    bodies: createIncomingBodies({ now: seconds }),
-    turns: createTurnShares({ mostMs: TURN_SHARE_MS }),
-    idempotency: features.idempotency,
-    startPage: features.startPage,
-    commitSoon: (work) => store.commitSoon(work, "full"),
-    addressOf,
-    onAnswer({ method, path }, code, startedMs, requestId, error) {
-      metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
-      const fields = { requestId, method, path, status: code };
-      // A model that fails and an instance that is not running are answers, not faults of the host. So is one that is full.
-      if (error?.status === 503 && error.cause === undefined) {
-        if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
-      } else if (error?.code === "internal_error")
-        log.error({ err: error.cause ?? error, ...fields }, "request failed");
-      else log.debug(fields, "request");
+      onAnswer({ method, path }, code, startedMs, requestId, error) {
+        metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
+        const fields = { requestId, method, path, status: code };
+        // A model that fails and an instance that is not running are answers, not faults of the host. So is one that is full.
+        if (error?.status === 503 && error.cause === undefined) {
+          if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
+        } else if (error?.code === "internal_error")
+          log.error({ err: error.cause ?? error, ...fields }, "request failed");
+        else log.debug(fields, "request");
+      },
     },
-  });
+  );
 
   workspaces.recover();
   conversations.runs.recover();

@@ -60,7 +60,10 @@ export function createCollecting({ settings, publicUrl, ...parts }: CollectingPa
   const facilitation = createFacilitation({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
   const { advertise } = facilitation;
   const { balanceOf } = meter;
-  const invoices = createInvoices({ store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise });
+  const health = () => [...chains.values()].flatMap((chain) => chain.health());
+  const isCutOff = () => health().every(({ ok }) => ok === false);
+  const asked = { recipient, networks, minimumTopUp, topUpAt: publicUrl, isCutOff };
+  const invoices = createInvoices({ store, clock, balanceOf, heads, advertise, ...asked });
   const payments = createPayments({ ...parts, invoices, chains, confirmations });
   const facilitated = facilitation.collect(payments.creditSettled);
 
@@ -74,7 +77,7 @@ export function createCollecting({ settings, publicUrl, ...parts }: CollectingPa
       payments.prune();
       facilitated.prune();
     },
-    health: () => [...chains.values()].flatMap((chain) => chain.health()),
+    health,
     run() {
       payments.run();
       facilitated.run();

@@ -7,6 +7,7 @@ import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { changeForm, currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { isId } from "../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
@@ -20,30 +21,32 @@ import { ENTRY_TYPES } from "./table.ts";
 import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
 
 const BillingRecord = z.object({
-  balance: z.string(),
-  currency: z.string(),
-  pricePerHour: z.string(),
-  minimumLaunchBalance: z.string(),
-  minimumTopUp: z.string(),
+  balance: moneyForm("9.970000"),
+  currency: currencyForm,
+  pricePerHour: moneyForm("0.030000"),
+  minimumLaunchBalance: moneyForm("0.500000").describe(
+    "What an account must have for an instance to be created or started",
+  ),
+  minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this, whatever is asked for"),
   runningInstances: z.int(),
   estimatedEmptyAt: z.iso.datetime().nullable(),
   networks: z.array(z.string()),
 });
 
 const UsageRecord = z.object({
-  instanceId: z.string(),
+  instanceId: idForm("inst"),
   day: z.iso.date(),
   seconds: z.int(),
-  cost: z.string(),
-  currency: z.string(),
+  cost: moneyForm("0.720000"),
+  currency: currencyForm,
 });
 
 const TransactionRecord = z.object({
-  transactionId: z.string(),
+  transactionId: idForm("txn"),
   type: z.enum(ENTRY_TYPES),
-  amount: z.string(),
-  balanceAfter: z.string(),
-  instanceId: z.string().nullable(),
+  amount: changeForm,
+  balanceAfter: changeForm,
+  instanceId: idForm("inst").nullable(),
   txHash: z.string().nullable(),
   network: z.string().nullable(),
   createdAt: z.iso.datetime(),
@@ -76,7 +79,11 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       error: `at most ${LARGEST_TOP_UP}`,
     });
   const topUp = z.object({
-    amount: amount.optional(),
+    amount: amount
+      .describe(
+        "What is to be added: the quote is for this to a cent, at least the minimum top-up, and its mark (see Quote)",
+      )
+      .optional(),
     network: z.enum(networks, { error: `one of ${networks.join(", ")}` }).optional(),
   });
 
@@ -118,7 +125,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       summary: "What each instance ran and cost on each day, newest day first",
       access: "account-read",
       bound: "page",
-      query: pageQuery.extend({ from: day, to: day, instanceId: z.string().optional() }),
+      query: pageQuery.extend({ from: day, to: day, instanceId: idForm("inst").optional() }),
       answer: pageOf(UsageRecord),
       errors: ["not_found"],
       handle({ caller: { accountId }, request, query, startPage }) {
@@ -161,7 +168,12 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       bound: "outside",
       body: topUp,
       status: 201,
-      answer: z.object({ transactionId: z.string(), amount: z.string(), balance: z.string(), currency: z.string() }),
+      answer: z.object({
+        transactionId: idForm("txn"),
+        amount: moneyForm("1.005715"),
+        balance: moneyForm("1.005715"),
+        currency: currencyForm,
+      }),
       errors: ["payment_required"],
       async handle({ caller: { accountId }, request, body, once }) {
         const payment = await takePayment(accountId, request);
@@ -181,8 +193,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
 }
 
 /** Why a top-up is answered with a quote. */
-function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason"> & Partial<Refusal> {
-  if (payment === null) return { reason: "pay the amount in x402, and present the transaction in X-PAYMENT" };
+function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason" | "tellHow"> & Partial<Refusal> {
+  if (payment === null) return { reason: "this is the quote for a top-up", tellHow: true };
   if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
   return payment;
 }

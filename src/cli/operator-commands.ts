@@ -4,6 +4,7 @@ import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
 const MOST_BYTES = 2 ** 50;
+const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDIT, 10.00)";
 const EXPIRES = "how long it can be used: a number with s, m, h or d";
 
 /** The operator's half: works on the data folder, with or without a running server (operations.md, Command line). */
@@ -32,7 +33,7 @@ export function addOperatorCommands(program: Command): void {
   const invite = group("invite", "let people register");
   onDataJson(invite.command("create").description("make an invite code; it is shown this once"))
     .addOption(new Option("--uses <n>", "how many accounts it is for").argParser(count).default(1))
-    .addOption(new Option("--credit <amount>", "USDC of credit for each").argParser(amount).default(0n, "0.00"))
+    .addOption(new Option("--credit <amount>", CREDIT).argParser(amount))
     .addOption(new Option("--expires <duration>", EXPIRES).argParser(durationMs).default(durationMs("7d"), "7d"))
     .action(async (options) => (await import("./operator/invite.ts")).createInvite(options));
   onDataJson(invite.command("list").description("list invites, newest first")).action(async (options) =>
@@ -87,6 +88,11 @@ export function addOperatorCommands(program: Command): void {
   onDataJson(
     wallet.command("export").description("print the private key; asks first, and is kept in the audit log"),
   ).action(async (options) => (await import("./operator/wallet.ts")).exportWallet(options));
+  onDataJson(
+    wallet
+      .command("give-up")
+      .description("give up the open quotes of a wallet that is lost; the next start makes another"),
+  ).action(async (options) => (await import("./operator/wallet.ts")).giveUpQuotes(options));
   onDataJson(group("login-link", "make a link that signs somebody in, once, within the hour"))
     .argument("<email>", "whom; an account is made where the e-mail is new")
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));

@@ -1,5 +1,4 @@
 import pc from "picocolors";
-import { formatMoney, type Micros } from "../lib/money.ts";
 
 /**
  * Whether standard output is a terminal that wants colour, and what is drawn there only to be taken back. (Picocolors'
@@ -163,9 +162,7 @@ export function printFields(fields: readonly (readonly [name: string, value: str
   for (const [name, value] of fields) say(colours.dim(name.padEnd(width)), `  ${value}`);
 }
 
-/** `"10.000000"` → `10.00`, `"0.030500"` → `0.0305`. */
-export const shortMoney = (amount: Micros | string): string =>
-  (typeof amount === "string" ? amount : formatMoney(amount)).replace(/(\.\d\d\d*?)0+$/, "$1");
+export { shortMoney } from "../lib/money.ts";
 
 /** `2026-11-21 10:00Z`, of milliseconds or the API's form; a dash for null. */
 export const shortTime = (time: number | string | null): string =>

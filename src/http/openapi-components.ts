@@ -1,17 +1,24 @@
 import { z } from "zod";
 import { STATUS_OF_CODE } from "../lib/app-error.ts";
+import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import type { IdPrefix } from "../lib/id.ts";
 
 /** What the operations of the document share: parameters, headers, errors, and the schemas that no route owns. */
 
 export type Json = Record<string, unknown>;
 
+const AMOUNT =
+  "To be paid exactly. What is missing or was asked for, and at least the host's minimum top-up, to a cent; and less than " +
+  "a cent more, by which the payment is known as this account's: 0.50 may so become 1.005715";
+const address = (description: string) =>
+  z.string().meta({ description, pattern: "^0x[0-9a-fA-F]{40}$", examples: [`0x${"a1".repeat(20)}`] });
 const option = {
-  network: z.string(),
-  chainId: z.int(),
-  asset: z.string(),
-  recipient: z.string(),
-  amount: z.string(),
-  currency: z.string(),
+  network: z.string().meta({ examples: ["base"] }),
+  chainId: z.int().meta({ examples: [8453] }),
+  asset: address("The contract of the network's USDC"),
+  recipient: address("Where to pay to"),
+  amount: moneyForm("1.005715").describe(AMOUNT),
+  currency: currencyForm,
 };
 const ErrorBody = z.object({
   error: z.object({
@@ -25,9 +32,9 @@ const ErrorBody = z.object({
 });
 const Quote = z.object({
   ...option,
-  invoiceId: z.string(),
-  expiresAt: z.iso.datetime(),
-  options: z.array(z.object(option)),
+  invoiceId: idForm("inv"),
+  expiresAt: z.iso.datetime().describe("Until then the quote is open; a payment is known by its amount for 30 days"),
+  options: z.array(z.object(option)).describe("The same amount on each network of the host: pay it on one of them"),
 });
 
 /** What version 1 of the x402 protocol reads in a 402; version 2 reads the header `PAYMENT-REQUIRED`. */
@@ -67,7 +74,11 @@ export const SCHEMAS = {
     ...forProtocolClients,
   }),
   /** The answer to `Prefer: respond-async` (api.md section 5). */
-  Accepted: z.object({ runId: z.string(), messageId: z.string(), status: z.string() }),
+  Accepted: z.object({
+    runId: idForm("run"),
+    messageId: idForm("msg"),
+    status: z.string().meta({ examples: ["queued"] }),
+  }),
 };
 
 export const refTo = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
@@ -79,6 +90,35 @@ const header = (name: string, description: string, more: Json = {}): Json => ({
   ...text(description, more),
 });
 
+const inPath = (pattern: string, example: string, description?: string): Json => ({
+  ...(description === undefined ? {} : { description }),
+  schema: { type: "string", pattern, examples: [example] },
+});
+const ofId = (prefix: IdPrefix): Json => ({ schema: convertForm(idForm(prefix)) });
+const convertForm = (form: z.ZodType): Json => {
+  const { $schema: _, ...json } = z.toJSONSchema(form);
+  return json;
+};
+const FILE_PART = "[A-Za-z0-9_ -][A-Za-z0-9._ -]{0,99}";
+
+/** The parameters of paths, by their names. Whatever is not of such a form is not found, or no file's name. */
+export const PATH_PARAMETERS = {
+  instanceId: ofId("inst"),
+  agentId: ofId("agt"),
+  runId: ofId("run"),
+  keyId: ofId("key"),
+  name: inPath("^[a-z0-9]+(-[a-z0-9]+)*$", "code-review", "A skill's name"),
+  key: inPath("^[A-Za-z_][A-Za-z0-9_]{0,127}$", "API_TOKEN", "A secret's name"),
+  file: inPath(
+    `^${FILE_PART}(/${FILE_PART}){0,7}$`,
+    "notes/today.md",
+    "The file's name; the `/` of its folders stay as they are",
+  ),
+};
+
+/** Base64 of the JSON that a client of the x402 protocol has signed. */
+const SIGNED = "[A-Za-z0-9+/]{40,}={0,2}";
+
 export const PARAMETERS = {
   requestId: header("X-Request-Id", "Names the request in the answer and in the host's log", {
     pattern: "^[A-Za-z0-9._-]{1,128}$",
@@ -89,17 +129,19 @@ export const PARAMETERS = {
   ifMatch: header("If-Match", "Only when the file is still the one of this ETag; `*`: only when there is one"),
   ifNoneMatch: header("If-None-Match", "Only when the file is none of these ETags; `*`: only when there is none"),
   lastEventId: header("Last-Event-ID", "Goes on behind this event; wins over `after`", { pattern: "^[0-9]+$" }),
-  payment: {
-    ...header(
-      "X-PAYMENT",
-      "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
-        "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
-    ),
-    example: `{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`,
-  },
+  payment: header(
+    "X-PAYMENT",
+    "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
+      "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
+    {
+      pattern: `^(\\{ *"txHash" *: *"0x[0-9a-fA-F]{64}" *, *"network" *: *"(base|ethereum|polygon)" *\\}|${SIGNED})$`,
+      examples: [`{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`],
+    },
+  ),
   signedPayment: header(
     "PAYMENT-SIGNATURE",
     "A signed payment of the x402 protocol, version 2, where the 402 has `PAYMENT-REQUIRED`; never beside `X-PAYMENT`",
+    { pattern: `^${SIGNED}$` },
   ),
   prefer: header("Prefer", "`respond-async`: 202 at once, the answer through the run or the events"),
 };
@@ -115,7 +157,7 @@ export const HEADERS = {
   paymentRequired: text("What version 2 of the x402 protocol reads: base64 of JSON, where the host has a facilitator"),
   paymentResponse: text("What became of a signed payment: base64 of JSON"),
 };
-type HeaderRefs = Record<string, keyof typeof HEADERS>;
+export type HeaderRefs = Record<string, keyof typeof HEADERS>;
 
 /** A response's `headers`: these, and the one that every response has. */
 export const headers = (more: HeaderRefs = {}): Json => ({
@@ -126,60 +168,3 @@ export const headers = (more: HeaderRefs = {}): Json => ({
     ]),
   ),
 });
-
-interface Failure {
-  status: number;
-  says: string;
-  headers?: HeaderRefs;
-}
-const WAIT: HeaderRefs = { "Retry-After": "retryAfter" };
-/** On what is kept for a repetition under the same Idempotency-Key. */
-const KEPT: HeaderRefs = { "Idempotent-Replayed": "replayed" };
-
-/** What can go wrong: the error codes, and two cases in which a code answers with a status of its own. */
-export const FAILURES = {
-  invalid_request: {
-    status: 400,
-    says: "A field, a header or the whole body is not of the expected form",
-    headers: KEPT,
-  },
-  unauthorized: { status: 401, says: "No valid credential", headers: { "WWW-Authenticate": "authenticate" } },
-  payment_required: {
-    status: 402,
-    says: "The balance is too low: what to pay, and how",
-    headers: { ...WAIT, "PAYMENT-REQUIRED": "paymentRequired" },
-  },
-  invite_required: { status: 403, says: "A new account needs a valid invite" },
-  forbidden: { status: 403, says: "The credential, or the state of the account, does not allow it" },
-  not_found: { status: 404, says: "Not there, or not the caller's", headers: KEPT },
-  request_timeout: { status: 408, says: "The body did not come in time; the code is invalid_request" },
-  conflict: { status: 409, says: "Taken, or another request has this Idempotency-Key", headers: { ...WAIT, ...KEPT } },
-  gone: { status: 410, says: "The cursor is older than what is kept, or ahead of it; the code is not_found" },
-  precondition_failed: { status: 412, says: "If-Match or If-None-Match does not hold" },
-  payload_too_large: {
-    status: 413,
-    says: "The body is larger than 1 MiB, or than 16 KiB where no credential is needed",
-  },
-  rate_limited: { status: 429, says: "Too much at once", headers: WAIT },
-  internal_error: { status: 500, says: "A fault of the host" },
-  model_error: { status: 502, says: "The model failed" },
-  instance_not_ready: { status: 503, says: "The instance is not running", headers: WAIT },
-  host_full: { status: 503, says: "The host's disk or memory is full; the code is internal_error", headers: WAIT },
-} satisfies Record<string, Failure>;
-export type FailureName = keyof typeof FAILURES;
-
-/** The failures as responses that operations refer to. */
-export const failureResponses = (): Json =>
-  Object.fromEntries(
-    Object.entries<Failure>(FAILURES).map(([name, failure]) => [
-      name,
-      {
-        description: failure.says,
-        ...headers(failure.headers),
-        content: {
-          "application/json": { schema: refTo(name === "payment_required" ? "PaymentRequired" : "Error") },
-          "application/problem+json": { schema: refTo("Problem") },
-        },
-      },
-    ]),
-  );

@@ -1,17 +1,16 @@
 import { z } from "zod";
 import type { Access } from "../accounts/caller.ts";
 import {
-  FAILURES,
-  type FailureName,
-  failureResponses,
   HEADERS,
   headers,
   type Json,
   PARAMETERS,
+  PATH_PARAMETERS,
   parameter,
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
+import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
 import { nameOf, recordNames } from "./openapi-names.ts";
 import type { Route } from "./route.ts";
 
@@ -50,15 +49,27 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       },
       parameters: PARAMETERS,
       headers: HEADERS,
-      responses: failureResponses(),
+      responses: failureResponses(routes),
       schemas: Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)])),
     },
   };
 }
 
-const DESCRIPTION =
-  "Every error has the envelope of `Error`, on every path; with `Accept: application/problem+json` it is that of " +
-  "RFC 9457. Lists come in pages: `after` takes the `nextCursor` of the page before.";
+const DESCRIPTION = `Agents with a persona and files live in instances, which cost money while they run.
+
+**Who asks** is told by a token (\`POST /v1/auth/send-code\`, then \`verify-code\`) or an API key (\`POST /v1/auth/keys\`):
+\`Authorization: Bearer …\`, or \`X-API-Key: …\` for a key.
+
+**Errors** have the envelope of \`Error\`, on every path; with \`Accept: application/problem+json\` it is that of RFC 9457.
+
+**Lists** come in pages: \`after\` takes the \`nextCursor\` of the page before.
+
+**Repeating** a POST under the same \`Idempotency-Key\` gives its first answer again, for 24 hours.
+
+**Money** is USDC as a decimal string with six digits. Where the balance is too low, 402 says what to pay and where: send
+exactly that amount, then the same request again with the transaction in \`X-PAYMENT\`. The amount is what is missing or was
+asked for, at least the host's minimum top-up, to a cent, and less than a cent more that marks the payment as the
+account's: 0.50 may so become 1.005715. A person tops up in the console, or asks who runs the host for credit.`;
 
 /** In the order of the reference. */
 const TAGS: Record<string, string> = {
@@ -115,8 +126,7 @@ function pathParameters(path: string): Json[] {
     name,
     in: "path",
     required: true,
-    schema: { type: "string" },
-    ...(name === "file" ? { description: "The file's name; the `/` of its folders stay as they are" } : {}),
+    ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
   }));
   return [...named, parameter("requestId")];
 }
@@ -190,7 +200,16 @@ function successes(route: Route, names: Names): Json {
   };
 }
 
-function failures(route: Route): Json {
+const failures = (route: Route): Json =>
+  Object.fromEntries(
+    [...failuresOf(route)].map(([status, names]) => [
+      status,
+      { $ref: `#/components/responses/${responseName(names)}` },
+    ]),
+  );
+
+/** What can go wrong in a route, by the status that it is answered with. */
+function failuresOf(route: Route): Map<number, FailureName[]> {
   const everyRoute: Partial<Record<FailureName, boolean>> = {
     invalid_request: takesBody(route) || route.query !== undefined || route.path.endsWith("*"),
     unauthorized: route.access !== "public",
@@ -205,16 +224,20 @@ function failures(route: Route): Json {
     host_full: route.method !== "GET" || route.answer === "text/event-stream",
   };
   const own = new Set<string>(route.errors ?? []);
-  const responses: Record<number, { $ref: string; description: string }> = {};
-  for (const [name, { status, says }] of Object.entries(FAILURES)) {
-    if (!own.has(name) && everyRoute[name as FailureName] !== true) continue;
-    const before = responses[status];
-    responses[status] = {
-      $ref: `#/components/responses/${name}`,
-      description: before ? `${before.description}. Or: ${says}` : says,
-    };
+  const byStatus = new Map<number, FailureName[]>();
+  for (const name of Object.keys(FAILURES) as FailureName[]) {
+    if (!own.has(name) && everyRoute[name] !== true) continue;
+    const { status } = FAILURES[name];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), name]);
   }
-  return responses;
+  return byStatus;
+}
+
+/** The responses of all that can go wrong, by their names; also those that a path without an operation gives. */
+function failureResponses(routes: readonly Route[]): Json {
+  const everywhere: FailureName[][] = [["not_found"], ["rate_limited"]];
+  const lists = [...everywhere, ...routes.flatMap((route) => [...failuresOf(route).values()])];
+  return Object.fromEntries(lists.map((names) => [responseName(names), failureResponse(names)]));
 }
 
 /** Schemas that have a name of their own in the document. */

@@ -14,6 +14,9 @@ export const pageOf = <S extends z.ZodType>(item: S) =>
 
 const LIMIT = "a whole number from 1 to 100";
 
+/** Base64url of the mark and of one byte of a position at least. No example would be taken: the mark is the host's. */
+const CURSOR = "^[A-Za-z0-9_-]{18,}$";
+
 /** The query of every list. */
 export const pageQuery = z.object({
   limit: z
@@ -23,7 +26,10 @@ export const pageQuery = z.object({
     .refine((limit) => limit >= 1 && limit <= 100, { error: LIMIT })
     .default(50)
     .meta({ type: "integer", pattern: undefined, minimum: 1, maximum: 100 }),
-  after: z.string({ error: "a nextCursor of this list" }).optional(),
+  after: z
+    .string({ error: "a nextCursor of this list" })
+    .meta({ description: "The nextCursor of the page before", pattern: CURSOR })
+    .optional(),
 });
 
 /** Where a page begins: behind `position` of the named list, or at its start. */

@@ -6,12 +6,13 @@ import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Instances } from "./instances.ts";
 import { INSTANCE_STATUSES, type Instance } from "./table.ts";
 
 const InstanceRecord = z.object({
-  instanceId: z.string(),
+  instanceId: idForm("inst"),
   name: z.string(),
   status: z.enum(INSTANCE_STATUSES),
   statusReason: z.string().nullable(),
@@ -19,7 +20,7 @@ const InstanceRecord = z.object({
   startedAt: z.iso.datetime().nullable(),
   stoppedAt: z.iso.datetime().nullable(),
   agentCount: z.int(),
-  billing: z.object({ pricePerHour: z.string(), accrued: z.string(), currency: z.string() }),
+  billing: z.object({ pricePerHour: moneyForm("0.030000"), accrued: moneyForm("0.000000"), currency: currencyForm }),
 });
 
 const name = trimmedText(1, 100);
@@ -150,7 +151,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       summary: "Destroy an instance with its agents, secrets and history",
       access: "write",
       bound: "record",
-      answer: z.object({ instanceId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ instanceId: idForm("inst"), deleted: z.literal(true) }),
       handle({ caller, params }) {
         instances.remove(instances.get(caller, params.instanceId));
         return { instanceId: params.instanceId, deleted: true };

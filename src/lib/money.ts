@@ -14,3 +14,7 @@ export function parseMoney(text: string): Micros | null {
   const match = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text);
   return match ? BigInt(match[1] ?? "") * 1_000_000n + BigInt((match[2] ?? "").padEnd(6, "0")) : null;
 }
+
+/** `10000000n` and `"10.000000"` → `"10.00"`, `"0.030500"` → `"0.0305"`. */
+export const shortMoney = (amount: Micros | string): string =>
+  (typeof amount === "string" ? amount : formatMoney(amount)).replace(/(\.\d\d\d*?)0+$/, "$1");

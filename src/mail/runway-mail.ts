@@ -35,6 +35,8 @@ const toppingUp = (publicUrl: string) => `What keeps things running: a top-up in
 or by the API, which answers with the amount and where to send it:
 
     POST ${publicUrl}/v1/billing/top-up
+
+Or ask who runs this host for credit.
 `;
 
 const raising = (publicUrl: string) => `What keeps things running: a higher limit, or null for none:

@@ -126,8 +126,21 @@ export function createMessages(
 /** Specification, section 3, rule 1. */
 export function requireRunning(instance: Instance): void {
   if (instance.status === "running") return;
-  const reason = instance.statusReason === null ? "" : ` (${instance.statusReason})`;
-  throw new AppError("instance_not_ready", `the instance is ${instance.status}${reason}; start it first`, {
+  throw new AppError("instance_not_ready", `the instance is ${instance.status}${startingOf(instance)}`, {
     retryAfterSeconds: 5,
   });
+}
+
+/** Why it does not run, and what lets it run again. */
+function startingOf({ statusReason }: Instance): string {
+  switch (statusReason) {
+    case "insufficient_balance":
+      return ", for the balance is used up: top up (POST /v1/billing/top-up, or in the console) or ask who runs this host for credit, then start it";
+    case "monthly_limit":
+      return ", for the month's usage has reached the account's limit: raise it (PATCH /v1/auth/me), then start it";
+    case null:
+      return "; start it first";
+    default:
+      return ` (${statusReason}); start it first`;
+  }
 }

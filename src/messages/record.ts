@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
+import { idForm } from "../lib/forms.ts";
 import type { NewMessage } from "./message-table.ts";
 import { FINISH_REASONS, RUN_STATUSES, type Run } from "./table.ts";
 
@@ -7,13 +8,13 @@ const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(),
 
 /** A message as the API shows it (api.md section 5). */
 export const MessageRecord = z.object({
-  messageId: z.string(),
-  agentId: z.string(),
-  runId: z.string(),
+  messageId: idForm("msg"),
+  agentId: idForm("agt"),
+  runId: idForm("run"),
   role: z.enum(["user", "agent"]),
   message: z.string(),
   sender: z.object({ type: z.string(), id: z.string(), name: z.string() }),
-  inReplyTo: z.string().nullable(),
+  inReplyTo: idForm("msg").nullable(),
   createdAt: z.iso.datetime(),
   usage: UsageRecord.nullable(),
   finishReason: z.enum(FINISH_REASONS).nullable(),
@@ -21,7 +22,7 @@ export const MessageRecord = z.object({
 export type MessageRecord = z.output<typeof MessageRecord>;
 
 export const RunRecord = z.object({
-  runId: z.string(),
+  runId: idForm("run"),
   status: z.enum(RUN_STATUSES),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
   steps: z.int(),

@@ -8,6 +8,7 @@ import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
+import { idForm } from "../lib/forms.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Hub, Subscription } from "./hub.ts";
 import type { Messages } from "./messages.ts";
@@ -45,6 +46,7 @@ const MessageInput = z.object({
 });
 
 const ORDER = "asc or desc";
+const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
 const CURSOR = "the id of an event, in decimal digits";
 
 export function messageRoutes(parts: MessageRouteParts): Route[] {
@@ -137,7 +139,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "Start a fresh conversation; the old one is gone",
       access: "write",
       bound: "record",
-      answer: z.object({ agentId: z.string(), deleted: z.literal(true) }),
+      answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
       handle({ caller, params }) {
         const { agent } = agents.get(caller, params.instanceId, params.agentId);
         messages.clear(agent);
@@ -177,9 +179,11 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       access: "read",
       bound: "stream",
       query: z.object({
-        after: z.string().optional(),
-        runId: z
+        after: z
           .string()
+          .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
+          .optional(),
+        runId: idForm("run")
           .optional()
           .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
       }),

@@ -39,14 +39,22 @@ const manySecrets = z
     maxProperties: MAX_SECRETS,
     propertyNames: { pattern: NAME.source },
     additionalProperties: { type: "string", minLength: 1 },
+    examples: [{ API_TOKEN: "a value that nobody reads" }],
   });
 
-const key = z.string({ error: NAME_FORM }).regex(NAME, { error: NAME_FORM });
-const value = z.string({ error: VALUE_FORM }).refine(isValue, { error: VALUE_FORM }).meta({ minLength: 1 });
+const key = z
+  .string({ error: NAME_FORM })
+  .regex(NAME, { error: NAME_FORM })
+  .meta({ examples: ["API_TOKEN"] });
+const value = z
+  .string({ error: VALUE_FORM })
+  .refine(isValue, { error: VALUE_FORM })
+  .meta({ minLength: 1, examples: ["a value that nobody reads"] });
 
 /** Either `{ secrets: { NAME: value, … } }` or `{ key, value }`: names and values in both cases. */
 export const SecretsInput = z
   .object({ secrets: manySecrets.optional(), key: key.optional(), value: value.optional() })
+  .meta({ oneOf: [{ required: ["secrets"] }, { required: ["key", "value"] }] })
   .transform((input, { issues }): ReadonlyMap<string, string> => {
     const refuse = (message: string, path: string[] = []) => {
       issues.push({ code: "custom", input: undefined, message, path });

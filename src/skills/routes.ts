@@ -41,15 +41,21 @@ const fileText = z
   .string({ error: TEXT_FORM })
   .refine((text) => text.isWellFormed() && Buffer.byteLength(text) <= MAX_FILE_BYTES, { error: TEXT_FORM });
 
-const SkillInput = z.object({
-  name: z.string({ error: NAME_FORM }).min(1, { error: NAME_FORM }).optional(),
-  files: z
-    .record(z.string(), fileText, { error: FILES_FORM })
-    .refine((files) => Object.hasOwn(files, "SKILL.md") && Object.keys(files).length <= MAX_FILES, {
-      error: FILES_FORM,
-    })
-    .optional(),
-});
+const SkillInput = z
+  .object({
+    name: z
+      .string({ error: NAME_FORM })
+      .min(1, { error: NAME_FORM })
+      .meta({ examples: ["code-review"] })
+      .optional(),
+    files: z
+      .record(z.string(), fileText, { error: FILES_FORM })
+      .refine((files) => Object.hasOwn(files, "SKILL.md") && Object.keys(files).length <= MAX_FILES, {
+        error: FILES_FORM,
+      })
+      .optional(),
+  })
+  .meta({ oneOf: [{ required: ["name"] }, { required: ["files"] }] });
 
 const show = ({ name, description, version, license, tags, requires }: Skill) => ({
   name,

@@ -11,7 +11,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["cli"],
   ["app"],
   ["config"],
-  ["routes", "console"],
+  ["routes", "console", "reference"],
   ["openai"],
   ["http"],
   ["messages"],
@@ -42,7 +42,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
   app: ["cli"],
   cli: ["main"],
   config: ["cli", "app"],
-  http: ["routes", "openai", "console", "app", "cli"],
+  http: ["routes", "openai", "console", "reference", "app", "cli"],
 };
 
 /**

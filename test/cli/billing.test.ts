@@ -47,7 +47,12 @@ test("for people it is the balance, a chart of the days and the last transaction
   const today = new Date().toISOString().slice(0, 10);
   expect(output).toMatch(/^Balance {2}14\.\d+ USDC\n/);
   expect(output).toContain("Price    36.00 USDC an hour for each running instance\nRunning  1 instance\n");
-  expect(output).toMatch(/\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon\n/);
+  expect(output).toMatch(
+    /\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon: POST http:/,
+  );
+  expect(output).toMatch(
+    /\/v1\/billing\/top-up tells how\n {9}in a browser: http:\S+; or ask who runs the host for credit\n/,
+  );
   expect(output).toMatch(new RegExp(`\n${today} {2}#{40} 0\\.\\d+\n`));
   expect(output.match(/^\d{4}-\d\d-\d\d {2}/gm)).toHaveLength(14);
   expect(output).toMatch(/ {2}credit {2}5\.00 +14\.\d+ +-\n/);

@@ -19,14 +19,14 @@ function addAccount(email: string): void {
   store.close();
 }
 
-test("an invite has one use, no credit and seven days, unless told otherwise", async () => {
+test("an invite has one use, the host's credit for invites and seven days, unless told otherwise", async () => {
   const before = Date.now();
   const plain = (await operate(home, ["invite", "create", "--json"])).json();
   expect(plain).toEqual({
     inviteId: expect.stringMatching(/^invite_/),
     code: expect.stringMatching(/^roost-/),
     uses: 1,
-    credit: "0.000000",
+    credit: "10.000000",
     expiresAt: expect.any(String),
   });
   const life = Date.parse(plain.expiresAt) - before;
@@ -44,6 +44,10 @@ test("an invite has one use, no credit and seven days, unless told otherwise", a
   ]);
   expect(told.json()).toMatchObject({ uses: 3, credit: "5.000000" });
   expect(Date.parse(told.json().expiresAt)).toBeLessThan(Date.now() + 90 * 60_000);
+  const env = { ROOST_INVITE_CREDIT: "2.5" };
+  expect((await operate(home, ["invite", "create", "--json"], { env })).json().credit).toBe("2.500000");
+  const none = await operate(home, ["invite", "create", "--credit", "0", "--json"], { env });
+  expect(none.json().credit).toBe("0.000000");
 });
 
 test("what the first command makes in the data folder is private", async () => {

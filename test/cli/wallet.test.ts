@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKeyToAddress } from "viem/accounts";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { NO_NODES } from "../support/no-nodes.ts";
 import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
 
 const CONFIGURED = `0x${"ab".repeat(20)}`;
@@ -108,5 +110,69 @@ describe("roost wallet export", () => {
       expect([code, output]).toEqual([1, ""]);
     }
     writeFileSync(path, kept);
+  });
+});
+
+describe("a wallet that is gone while quotes name its address", () => {
+  const lost = makeHome();
+  const path = join(lost.dataDir, "wallet.json");
+  afterAll(() => lost.remove());
+  const walletCheck = async () =>
+    (await operate(lost, ["doctor", "--json"], { env: NO_NODES }))
+      .json()
+      .find(({ check }: { check: string }) => check === "wallet");
+
+  /** A quote that is open for a minute. */
+  function quote(): void {
+    const { store, accounts, clock } = openFoundation(lost);
+    const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });
+    store.sqlite.run(
+      `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at)
+       VALUES ('inv_1', ?, 1000042, 'open', ?, ?)`,
+      [accountId, clock.now(), clock.now() + 60_000],
+    );
+    store.close();
+  }
+
+  test("is no ill before anybody was quoted: the next start makes one", async () => {
+    await (await startServer(lost)).stop();
+    rmSync(path);
+    expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start makes one" });
+    await (await startServer(lost)).stop();
+    expect(existsSync(path)).toBe(true);
+  });
+
+  test("stops the start and is told by doctor, each with the mend, until the file is back", async () => {
+    quote();
+    expect(await walletCheck()).toMatchObject({ ok: true });
+    const kept = readFileSync(path);
+    rmSync(path);
+    const detail = `${path} is gone, and an open quote names its address: with a new one, what is paid there is lost`;
+    const mend = expect.stringMatching(
+      /put the file back from a backup .* give those quotes up: roost wallet give-up$/,
+    );
+    expect(await walletCheck()).toMatchObject({ ok: false, detail, mend });
+    const { code, errors } = await operate(lost, ["serve", "--port", "0"]);
+    expect([code, errors]).toEqual([1, expect.stringContaining(`roost: ${detail}; put the file back `)]);
+    expect(existsSync(path)).toBe(false);
+
+    writeFileSync(path, kept, { mode: 0o600 });
+    const refused = await operate(lost, ["wallet", "give-up"]);
+    expect([refused.code, refused.errors]).toEqual([1, "roost: the wallet is there: no quote has to be given up\n"]);
+    const server = await startServer(lost);
+    rmSync(path);
+    expect((await operate(lost, ["wallet", "give-up"])).errors).toContain("another roost is serving");
+    await server.stop();
+  });
+
+  test("is made anew once the quotes are given up, which the audit log tells", async () => {
+    expect((await operate(lost, ["wallet", "give-up"])).output).toBe(
+      "Gave up one quote: the next start makes a new wallet.\n",
+    );
+    const rows = (await operate(lost, ["audit", "--json"])).json();
+    expect(rows.filter(({ action }: { action: string }) => action === "wallet.give-up")).toHaveLength(1);
+    expect(await walletCheck()).toMatchObject({ ok: true });
+    await (await startServer(lost)).stop();
+    expect(existsSync(path)).toBe(true);
   });
 });

@@ -57,7 +57,7 @@ test("what is named for its contents is asked for once; the page itself is only 
 test("what the page asks for is there, and named by no other origin", async () => {
   const text = await (await get("/")).text();
   for (const [, address = ""] of text.matchAll(/(?:href|src)="([^"#]+)"/g)) {
-    expect([...paths, "/openapi.json"]).toContain(address);
+    expect([...paths, "/docs"]).toContain(address);
   }
 });
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { VERSION } from "../../src/app/start.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { startAppliance } from "../support/appliance.ts";
-import type { OpenApi, Operation } from "../support/openapi-check.ts";
+import type { Described, OpenApi, Operation } from "../support/openapi-check.ts";
 
 type Parameter = { name: string; in: string; required?: boolean; schema: object };
 
@@ -105,7 +105,8 @@ test("every schema compiles, and holds nothing but keywords of JSON Schema 2020-
 test("responses and parameters have what OpenAPI 3.1 requires of them", () => {
   const described = { $ref: expect.any(String) };
   for (const { operation, parameters } of operations) {
-    for (const [status, response] of Object.entries(operation.responses)) {
+    for (const [status, given] of Object.entries(operation.responses)) {
+      const response = (given.$ref === undefined ? given : resolve(given.$ref)) as Described;
       expect(status).toMatch(/^[2345]\d\d$/);
       expect(response).toHaveProperty("description");
       for (const header of Object.values(response.headers ?? {})) expect(header).toEqual(described);
@@ -152,4 +153,53 @@ test("a file is text with an ETag, unchanged or not, and new or not", () => {
   expect(Object.keys(read)).toContainValues(["200", "304"]);
   expect(Object.keys(operationAt(file, "put").responses)).toContainValues(["200", "201", "412"]);
   expect(read["200"]).toMatchObject({ content: { "text/plain": {} }, headers: { ETag: {} } });
+});
+
+test("a status that several failures have is described by all of them, each code with an example", () => {
+  const send = operationAt("/v1/instances/{instanceId}/agents/{agentId}/messages", "post").responses["503"];
+  const { description, content } = resolve(send?.$ref ?? "") as { description: string } & Described;
+  expect(description).toMatch(/^The instance is not running.*Or: The host's disk or memory is full/);
+  const { examples, schema } = content?.["application/json"] ?? {};
+  expect(Object.keys(examples ?? {})).toEqual(["instance_not_ready", "internal_error"]);
+  expect(schema).toEqual({ $ref: "#/components/schemas/Error" });
+});
+
+test("ids, cursors and all that a path takes have a pattern, and examples that fit it and all else of their schema", () => {
+  const formed = [...nodesOf(document)].filter(({ node }) => node.type === "string" && Array.isArray(node.examples));
+  for (const { node } of formed) {
+    for (const example of node.examples as string[]) z.fromJSONSchema(node).parse(example);
+  }
+  for (const { parameters } of operations) {
+    for (const { name, in: place, schema } of parameters) {
+      if (place === "header" || !(place === "path" || name === "after" || name.endsWith("Id"))) continue;
+      // A list's cursor is the host's alone to make.
+      const isExemplary =
+        "examples" in schema || "limit" in Object.fromEntries(parameters.map((one) => [one.name, one]));
+      expect({ name, formed: "pattern" in schema && isExemplary }).toEqual({ name, formed: true });
+    }
+  }
+  for (const { node, at } of nodesOf(document)) {
+    if (at.at(-2) !== "properties" || !/(?<!request)Id$/.test(at.at(-1) ?? "") || node.type !== "string") continue;
+    expect({ at, pattern: node.pattern }).toEqual({ at, pattern: expect.stringMatching(/^\^[a-z]+_/) });
+  }
+});
+
+test("whatever a body takes that has a pattern has an example: one made of the pattern would say nothing", () => {
+  const bare = [...nodesOf(document)].filter(
+    ({ node, at }) => at.includes("requestBody") && typeof node.pattern === "string" && !("examples" in node),
+  );
+  expect(bare.filter(({ at }) => at.at(-1) !== "propertyNames").map(({ at }) => at.join("."))).toEqual([]);
+});
+
+test("the example of an error is one that the error's own schema takes", () => {
+  const $defs = JSON.parse(JSON.stringify(document.components.schemas).replaceAll("#/components/schemas/", "#/$defs/"));
+  for (const response of Object.values(document.components.responses)) {
+    for (const { schema, examples = {} } of Object.values(response.content ?? {})) {
+      const type = z.fromJSONSchema({ $ref: String(schema.$ref).replace("#/components/schemas/", "#/$defs/"), $defs });
+      for (const [code, { value }] of Object.entries(examples as Record<string, { value: Record<string, unknown> }>)) {
+        type.parse(value);
+        expect((value.error as { code: string } | undefined)?.code ?? value.code).toBe(code);
+      }
+    }
+  }
 });

@@ -18,7 +18,7 @@ type Json = Record<string, unknown>;
 export interface Described {
   $ref?: string;
   headers?: Json;
-  content?: Record<string, { schema: Json }>;
+  content?: Record<string, { schema: Json; examples?: Record<string, unknown> }>;
 }
 export interface Operation {
   operationId: string;
@@ -88,6 +88,9 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     if (status < 400) return;
     const error = type === "application/json" ? value.error : value;
     if (error.status !== status) throw new Error("the envelope says another status");
+    const codes = Object.keys(described.content[type]?.examples ?? {});
+    if (status !== 405 && !codes.includes(error.code))
+      throw new Error(`the code ${error.code} is not described, but ${codes}`);
     if (error.requestId !== requestId) throw new Error("the envelope's requestId is not X-Request-Id");
   }
 

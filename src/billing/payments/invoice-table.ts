@@ -9,6 +9,12 @@ export function invoiceQueries(db: Db) {
   const isSince = (since: number) => gt(sql`coalesce(${invoices.paidAt}, ${invoices.createdAt})`, since);
   const expire = (which: SQL | undefined): void =>
     void db.update(invoices).set({ status: "expired" }).where(and(isOpen, which)).run();
+  const countOpen = (now: number): number =>
+    db
+      .select({ count: count() })
+      .from(invoices)
+      .where(and(isOpen, gt(invoices.expiresAt, now)))
+      .get()?.count ?? 0;
 
   return {
     insert: (invoice: Omit<Invoice, "status" | "paidAt">): Invoice =>
@@ -42,15 +48,16 @@ export function invoiceQueries(db: Db) {
         .from(invoices)
         .where(and(eq(invoices.accountId, accountId), gt(invoices.createdAt, since), isNull(invoices.paidAt)))
         .get()?.count ?? 0,
-    countOpen: (now: number): number =>
-      db
-        .select({ count: count() })
-        .from(invoices)
-        .where(and(isOpen, gt(invoices.expiresAt, now)))
-        .get()?.count ?? 0,
+    countOpen,
     setStatus: (invoiceId: string, change: Pick<Invoice, "status" | "paidAt">): void =>
       void db.update(invoices).set(change).where(eq(invoices.invoiceId, invoiceId)).run(),
     expire: (invoiceId: string): void => expire(eq(invoices.invoiceId, invoiceId)),
+    /** Whatever time they have left; how many there were. */
+    expireAll(now: number): number {
+      const open = countOpen(now);
+      expire(undefined);
+      return open;
+    },
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
     /** Forgets those that nobody ever paid and that were opened before then. */
     forget(before: number): void {

@@ -9,7 +9,7 @@ import type { Invoice } from "../table.ts";
 import type { Heads } from "./heads.ts";
 import { invoiceQueries } from "./invoice-table.ts";
 import type { Payment } from "./payment.ts";
-import { CENT, fits, leastFitting, type Need, quoteOf, toCents } from "./quote.ts";
+import { CENT, explainAmount, fits, leastFitting, type Need, quoteOf, toCents } from "./quote.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const LIFE_MS = 24 * HOUR_MS;
@@ -36,13 +36,20 @@ export interface InvoiceParts {
   networks: readonly NetworkName[];
   heads: Pick<Heads, "all">;
   minimumTopUp: Micros;
+  /** Where a person tops up: the console's address. */
+  topUpAt(): string;
+  /** Whether no node answered when it was asked last: a quote goes out all the same, and says so. */
+  isCutOff(): boolean;
   /** What a 402 tells the x402 protocol's own clients. */
   advertise: Advertise;
 }
 
 /** What a 402 says and asks for. */
 export interface Wanted {
+  /** Why it is a 402, in ASCII. */
   reason: string;
+  /** Whether to say behind the reason how this is paid, for who has not paid yet. */
+  tellHow?: true;
   retryAfterSeconds?: number | undefined;
   /** What a top-up asked for: the quote is for these cents exactly. */
   amount?: Micros | undefined;
@@ -139,11 +146,23 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     for (const needed of [amount, missing]) if (needed > least) least = needed;
     const invoice = await invoiceFor(accountId, { least, exactly: amount > 0n }, invoiceId);
     const advertised = await advertise(accountId, least, reason);
-    return new AppError("payment_required", reason, {
+    const why = explainAmount(invoice.amount, { asked: amount, missing, minimumTopUp });
+    const message = wanted.tellHow ? `${reason}: ${howToPay(invoice.amount, why)}` : reason;
+    return new AppError("payment_required", message, {
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       headers: advertised.headers,
       body: { x402: quoteOf(invoice, recipient, networks, network), ...advertised.body },
     });
+  }
+
+  /** For a program, and for the person behind it: the two ways to a balance. */
+  function howToPay(amount: Micros, why: string): string {
+    const pay = `pay exactly ${formatMoney(amount)} ${CURRENCY}, as x402 says, and repeat the request with the transaction in X-PAYMENT`;
+    const later = parts.isCutOff()
+      ? ". No network can be reached from here now: a payment is credited once one can"
+      : "";
+    const person = `A person tops up at ${parts.topUpAt()} or asks who runs this host for credit`;
+    return `${pay}. The amount is ${why}${later}. ${person}`;
   }
 
   return {
@@ -153,7 +172,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
       if (payment?.kind === "refused") throw await quote(accountId, { missing, ...payment });
       if (missing <= 0n) return;
       const has = `the balance is ${formatMoney(balance)} ${CURRENCY} and this needs ${formatMoney(minimum)}`;
-      throw await quote(accountId, { missing, reason: `${has}; pay the amount in x402` });
+      throw await quote(accountId, { missing, reason: has, tellHow: true });
     },
     quote,
     withAmount,

@@ -1,6 +1,6 @@
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { isoTime } from "../../lib/clock.ts";
-import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
+import { CURRENCY, formatMoney, type Micros, shortMoney } from "../../lib/money.ts";
 import type { Invoice } from "../table.ts";
 
 export const CENT: Micros = 10_000n;
@@ -38,4 +38,26 @@ export function quoteOf(invoice: Invoice, recipient: Address, networks: readonly
     expiresAt: isoTime(invoice.expiresAt),
     options,
   };
+}
+
+/** What an invoice's amount follows from; nothing was asked for, or nothing is missing, where it is zero. */
+export interface Wish {
+  asked: Micros;
+  missing: Micros;
+  minimumTopUp: Micros;
+}
+
+/** Why somebody who asked for 0.50 is to pay 1.005715: the minimum, and the digits by which the payment is known. */
+export function explainAmount(amount: Micros, { asked, missing, minimumTopUp }: Wish): string {
+  const mark = amount % CENT;
+  const cents = amount - mark;
+  const base = (why: string) => `${shortMoney(cents)}, ${why},`;
+  const asAsked = asked > 0n ? ` (${shortMoney(asked)} was asked for)` : "";
+  const marked = `and ${shortMoney(mark)} that marks the payment as this account's`;
+  if (asked > 0n && cents === toCents(asked)) {
+    return `${base(cents === asked ? "as asked for" : `the ${shortMoney(asked)} asked for, to a cent`)} ${marked}`;
+  }
+  if (cents === toCents(minimumTopUp)) return `${base(`the least top-up here${asAsked}`)} ${marked}`;
+  if (cents === toCents(missing)) return `${base("what is missing, to a cent")} ${marked}`;
+  return `${base(`as an open quote of this account has it${asAsked}`)} ${marked}`;
 }

@@ -105,7 +105,10 @@ function wrongFile(path: string, folder: Stats): Finding | null {
 export function checkKeys({ dataDir }: Folder): Finding {
   if (!existsSync(databaseOf({ dataDir }))) return well("none yet: the first start makes them");
   const broken = KEY_FILES.filter(([name, holdsKey]) => !isGood(join(dataDir, name), holdsKey)).map(([name]) => name);
-  const missing = KEY_FILES.filter(([name]) => !existsSync(join(dataDir, name))).map(([name]) => name);
+  // Whether a wallet may be missing is judged by the check of that name.
+  const missing = KEY_FILES.map(([name]) => name).filter(
+    (name) => name !== "wallet.json" && !existsSync(join(dataDir, name)),
+  );
   if (broken.length > 0) {
     return ill(`${broken.join(", ")} cannot be read or hold no key`, "put them back from a backup that has the keys");
   }

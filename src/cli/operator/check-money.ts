@@ -1,10 +1,14 @@
 import { existsSync } from "node:fs";
+import { openFoundation } from "../../app/foundation.ts";
 import { createFacilitator } from "../../billing/facilitator/facilitator.ts";
 import { namesOf } from "../../billing/facilitator/x402-protocol.ts";
+import { findLostWallet } from "../../billing/payments/lost-wallet.ts";
 import { checkNode } from "../../chain/check-node.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { isKeyOf, isWellTyped, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
+import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
 /** So many must say the same before a payment is credited, where there are more than one (billing.md, x402 5). */
@@ -25,7 +29,8 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   const chosen = networks.some((network) => rpcUrls[network].join() !== NETWORKS[network].defaultRpcUrls.join());
   if (!chosen && bad.length === checks.length) {
     return well(
-      "no public node can be reached from here: payments are off, roost account credit EMAIL AMOUNT --note TEXT adds to a balance",
+      "no public node can be reached from here: quotes go out and say so, and what is paid is credited once a node can be; " +
+        "until then roost account credit EMAIL AMOUNT --note TEXT adds to a balance",
     );
   }
   const good = (network: NetworkName) => checks.filter((check) => check.network === network && check.ok).length;
@@ -36,7 +41,7 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
     return ill(`${told}. Payments go on: enough others answer`, `wait for the node, or set ${settings} to others`);
   }
   return ill(
-    `${told}. Until they answer no payment on ${off.join(", ")} is credited; nothing else stands on them`,
+    `${told}. Quotes go out all the same; until they answer no payment on ${off.join(", ")} is credited`,
     `let this host reach them, or set ${settings}; without a network, roost account credit EMAIL AMOUNT --note TEXT adds to a balance`,
   );
 }
@@ -58,6 +63,21 @@ export async function checkFacilitator({
   );
 }
 
+/** No wallet is no ill, until somebody was told to pay to it. */
+function checkAbsentWallet(config: Pick<Config, "dataDir" | "wallet">): Finding {
+  const path = databaseOf(config);
+  if (versionOf(path) === SCHEMA_VERSION) {
+    const { store, clock } = openFoundation(config);
+    try {
+      const lost = findLostWallet(store.db, clock.now(), config);
+      if (lost !== null) return ill(lost.detail, `stop the server and ${lost.mend}`);
+    } finally {
+      store.close();
+    }
+  }
+  return well("none yet: the next start makes one");
+}
+
 /** What is paid here can be had: the key file's key is its address's, a configured address is not mistyped. */
 export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | "wallet">): Promise<Finding> {
   if (wallet !== null) {
@@ -68,7 +88,7 @@ export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | 
     );
   }
   const path = walletFile(dataDir);
-  if (!existsSync(path)) return well("none yet: the first start makes one");
+  if (!existsSync(path)) return checkAbsentWallet({ dataDir, wallet });
   const held = readWallet(dataDir);
   if (await isKeyOf(held)) return well(`${held.address}, its key in ${path}`);
   return ill(

@@ -12,10 +12,10 @@ interface JsonOption {
 
 /** `roost invite create`: the code is shown this once. */
 export function createInvite(
-  options: DataOptions & JsonOption & { uses: number; credit: Micros; expires: number },
+  options: DataOptions & JsonOption & { uses: number; credit?: Micros; expires: number },
 ): Promise<void> {
-  return withData(options, "create", ({ invites }) => {
-    const { uses, credit } = options;
+  return withData(options, "create", ({ invites, config }) => {
+    const { uses, credit = config.inviteCredit } = options;
     const { invite, code } = invites.create({ uses, credit, lifeMs: options.expires });
     const { inviteId, expiresAt } = invite;
     if (options.json) {

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
+import { invoiceQueries } from "../../billing/payments/invoice-table.ts";
 import type { Address } from "../../chain/networks.ts";
 import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
+import { lockDataFolder } from "../../storage/lock.ts";
 import { Failure } from "../failure.ts";
 import { note, printFields, printJson, say } from "../output.ts";
 import { openPrompt } from "../user/prompt.ts";
@@ -67,4 +69,25 @@ async function requireTyped(address: Address): Promise<void> {
     prompt.close();
   }
   throw new Failure("that is not the end of the address: nothing is shown");
+}
+
+/** `roost wallet give-up`: what was quoted for a wallet that is lost can be paid no more, and the next start makes another. */
+export function giveUpQuotes(options: Options): Promise<void> {
+  return withData(options, "refuse", ({ config, store, clock, audit }) => {
+    const lock = lockDataFolder(config.dataDir);
+    try {
+      if (config.wallet !== null || existsSync(walletFile(config.dataDir))) {
+        throw new Failure("the wallet is there: no quote has to be given up");
+      }
+      const quotes = store.transaction(() => {
+        const open = invoiceQueries(store.db).expireAll(clock.now());
+        audit.append({ actor: "operator", action: "wallet.give-up", subject: "quotes", detail: { quotes: open } });
+        return open;
+      });
+      if (options.json) printJson({ quotes });
+      else say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: the next start makes a new wallet.`);
+    } finally {
+      lock.release();
+    }
+  });
 }

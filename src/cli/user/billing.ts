@@ -46,7 +46,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     printJson({ ...billing, days: costs, transactions });
     return;
   }
-  printFields(fieldsOf(billing));
+  printFields(fieldsOf(billing, client.url));
   say("");
   say(colours.bold(`USDC by day, the last ${DAYS} days`));
   for (const { label, bar, value } of barsOf(
@@ -71,7 +71,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   );
 }
 
-function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
+function fieldsOf(billing: BillingRecord, url: string): [name: string, value: string][] {
   const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
@@ -80,7 +80,11 @@ function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
     ["Price", Number(pricePerHour) === 0 ? "this host charges nothing" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],
     ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],
-    ["Top up", `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}`],
+    [
+      "Top up",
+      `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}: POST ${url}/v1/billing/top-up tells how`,
+    ],
+    ["", `in a browser: ${url}; or ask who runs the host for credit`],
   ];
 }
 

@@ -119,7 +119,6 @@ export const loginAt = (url: string): string => `roost login${url === DEFAULT_UR
 
 /** What a user can do about a refusal, where the server's message does not say it. */
 const NEXT: Record<string, string> = {
-  payment_required: "add to the balance, or ask who runs this host",
   instance_not_ready: "roost instance start INSTANCE starts it",
   internal_error: "the host's log knows more under this id",
 };

@@ -70,6 +70,8 @@ test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisation
     heads: createHeads(chains, 0),
     minimumTopUp: 1_000_000n,
     advertise: advertiseNothing,
+    topUpAt: () => "",
+    isCutOff: () => false,
   });
   const payments = createPayments({
     ...common,

@@ -14,7 +14,8 @@ async function paymentsOf({ appliance, anvil, recipient, clock }: Paying) {
   const { store, ledger, audit } = appliance.foundation;
   const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock })]]);
   const balanceOf = (accountId: string) => ledger.booksOf(accountId).balance;
-  const parts = { store, clock, balanceOf, recipient, chains, minimumTopUp: 1_000_000n, advertise: advertiseNothing };
+  const told = { minimumTopUp: 1_000_000n, topUpAt: () => "", isCutOff: () => false, advertise: advertiseNothing };
+  const parts = { store, clock, balanceOf, recipient, chains, ...told };
   return createPayments({
     ...parts,
     log: await createLog("silent", "json"),

@@ -1,0 +1,155 @@
+import { type ErrorCode, STATUS_OF_CODE } from "../lib/app-error.ts";
+import { type HeaderRefs, headers, type Json, refTo } from "./openapi-components.ts";
+
+interface Failure {
+  status: number;
+  /** The envelope's. */
+  code: ErrorCode;
+  says: string;
+  /** What the message may be. */
+  message: string;
+  headers?: HeaderRefs;
+}
+const WAIT: HeaderRefs = { "Retry-After": "retryAfter" };
+/** On what is kept for a repetition under the same Idempotency-Key. */
+const KEPT: HeaderRefs = { "Idempotent-Replayed": "replayed" };
+
+const failure = (code: ErrorCode, says: string, message: string, headers?: HeaderRefs): Failure => ({
+  status: STATUS_OF_CODE[code],
+  code,
+  says,
+  message,
+  ...(headers ? { headers } : {}),
+});
+
+/** What can go wrong: the error codes, and three cases in which a code answers with a status of its own. */
+export const FAILURES = {
+  invalid_request: failure(
+    "invalid_request",
+    "A field, a header or the whole body is not of the expected form",
+    "name: expected 1 to 100 characters",
+    KEPT,
+  ),
+  unauthorized: failure("unauthorized", "No valid credential", "missing or invalid credentials", {
+    "WWW-Authenticate": "authenticate",
+  }),
+  payment_required: failure(
+    "payment_required",
+    "The balance is too low, or a payment is not accepted yet: what to pay, and how",
+    "the balance is 0.000000 USDC and this needs 0.500000: pay exactly 1.005715 USDC, as x402 says, and repeat the " +
+      "request with the transaction in X-PAYMENT. The amount is 1.00, the least top-up here, and 0.005715 that marks the " +
+      "payment as this account's. A person tops up at https://roost.example.org or asks who runs this host for credit",
+    { ...WAIT, "PAYMENT-REQUIRED": "paymentRequired" },
+  ),
+  invite_required: failure(
+    "invite_required",
+    "A new account needs a valid invite",
+    "inviteCode: expected a valid invite code",
+  ),
+  forbidden: failure(
+    "forbidden",
+    "The credential, or the state of the account, does not allow it",
+    "this key lacks the scope write",
+  ),
+  not_found: failure("not_found", "Not there, or not the caller's", "instance not found", KEPT),
+  request_timeout: {
+    ...failure("invalid_request", "The body did not come in time", "body: expected all of it within 30 seconds"),
+    status: 408,
+  },
+  conflict: failure(
+    "conflict",
+    "Taken, full, or another request has this Idempotency-Key",
+    "Idempotency-Key: another request has it",
+    { ...WAIT, ...KEPT },
+  ),
+  gone: {
+    ...failure("not_found", "The cursor is older than what is kept, or ahead of it", "after: expected a kept event"),
+    status: 410,
+  },
+  precondition_failed: failure(
+    "precondition_failed",
+    "If-Match or If-None-Match does not hold",
+    "If-Match: the file is another by now",
+  ),
+  payload_too_large: failure(
+    "payload_too_large",
+    "The body is larger than 1 MiB, or than 16 KiB where no credential is needed",
+    "body: expected at most 1048576 bytes",
+  ),
+  rate_limited: failure("rate_limited", "Too much at once", "too many requests; try again in a moment", WAIT),
+  internal_error: failure(
+    "internal_error",
+    "A fault of the host",
+    "something went wrong here; the request id finds it in the host's log",
+  ),
+  model_error: failure("model_error", "The model failed", "the model server cannot be reached"),
+  instance_not_ready: failure(
+    "instance_not_ready",
+    "The instance is not running, or its workspaces are being read after an upgrade",
+    "the instance is stopped; start it first",
+    WAIT,
+  ),
+  host_full: {
+    ...failure(
+      "internal_error",
+      "The host's disk or memory is full, or it is stopping",
+      "the host's disk is full: nothing was changed; try again later",
+      WAIT,
+    ),
+    status: 503,
+  },
+} satisfies Record<string, Failure>;
+export type FailureName = keyof typeof FAILURES;
+
+/** What a response is called that stands for these failures, all of one status. */
+export const responseName = (names: readonly FailureName[]): string => names.join("_or_");
+
+/** That response: one description, and for each code an example by its name. */
+export function failureResponse(names: readonly FailureName[]): Json {
+  const failures = names.map((name): Failure => FAILURES[name]);
+  const examplesOf = (show: (failure: Failure) => Json) =>
+    Object.fromEntries(failures.map((one) => [one.code, { summary: one.says, value: show(one) }]));
+  const isPayment = names.includes("payment_required");
+  const quote = isPayment ? { x402: QUOTE } : {};
+  return {
+    description: failures.map(({ says }) => says).join(". Or: "),
+    ...headers(Object.assign({}, ...failures.map((one) => one.headers))),
+    content: {
+      "application/json": {
+        schema: refTo(isPayment ? "PaymentRequired" : "Error"),
+        examples: examplesOf(({ code, message, status }) => ({
+          error: { code, message, status, requestId: REQUEST_ID },
+          ...quote,
+        })),
+      },
+      "application/problem+json": {
+        schema: refTo("Problem"),
+        examples: examplesOf(({ code, message, status }) => ({
+          type: `urn:roost:error:${code}`,
+          title: code,
+          status,
+          detail: message,
+          code,
+          requestId: REQUEST_ID,
+          ...quote,
+        })),
+      },
+    },
+  };
+}
+
+const REQUEST_ID = "req-42";
+const PAID_ON = {
+  network: "base",
+  chainId: 8453,
+  asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+  recipient: `0x${"a1".repeat(20)}`,
+  amount: "1.005715",
+  currency: "USDC",
+};
+const QUOTE = {
+  ...PAID_ON,
+  invoiceId: "inv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+  expiresAt: "2026-11-23T10:00:00.000Z",
+  options: [PAID_ON],
+};

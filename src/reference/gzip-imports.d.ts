@@ -1,0 +1,5 @@
+/** A file of a package that the build embeds gzipped: a path to read from. */
+declare module "gzip:*" {
+  const path: string;
+  export default path;
+}

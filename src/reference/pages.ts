@@ -1,0 +1,73 @@
+import type { WebPage } from "../http/server.ts";
+import style from "./browser/reference.css" with { type: "text" };
+import * as html from "./browser/reference.html" with { type: "text" };
+import * as script from "./browser/reference.ts" with { type: "text" };
+import { readViewerFile, type ViewerFile } from "./viewer-files.ts";
+
+/** TypeScript sees a module where Bun, told by `type: "text"`, gives its source. */
+const sourceOf = (module: unknown): string => (module as { default: string }).default;
+
+/** Nothing from elsewhere and nothing inline. The viewer makes markup of text, so it cannot do with trusted types. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** The reference of the API at /docs: `/openapi.json`, shown by Swagger UI. It works without any network. */
+export function referencePages(): WebPage[] {
+  const viewer = (path: string, type: string, ...names: ViewerFile[]) =>
+    staticPage(path, type, async () => {
+      const files = await Promise.all(names.map(readViewerFile));
+      // Gzipped files in a row are one gzipped file.
+      return Buffer.concat(files);
+    });
+  const own = (path: string, type: string, text: () => string) =>
+    staticPage(path, type, async () => Bun.gzipSync(Buffer.from(text())));
+  const toJavaScript = () => new Bun.Transpiler({ loader: "ts", target: "browser" }).transformSync(sourceOf(script));
+  return [
+    own("/docs", "text/html", () => sourceOf(html)),
+    own("/docs/reference.css", "text/css", () => style),
+    own("/docs/reference.js", "text/javascript", toJavaScript),
+    viewer("/docs/swagger-ui.css", "text/css", "style"),
+    viewer("/docs/swagger-ui.js", "text/javascript", "script"),
+    viewer("/docs/licenses.txt", "text/plain", "notice", "license", "bundledLicenses"),
+  ];
+}
+
+/** Made when it is first asked for; kept gzipped. */
+function staticPage(path: string, type: string, gzippedContent: () => Promise<Uint8Array<ArrayBuffer>>): WebPage {
+  let made: Promise<{ gzipped: Uint8Array<ArrayBuffer>; headers: Record<string, string> }> | undefined;
+  async function make() {
+    const gzipped = await gzippedContent();
+    const headers = {
+      "Content-Type": `${type}; charset=utf-8`,
+      "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+      "X-Content-Type-Options": "nosniff",
+      "Referrer-Policy": "no-referrer",
+      "Cache-Control": "no-cache",
+      Vary: "Accept-Encoding",
+      ETag: `"${Bun.hash(gzipped).toString(36)}"`,
+    };
+    return { gzipped, headers };
+  }
+  return {
+    path,
+    async answer(request) {
+      made ??= make();
+      const { gzipped, headers } = await made;
+      if (request.headers.get("if-none-match") === headers.ETag) return new Response(null, { status: 304, headers });
+      return takesGzip(request)
+        ? new Response(gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } })
+        : new Response(Bun.gunzipSync(gzipped), { headers });
+    },
+  };
+}
+
+const takesGzip = (request: Request): boolean =>
+  /\bgzip\b(?!\s*;\s*q=0(\.0+)?\b)/.test(request.headers.get("accept-encoding") ?? "");

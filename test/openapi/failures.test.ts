@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Route } from "../../src/http/route.ts";
+import { signedToken } from "../http/signed-token.ts";
+import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
+import { type Answer, type Appliance, type Ask, type Person, startAppliance } from "../support/appliance.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { OpenApi } from "../support/openapi-check.ts";
+
+/**
+ * That nothing is answered which /openapi.json does not declare, every test holds (support/openapi-check.ts). Here is the
+ * other half: whatever a route declares to go wrong does go wrong.
+ */
+interface Failure {
+  route: Route;
+  status: number;
+  code: string;
+}
+
+/** What a failure needs, in place of a request that is well. */
+type Request = Ask & { path?: string };
+
+const clock = handClock();
+let mock: MockModelServer;
+let appliance: Appliance;
+/** Where everybody has had what a second or a minute allows. */
+let spent: Appliance;
+let spentToken: string;
+let owner: Person;
+let suspended: Person;
+let ids: Record<string, string> = {};
+let stoppedId: string;
+let otherSlug: string;
+
+beforeAll(async () => {
+  mock = startMockModelServer({ record: false, answer: () => ({ kind: "status", status: 400 }) });
+  const model = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  appliance = await startAppliance({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
+  owner = await appliance.signUp();
+  suspended = await appliance.signUp();
+  appliance.foundation.accounts.setSuspended(suspended.accountId, true);
+  const made = async (path: string, body: object, headers = {}) => (await owner.ask("POST", path, body, headers)).body;
+  const { instanceId } = await made("/v1/instances", { name: "one" }, { "Idempotency-Key": "used" });
+  const { agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" });
+  otherSlug = (await made(`/v1/instances/${instanceId}/agents`, { name: "Bo" })).slug;
+  const messages = `/v1/instances/${instanceId}/agents/${agentId}/messages`;
+  const { runId } = await made(messages, { message: "hello" }, { Prefer: "respond-async" });
+  const { keyId } = await made("/v1/auth/keys", {});
+  ids = { instanceId, agentId, runId, keyId, name: "code-review", key: "TOKEN", "*": "SOUL.md" };
+  stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
+  await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
+
+  const least = { ROOST_READS_PER_SECOND: "1", ROOST_WRITES_PER_SECOND: "1", ROOST_ADDRESS_REQUESTS: "1" };
+  spent = await startAppliance(least, { clock });
+  const { accounts, store } = spent.foundation;
+  const account = store.transaction(() => accounts.create({ email: "a@example.org", name: "A", credit: 0n, note: "" }));
+  spentToken = signedToken(spent.dataDir, account.accountId, {});
+});
+afterAll(async () => {
+  await appliance.stop();
+  await spent.stop();
+  await mock.stop();
+});
+
+const pathOf = ({ path }: Route, values: Record<string, string> = ids): string =>
+  path.replace(/:(\w+)|\*/g, (part, name = part) => values[name] ?? "");
+const takesBody = ({ method }: Route) => method === "POST" || method === "PUT" || method === "PATCH";
+const UNKNOWN = "0".repeat(32);
+const nobodys = () => ({ ...ids, instanceId: `inst_${UNKNOWN}`, keyId: `key_${UNKNOWN}`, name: "nothing" });
+const json = (body: unknown): Request => ({
+  body: JSON.stringify(body),
+  headers: { "Content-Type": "application/json" },
+});
+const PROOF = { "X-PAYMENT": `{"txHash":"0x${"ab".repeat(32)}","network":"base"}` };
+
+/** A code that was mailed to who is suspended by now, or whose invite is used up by now. */
+async function mailedCode(email: string, inviteCode?: string): Promise<string> {
+  clock.advance(MINUTE + SECOND);
+  await appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
+  return appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+}
+
+/** What one route alone answers so, or answers so for a reason of its own. */
+const OWN: Record<string, () => Request | Promise<Request>> = {
+  "POST /v1/auth/send-code invite_required": () => json({ email: "stranger@example.org" }),
+  "POST /v1/auth/verify-code unauthorized": () => json({ email: owner.email, code: "00000000" }),
+  async "POST /v1/auth/verify-code invite_required"() {
+    const { code: inviteCode } = appliance.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60 * MINUTE });
+    const code = await mailedCode("late@example.org", inviteCode);
+    const firstCode = await mailedCode("first@example.org", inviteCode);
+    await appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "first@example.org", code: firstCode } });
+    return json({ email: "late@example.org", code });
+  },
+  async "POST /v1/auth/verify-code forbidden"() {
+    const { accounts } = appliance.foundation;
+    accounts.setSuspended(suspended.accountId, false);
+    const code = await mailedCode(suspended.email);
+    accounts.setSuspended(suspended.accountId, true);
+    return json({ email: suspended.email, code });
+  },
+  "POST /v1/auth/redeem-link unauthorized": () => json({ link: "nothing" }),
+  "POST /v1/auth/redeem-link forbidden": () => json({ link: appliance.foundation.links.create(suspended.email, 0n) }),
+  "POST /v1/auth/keys not_found": () => json({ instanceId: `inst_${UNKNOWN}` }),
+  "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
+  "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
+  "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),
+  "POST /v1/instances/:instanceId/agents/:agentId/messages model_error": () => json({ message: "hello" }),
+  async "POST /v1/instances/:instanceId/agents/:agentId/messages instance_not_ready"() {
+    const { body } = await owner.ask("POST", `/v1/instances/${stoppedId}/agents`, { name: "Cy" });
+    return { path: `/v1/instances/${stoppedId}/agents/${body.agentId}/messages`, ...json({ message: "hello" }) };
+  },
+};
+
+/** What every route answers so for one reason. */
+function generic({ route, code, status }: Failure): Request | null {
+  switch (code) {
+    case "unauthorized":
+      return route.access === "public" ? null : { token: "nonsense" };
+    case "forbidden":
+      return route.access === "public" ? null : { token: suspended.token };
+    case "not_found":
+      return status === 410 ? { headers: { "Last-Event-ID": "999999" } } : { path: pathOf(route, nobodys()) };
+    case "conflict":
+      return {
+        ...json({ name: "another" }),
+        headers: { "Content-Type": "application/json", "Idempotency-Key": "used" },
+      };
+    case "precondition_failed":
+      return { headers: { "If-Match": '"another"' }, ...(takesBody(route) ? { body: "text" } : {}) };
+    case "payload_too_large":
+      return { body: "x".repeat(1024 * 1024 + 1) };
+    case "payment_required":
+      return { path: pathOf(route, { ...ids, instanceId: stoppedId }), ...json({ name: "new" }), headers: PROOF };
+    case "invalid_request":
+      if (route.path.endsWith("*"))
+        return { path: pathOf(route, { ...ids, "*": ".hidden" }), ...(takesBody(route) ? { body: "x" } : {}) };
+      if (takesBody(route)) return json([1]);
+      return { path: `${pathOf(route)}?limit=0&after=nothing` };
+    default:
+      return null;
+  }
+}
+
+async function provoke(failure: Failure): Promise<Answer | null> {
+  const { route, status, code } = failure;
+  const { method } = route;
+  if (status === 429) {
+    const ask = () => spent.ask(method, pathOf(route), route.access === "public" ? {} : { token: spentToken });
+    for (let tries = 0; tries < 10; tries++) {
+      const answer = await ask();
+      if (answer.status === 429) return answer;
+    }
+    return null;
+  }
+  const request = (await OWN[`${method} ${route.path} ${code}`]?.()) ?? generic(failure);
+  if (request === null) return null;
+  const { path = pathOf(route), headers = {}, ...asked } = request;
+  const typed = code === "payment_required" ? { ...headers, "Content-Type": "application/json" } : headers;
+  const credential = route.access === "public" ? {} : { token: owner.token };
+  return await appliance.ask(method, path, { ...credential, ...asked, headers: typed });
+}
+
+/** What is no route's own: the host's faults, its fullness, and bodies that do not come (test/http/incoming-bodies.test.ts). */
+const isOfHost = ({ code, status }: Failure): boolean => code === "internal_error" || status === 408;
+/** Answered while an upgrade's workspaces are being read: test/agents/large-workspaces.test.ts. */
+const isOfUpgrade = ({ code, route }: Failure): boolean =>
+  code === "instance_not_ready" && !route.path.endsWith("/messages");
+
+function declared(document: OpenApi, route: Route): Failure[] {
+  const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
+  const { responses = {} } = document.paths[path]?.[route.method.toLowerCase()] ?? {};
+  return Object.entries(responses)
+    .filter(([status]) => Number(status) >= 400)
+    .flatMap(([status, { $ref = "" }]) => {
+      const response = document.components.responses[$ref.split("/").at(-1) ?? ""];
+      const codes = Object.keys(response?.content?.["application/json"]?.examples ?? {});
+      return codes.map((code) => ({ route, status: Number(status), code }));
+    });
+}
+
+test("every failure that the document declares of a route is answered by it", async () => {
+  const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+  const wrong: string[] = [];
+  let right = 0;
+  for (const failure of appliance.app.routes.flatMap((route) => declared(document, route))) {
+    if (isOfHost(failure) || isOfUpgrade(failure)) continue;
+    const { route, status, code } = failure;
+    const answer = await provoke(failure);
+    if (answer?.status === status && answer.body.error?.code === code) right++;
+    else
+      wrong.push(`${route.method} ${route.path} ${status} ${code}: ${answer?.status} ${JSON.stringify(answer?.body)}`);
+  }
+  expect(wrong).toEqual([]);
+  expect(right).toBeGreaterThan(200);
+});

@@ -1,0 +1,129 @@
+import { afterAll, expect, test } from "bun:test";
+import { startAppliance } from "../support/appliance.ts";
+import { browserPath, withBrowser } from "../support/browser.ts";
+import type { OpenApi } from "../support/openapi-check.ts";
+
+const appliance = await startAppliance();
+afterAll(() => appliance.stop());
+const at = (path: string) => new URL(path, appliance.url).href;
+
+const PAGES: [path: string, type: string][] = [
+  ["/docs", "text/html"],
+  ["/docs/reference.css", "text/css"],
+  ["/docs/reference.js", "text/javascript"],
+  ["/docs/swagger-ui.css", "text/css"],
+  ["/docs/swagger-ui.js", "text/javascript"],
+  ["/docs/licenses.txt", "text/plain"],
+];
+
+test.each(PAGES)("%s is sent gzipped to who takes that, and once", async (path, type) => {
+  const gzipped = await fetch(at(path), { decompress: false, headers: { "Accept-Encoding": "gzip" } });
+  expect(gzipped.headers.get("content-encoding")).toBe("gzip");
+  const plain = await fetch(at(path), { headers: { "Accept-Encoding": "gzip;q=0" } });
+  expect(plain.headers.get("content-encoding")).toBeNull();
+  expect(Buffer.from(Bun.gunzipSync(await gzipped.bytes()))).toEqual(Buffer.from(await plain.bytes()));
+  for (const { headers } of [gzipped, plain]) {
+    expect(headers.get("content-type")).toBe(`${type}; charset=utf-8`);
+    expect(headers.get("vary")).toBe("Accept-Encoding");
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain("unsafe");
+  }
+  const again = await fetch(at(path), { headers: { "If-None-Match": gzipped.headers.get("etag") ?? "" } });
+  expect([again.status, await again.text()]).toEqual([304, ""]);
+});
+
+test("the licences of the viewer and of all that is bundled with it are there", async () => {
+  const text = await (await fetch(at("/docs/licenses.txt"))).text();
+  for (const words of ["swagger-ui", "Apache License", "MIT"]) expect(text).toContain(words);
+});
+
+interface Shown {
+  operations: string[];
+  /** What the page asked of anybody but this host. */
+  outside: string[];
+  troubles: string[];
+}
+
+/** The reference as a browser shows it that reaches this host and nothing else. */
+async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page: PageOf) => Promise<T>): Promise<T> {
+  return await withBrowser(async (browser) => {
+    const page = await browser.newPage();
+    await page.emulateMedia({ colorScheme });
+    const shown: Shown = { operations: [], outside: [], troubles: [] };
+    await page.route("**", (route) => {
+      if (route.request().url().startsWith(appliance.url)) return route.continue();
+      shown.outside.push(route.request().url());
+      return route.abort();
+    });
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) shown.troubles.push(message.text());
+    });
+    page.on("pageerror", (error) => shown.troubles.push(error.message));
+    await page.goto(at("/docs"));
+    await page.locator("#operations-billing-topUp").first().waitFor();
+    shown.operations = await page.locator(".opblock").evaluateAll((blocks) => blocks.map(({ id }) => id));
+    return await look(shown, page);
+  });
+}
+type PageOf = Awaited<ReturnType<Parameters<Parameters<typeof withBrowser>[0]>[0]["newPage"]>>;
+
+/** The answers that the document has for an operation, named as the reference names it. */
+function answers({ paths }: OpenApi, id: string): object {
+  const operations = Object.values(paths).flatMap((operations) => Object.values(operations));
+  return (
+    operations.find(({ operationId }) => operationId !== undefined && id.endsWith(`-${operationId}`))?.responses ?? {}
+  );
+}
+
+test.skipIf(browserPath === "")(
+  "every operation is shown, and opens with all its answers, with no network and nothing refused",
+  async () => {
+    const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+    const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
+      Object.values(operations).map(
+        (one) => `operations-${(one as unknown as { tags: string[] }).tags[0]}-${one.operationId}`,
+      ),
+    );
+    await show("light", async ({ operations, outside, troubles }, page) => {
+      expect(operations.toSorted()).toEqual(expected.toSorted());
+      for (const id of ["messages-createAgentMessage", "billing-topUp"]) {
+        const block = page.locator(`#operations-${id}`);
+        await block.locator(".opblock-summary-control").click();
+        for (const status of Object.keys(answers(document, id))) {
+          await block.locator(`.response[data-code="${status}"]`).waitFor();
+        }
+      }
+      expect({ outside, troubles }).toEqual({ outside: [], troubles: [] });
+    });
+  },
+);
+
+test.skipIf(browserPath === "")(
+  "a pasted key works where the reference is tried out, and streams are not tried",
+  async () => {
+    const { ask } = await appliance.signUp();
+    const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
+    await show("dark", async ({ troubles }, page) => {
+      expect(await page.locator("html.dark-mode").count()).toBe(1);
+      await page.locator(".btn.authorize").click();
+      const dialog = page.locator(".auth-container", { hasText: "X-API-Key" });
+      await dialog.locator("input").fill(key);
+      await dialog.locator("button.authorize").click();
+      await page.locator(".btn-done").first().click();
+      const create = page.locator("#operations-instances-createInstance");
+      await create.locator(".opblock-summary-control").click();
+      await create.locator(".try-out__btn").click();
+      await create.locator(".body-param__text").fill('{ "name": "From the reference" }');
+      await create.locator(".execute").click();
+      await create.locator(".live-responses-table .response-col_status", { hasText: "201" }).waitFor();
+      expect((await ask("GET", "/v1/instances")).body.data).toMatchObject([{ name: "From the reference" }]);
+      const events = page.locator("#operations-events-streamAgentEvents");
+      await events.locator(".opblock-summary-control").click();
+      await events.locator(".responses-wrapper").waitFor();
+      expect(await events.locator(".try-out__btn").count()).toBe(0);
+      expect(troubles).toEqual([]);
+    });
+  },
+);
