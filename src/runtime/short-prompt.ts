@@ -3,6 +3,7 @@
  * else there is, it says again: headings, names of files, what it was told about tools (docs/eval.md has the figures).
  */
 
+import { type Language, languageOf } from "../lib/language.ts";
 import type { Prompt } from "./prompt.ts";
 import { cut, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -23,7 +24,7 @@ export function shortPrompt(run: RunInput): Prompt {
   const asked = run.conversation.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked ? recalled(run.conversation.slice(0, -1), asked.text) : [];
+  const before = asked ? [...examplesFor(asked.text), ...recalled(run.conversation.slice(0, -1), asked.text)] : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Nothing is told of the turns that are not there: the model would speak of them.
   return { system, turns: size > left ? last : [...before, ...last], dropped: 0 };
@@ -34,8 +35,17 @@ function systemText(run: RunInput): string {
   const [character = "", ...others] = texts;
   const between = [...others.filter((text) => text !== ""), ...skillTexts(run)];
   const again = between.length > 0 && character.length <= SHORT_CHARACTER ? [character] : [];
-  return [character, ...between, ...again, `Your name is ${run.agentName}.`].filter((text) => text !== "").join("\n\n");
+  return [character, ...between, ...again, NAME_IS[languageOf(texts.join(" "))](run.agentName)]
+    .filter((text) => text !== "")
+    .join("\n\n");
 }
+
+/** In the language of the rest: one English sentence more, and a German persona answers in English. */
+const NAME_IS: Readonly<Record<Language, (name: string) => string>> = {
+  en: (name) => `Your name is ${name}.`,
+  de: (name) => `Du heißt ${name}.`,
+  es: (name) => `Te llamas ${name}.`,
+};
 
 const withoutHeadings = (text: string): string =>
   text
@@ -49,9 +59,29 @@ function skillTexts({ skills }: RunInput): string[] {
   return [[SKILLS_HEADING, ...lines].join("\n")];
 }
 
+/** Worked examples, as turns, of what it gets wrong without: it does not know how short one word is. */
+const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
+  { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
+  {
+    asked: /^\W*translate\b/i,
+    turns: [
+      ['Translate "thank you" into French.', "Merci."],
+      ['Translate "water" into Spanish.', "Agua."],
+    ],
+  },
+];
+
+function examplesFor(message: string): Turn[] {
+  const turns = EXAMPLES.find(({ asked }) => asked.test(message))?.turns ?? [];
+  return turns.flatMap(([user, assistant]): Turn[] => [
+    { role: "user", text: user },
+    { role: "assistant", text: assistant },
+  ]);
+}
+
 /** What a message refers back with: it means nothing without the turn before it. */
 const BACK =
-  /\b(?:it|that|this|them|those|these|he|she|they|again|more|else|another|instead|why|and|shorter|longer|before|earlier|said|remember|das|es|noch|warum|wieder|nochmal|eso|esto|otra|otro|por qué|más)\b/iu;
+  /(?<!^)\b(?:it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|mehr|más|eso)\W*$/iu;
 
 /** Oldest first: the exchange before a message that refers back, and those that speak of the same thing. */
 function recalled(turns: readonly Turn[], message: string): Turn[] {

@@ -4,8 +4,9 @@ import type { Embed } from "./embedder.ts";
 import type { ModelFiles } from "./files.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
-import { createGuard } from "./guards.ts";
+import { createGuard, languageOfChat } from "./guards.ts";
 import { lengthWished } from "./length-wish.ts";
+import { openingsFor } from "./openings.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
 import type { ChatMessage, Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
@@ -57,6 +58,7 @@ export async function openChatModel(
       ...options,
       guard: createGuard(messages),
       wish: lengthWished(messages),
+      openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
       async nearness(text) {
         const embed = await loadEmbedder();
         asked ??= embed([question]).then(([vector]) => vector);

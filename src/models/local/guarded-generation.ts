@@ -13,6 +13,8 @@ import { sentenceEnds, wordsOf } from "./words.ts";
 export interface GuardedOptions extends GenerationOptions {
   guard: Guard;
   wish: LengthWish;
+  /** Beginnings that are tried, one after the other, once the model's own has failed. */
+  openings: readonly (readonly number[])[];
   /** How near the text is to what was asked, from -1 to 1. */
   nearness(text: string): Promise<number>;
 }
@@ -27,7 +29,7 @@ const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** Times that a later part is written anew. */
 const REPAIRS = 4;
 /** Less near than this, a beginning is about something else. */
-const NEAR_ENOUGH = 0.15;
+const NEAR_ENOUGH = 0.3;
 /** The last part of the tokens, in which only whole sentences are shown. */
 const CLOSING = 0.75;
 
@@ -94,6 +96,9 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return places.length === 0 ? null : Math.min(...places);
   }
 
+  /** More words than were wished, and the sentence has not ended. */
+  const isTooLong = () => wish.words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
+
   function isBeginning(ended: boolean): boolean {
     if (ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens)) return true;
     return sentenceEnds(text).some((end) => end < text.length && wordsOf(text.slice(0, end)).length >= 3);
@@ -105,7 +110,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (fault === null && nearness >= NEAR_ENOUGH) return true;
     drafts.push({ tokens: answer, fault, nearness });
     if (drafts.length < BEGINNINGS) {
-      setAnswer([]);
+      setAnswer([...(options.openings[(drafts.length - 1) % options.openings.length] ?? [])]);
       return false;
     }
     const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
@@ -125,7 +130,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       const ended = token === tokenizer.endOfTurn;
       if (!ended) setAnswer([...answer, token]);
 
-      const found = guard.faultIn(text);
+      const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
       const fault = found === forgiven ? null : found;
       if (!begun) {
         if (fault === null && !isBeginning(ended)) return { text: "" };

@@ -3,10 +3,12 @@
  * functions of texts: the model process asks them of every draft (guarded-generation.ts), and `npm run eval` judges whole
  * answers by rules of its own.
  */
+
+import { countLittleWords, type Language, languageOf } from "../../lib/language.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
-export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine";
+export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length";
 
 export interface Guard {
   /** What is wrong with the text, of which more may follow; null where nothing is. */
@@ -42,6 +44,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const told = instructions.map(wordsOf);
   const toldSentences = instructions.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
   const known = new Set(messages.flatMap(({ content }) => wordsOf(content)));
+  const language = languageOfChat(messages);
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
@@ -70,6 +73,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";
       if (!mayBeMachine && MACHINE.test(text)) return "machine";
+      if (language !== "en" && isEnglish(text)) return "language";
       return null;
     },
     safeLength(text) {
@@ -82,6 +86,10 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     },
   };
 }
+
+/** What its owner and its user speak. */
+export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
+  languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
 const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
 
@@ -109,6 +117,9 @@ export function loops(text: string, words = wordsOf(text)): boolean {
   // "very very very very"
   return words.some((word, at) => at >= 3 && [1, 2, 3].every((back) => words[at - back] === word));
 }
+
+/** Whether there is more English in it than a name or a loan: what a small model falls back to. */
+const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
 
 /** Whether the text introduces its speaker by a name that nobody has told it. */
 function givesOtherName(text: string, known: ReadonlySet<string>): boolean {

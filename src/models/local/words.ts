@@ -7,13 +7,13 @@ export const wordsOf = (text: string): string[] =>
     .replaceAll("’", "'")
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
-/** What ends a sentence, with the marks that close it. A point after a single letter or a title ends none. */
-const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B))[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
+/** What ends a sentence, with the marks that close it. A point after a letter, a title or a list's number ends none. */
+const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
 
 /** The places right after each sentence of the text; a line that says something counts as one. */
 export function sentenceEnds(text: string): number[] {
   const ends = [...text.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
-  for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}:,;*)])\n/gu)) ends.push(index);
+  for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);
   return ends.sort((a, b) => a - b);
 }
 
