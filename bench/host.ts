@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openFoundation } from "../src/app/foundation.ts";
+import { loadConfig } from "../src/config.ts";
 import { parseMoney } from "../src/lib/money.ts";
 import { type RunningBinary, startBinary } from "../test/support/binary.ts";
 
@@ -12,6 +13,14 @@ const NO_LIMITS = {
   ROOST_MAX_STREAMS: "20000",
   ROOST_MAX_INSTANCES: "100000",
   ROOST_MAX_AGENTS: "1000000",
+};
+
+const { config: defaults } = loadConfig({});
+
+/** The product's own, where `startBinary` sets others. */
+const DEFAULT_LIMITS = {
+  ROOST_ADDRESS_REQUESTS: String(defaults.addressRequests),
+  ROOST_ADDRESS_REFUSALS: String(defaults.addressRefusals),
 };
 
 /** The binary, running on a data folder that already holds an account. */
@@ -33,7 +42,7 @@ export async function startHost(
   limits: "lifted" | "kept" = "lifted",
 ): Promise<BenchHost> {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));
-  const lifted = limits === "lifted" ? NO_LIMITS : {};
+  const lifted = limits === "lifted" ? NO_LIMITS : DEFAULT_LIMITS;
   const server = await startBinary({ dataDir, env: { ROOST_LOG_LEVEL: "info", ...lifted, ...env } });
   const key = await makeKey(dataDir, server.url, "bench@example.com");
   return {

@@ -63,9 +63,8 @@ export function messageQueries(db: Db) {
       .from(runs)
       .where(waitingOfAgent)
       // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
-      // progress arrived before those that wait.
+      // progress arrived before those that wait. They are few: a limit would cost SQLite more than it saves.
       .orderBy(asc(runs.firstEventId))
-      .limit(1)
       .prepare(),
   );
   const countUnfinished = lazily(() =>
@@ -110,18 +109,34 @@ export function messageQueries(db: Db) {
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
   const uncleared = (agentId: unknown) =>
     gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
-  const behind = (agentId: string, order: Order, after: number | null) =>
-    and(
-      eq(messages.agentId, agentId),
-      uncleared(agentId),
-      after === null ? undefined : (order === "asc" ? gt : lt)(messages.messageSeq, after),
-    );
-  const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messages.messageSeq);
   const { messageSeq, messageId, runId, role, text } = messages;
-  // All of it stands before the text in its row, or in the row's head: however long the texts are, none is read.
+  const bytes = sql<number>`octet_length(${text})`;
+  const behind = (order: Order) =>
+    and(
+      eq(messages.agentId, p("agentId")),
+      uncleared(p("agentId")),
+      (order === "asc" ? gt : lt)(messageSeq, p("after")),
+    );
+  const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
+  const pages = inBothOrders((order) =>
+    lazily(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare()),
+  );
+  const sizes = inBothOrders((order) =>
+    lazily(() =>
+      db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare(),
+    ),
+  );
+  // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
   const recent = lazily(() =>
     db
-      .select({ messageSeq, messageId, runId, role, bytes: sql<number>`octet_length(${text})` })
+      .select({
+        messageSeq,
+        messageId,
+        runId,
+        role,
+        bytes,
+        shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
+      })
       .from(messages)
       .where(and(eq(messages.agentId, p("agentId")), uncleared(p("agentId"))))
       .orderBy(desc(messages.messageSeq))
@@ -173,22 +188,11 @@ export function messageQueries(db: Db) {
         .all()
         .map(({ agentId }) => agentId),
     page: (agentId: string, order: Order, after: number | null, limit: number): Message[] =>
-      db
-        .select()
-        .from(messages)
-        .where(behind(agentId, order, after))
-        .orderBy(inOrder(order))
-        .limit(limit)
-        .all(),
+      pages[order]().all({ agentId, after: after ?? START[order], limit }),
     /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
     sizes: (agentId: string, order: Order, after: number | null, limit: number): number[] =>
-      db
-        .select({ bytes: sql<number>`octet_length(${text})` })
-        .from(messages)
-        .where(behind(agentId, order, after))
-        .orderBy(inOrder(order))
-        .limit(limit)
-        .all()
+      sizes[order]()
+        .all({ agentId, after: after ?? START[order], limit })
         .map(({ bytes }) => bytes),
     /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
     clear(agentId: string): void {
@@ -200,8 +204,13 @@ export function messageQueries(db: Db) {
 }
 
 export type Order = "asc" | "desc";
-/** A message without its text; `bytes` is the text's length in UTF-8. */
-export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & { bytes: number };
+/** Before all messages, in either order. */
+const START: Record<Order, number> = { asc: 0, desc: Number.MAX_SAFE_INTEGER };
+/** A message with its text, if that is short; `bytes` is the text's length in UTF-8. */
+export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
+  bytes: number;
+  shortText: string | null;
+};
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
@@ -214,7 +223,12 @@ const ENDING = [
   "completionTokens",
 ] as const satisfies (keyof Run)[];
 
+/** In UTF-8: what most messages are under, and of which many may be read to no end. */
+const SHORT_TEXT_BYTES = 2048;
+
 const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
+
+const inBothOrders = <T>(make: (order: Order) => T): Record<Order, T> => ({ asc: make("asc"), desc: make("desc") });
 
 /** A placeholder for each of them, so that a statement is prepared once. */
 const placeholdersOf = (names: readonly string[]) =>

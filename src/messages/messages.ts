@@ -16,7 +16,7 @@ const MOST_QUEUED = 32;
 /** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
 /** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
-const PAGE_BYTES = 1024 * 1024;
+const PAGE_BYTES = 256 * 1024;
 
 export interface Sender {
   type: string;
@@ -38,7 +38,7 @@ export interface Messages {
    * learns its end. Call it in a transaction.
    */
   clear(agent: Agent): void;
-  /** The turns up to and including the run's own message, in the order they were answered; no text is read yet. */
+  /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
   conversation(run: Run): TurnOutline[];
 }
 
@@ -50,10 +50,10 @@ export function createMessages(
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
 ): Messages {
-  const turnOf = (role: TurnOutline["role"], { messageSeq, bytes }: RecentMessage): TurnOutline => ({
+  const turnOf = (role: TurnOutline["role"], { messageSeq, bytes, shortText }: RecentMessage): TurnOutline => ({
     role,
     bytes,
-    read: () => queries.text(messageSeq),
+    read: () => shortText ?? queries.text(messageSeq),
   });
 
   return {

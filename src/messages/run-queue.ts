@@ -1,3 +1,4 @@
+import { createTurnTime } from "../lib/turn-time.ts";
 import { createWaitingLine } from "../limits/waiting-line.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Run } from "./table.ts";
@@ -21,9 +22,14 @@ export interface RunQueue {
   serve(): void;
 }
 
+/** To start a run is to read its prompt. Where one commit ends many, their next ones do not all start in the same turn. */
+const STARTS_MS = 4;
+
 export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }: RunQueueParts): RunQueue {
   /** Agents with a run that waits for a place. */
   const line = createWaitingLine<string>();
+  const time = createTurnTime(STARTS_MS);
+  let servedLater = false;
 
   function tryStart(run: Run, accountId: string): boolean {
     try {
@@ -32,12 +38,25 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
       onFailure(run, error);
       return true;
     }
-    start(run);
+    time.spend(() => start(run));
     return true;
+  }
+
+  function serveLater(): void {
+    if (servedLater) return;
+    servedLater = true;
+    setImmediate(() => {
+      servedLater = false;
+      serve();
+    });
   }
 
   function serve(): void {
     line.serve((agentId, accountId) => {
+      if (!time.isLeft()) {
+        serveLater();
+        return "not this owner";
+      }
       const run = nextRun(agentId);
       // Cancelled meanwhile, or started by what came after it.
       return run === undefined || tryStart(run, accountId) ? "taken" : "not this owner";
@@ -50,7 +69,7 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
       const accountId = run && accountOf(run.instanceId);
       if (!run || !accountId) return;
       // Who waits already comes first.
-      if (line.isEmpty() && tryStart(run, accountId)) return;
+      if (line.isEmpty() && time.isLeft() && tryStart(run, accountId)) return;
       line.add(accountId, agentId);
       serve();
     },
