@@ -178,7 +178,12 @@ test("a prompt of what was chosen is the prompt of everything that is stored", (
     );
     // A longer message to answer is cut now; before, it went out whole.
     conversation.push({ role: "user", text: textOf(400) });
-    const stored = { files, skills, conversation, model: { contextTokens, tools: draw() < 0.5, prompt: "full" as const } };
+    const stored = {
+      files,
+      skills,
+      conversation,
+      model: { contextTokens, tools: draw() < 0.5, prompt: "full" as const },
+    };
     const chosen = run(stored);
     const messages = toMessages(buildPrompt(chosen));
     expect(messages).toEqual(promptOfEverything({ agentName: "Ada", ...stored }));
