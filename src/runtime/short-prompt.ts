@@ -62,13 +62,6 @@ function skillTexts({ skills }: RunInput): string[] {
 /** Worked examples, as turns, of what it gets wrong without: it does not know how short one word is. */
 const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
   { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
-  {
-    asked: /^\W*translate\b/i,
-    turns: [
-      ['Translate "thank you" into French.', "Merci."],
-      ['Translate "water" into Spanish.', "Agua."],
-    ],
-  },
 ];
 
 function examplesFor(message: string): Turn[] {

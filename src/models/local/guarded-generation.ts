@@ -142,7 +142,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       } else if (fault !== null) {
         if (repairs < REPAIRS) {
           repairs++;
-          const kept = lengths.findLastIndex((length) => length <= shown) + 1;
+          // A token of which a part was shown stays.
+          const kept = lengths.findIndex((length) => length >= shown) + 1;
           const astray = answer[kept];
           if (kept > 0 && astray !== undefined) {
             banned.set(kept, (banned.get(kept) ?? new Set()).add(astray));
