@@ -15,6 +15,9 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "`SOUL.md` alone as system prompt and the whole conversation.",
     `${seeds} seeds for each case. The prompt, the guards and the sampling were tuned on one half of the cases; the other was ` +
       "held back. Which is which is decided by the case's id.",
+    "What a program does not see: whether German or Spanish is more than words of that language in a row (it often is not: " +
+      "the model was made for English), and whether what is said is true. The plain model is not told its name, so it cannot " +
+      "say it; and it stops where its tokens end, which breaks most of its lengths and whole sentences.",
     ...(held.length > 0 ? ["## The held half", table(held, ({ asked }) => asked.kind)] : []),
     ...(held.length > 0 ? ["### By persona", table(held, ({ persona }) => persona.name)] : []),
     ...(tuning.length > 0 ? ["## The tuning half", table(tuning, ({ asked }) => asked.kind)] : []),
