@@ -8,7 +8,8 @@ import { join, resolve } from "node:path";
 import type { ModelRequest } from "../src/models/engine.ts";
 import { physicalCores } from "../src/models/local/physical-cores.ts";
 import { runModelProcess } from "../src/models/local/process.ts";
-import { createLocalEngine, LOCAL_MODEL, type LocalEngine } from "../src/models/local.ts";
+import { createLocalEngine, type LocalEngine } from "../src/models/local.ts";
+import { LOCAL_MODEL } from "../src/models/local-models.ts";
 
 export interface Figure {
   name: string;

@@ -6,9 +6,9 @@ import {
   type KeyObject,
   randomBytes,
 } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { writePrivateFile } from "../lib/private-file.ts";
+import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 
 /**
  * What signs tokens, hides sign-in codes and marks what is given out. In a file beside the database, so that a copy of
@@ -35,7 +35,12 @@ interface KeyFile {
 }
 
 const pathOf = (dataDir: string) => join(dataDir, "host-keys.json");
-const readFile = (path: string) => JSON.parse(readFileSync(path, "utf8")) as KeyFile;
+
+function readFile(path: string): KeyFile {
+  const file = readPrivateJson(path) as Partial<KeyFile> | null;
+  if (typeof file?.pepper === "string" && Array.isArray(file.tokenKeys)) return file as KeyFile;
+  throw new Error(`${path} holds no keys; put it back from a copy of the data folder that has them`);
+}
 
 /**
  * Reads `<data>/host-keys.json`, made at first start; what a newer Roost needs is added to an older file. For the server

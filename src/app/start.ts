@@ -16,6 +16,7 @@ import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
+import { createTurnShares } from "../limits/turn-shares.ts";
 import { createWindows } from "../limits/windows.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
@@ -28,6 +29,9 @@ export const VERSION = packageFile.version;
 
 /** Event streams of the host, where it has the files for them (api.md section 1, Limits). */
 const MAX_STREAMS = 20_000;
+
+/** Of one account's requests in one turn of the event loop, while others may wait: a dozen small reads. */
+const TURN_SHARE_MS = 2;
 
 /** The running appliance. */
 export interface App {
@@ -100,6 +104,7 @@ async function startBehind(listener: Listener, config: Config, foundation: Found
       now: seconds,
     }),
     bodies: createIncomingBodies({ now: seconds }),
+    turns: createTurnShares({ mostMs: TURN_SHARE_MS }),
     idempotency: features.idempotency,
     startPage: features.startPage,
     commitSoon: (work) => store.commitSoon(work, "full"),

@@ -56,6 +56,12 @@ export function serverUrl(text: string): string {
   throw new InvalidArgumentError("Expected an http or https URL, such as http://127.0.0.1:7373.");
 }
 
+/** The name of a login that is kept here. */
+export function profileName(text: string): string {
+  if (/^[^\s\p{C}_-][^\s\p{C}]{0,199}$/u.test(text)) return text;
+  throw new InvalidArgumentError("Expected a name without spaces, such as work.");
+}
+
 /** Collects `--file NAME=PATH`, as often as it is given. */
 export function fileOfPath(text: string, before: Record<string, string> = {}): Record<string, string> {
   const match = /^([^=]+)=(.*)$/s.exec(text);

@@ -1,5 +1,6 @@
-import { Command } from "commander";
+import { Argument, Command } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
+import { addExamples } from "./examples.ts";
 import { explain } from "./failure.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
 import { note } from "./output.ts";
@@ -18,28 +19,37 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
-    if (line !== null) note(line);
+    for (const one of line?.split("\n") ?? []) note(one);
     process.exit(exitCode);
   }
 }
 
-function createProgram(): Command {
+/** The tree of commands, none of them loaded. */
+export function createProgram(): Command {
   const program = new Command("roost")
     .description("A host for AI agents in one file")
     .version(packageFile.version)
     .showHelpAfterError("(add --help for how it goes)")
+    .addHelpText("after", "\nSettings of a host: roost config --help")
     .exitOverride();
   addOperatorCommands(program);
   addUserCommands(program);
   program
     .command("completion")
     .description("print a completion script for a shell")
-    .argument("<shell>", "bash, zsh or fish")
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
     .addHelpText("after", COMPLETION_HELP)
-    .action(async (shell) => (await import("./completion.ts")).printCompletion(shell, program));
+    .action(async (shell) => (await import("./completion-scripts.ts")).printScript(shell));
+  program
+    .command("__complete", { hidden: true })
+    .argument("<shell>")
+    .argument("[words...]")
+    .action(async (shell, words) => (await import("./completion.ts")).answerShell(shell, words, program));
+  addExamples(program);
   return program;
 }
 
+const SHELLS = ["bash", "zsh", "fish"];
 const COMPLETION_HELP = `
 To have it in every shell:
   bash  roost completion bash > ~/.local/share/bash-completion/completions/roost

@@ -1,116 +1,133 @@
-import type { Command, Option } from "commander";
-import { WrongUsage } from "./failure.ts";
-import { sayText } from "./output.ts";
+import type { Argument, Command, Option } from "commander";
+import type { Source, Typed } from "./completion-sources.ts";
+import { oneLine, sayText } from "./output.ts";
+import { parseShellLine } from "./shell-line.ts";
 
-/** A place in the tree of commands: the words that lead there, and what may follow. */
-interface Place {
-  /** `invite create`; empty for the program itself. */
-  words: string;
-  commands: { name: string; description: string }[];
-  options: { names: string[]; description: string; takesValue: boolean }[];
+/** What may stand where the cursor is. */
+export interface Candidate {
+  value: string;
+  /** Empty where the value says it all. */
+  description: string;
 }
 
-/** `roost completion bash|zsh|fish`: the whole tree as a static script, so that completing starts no process. */
-export function printCompletion(shell: string, program: Command): void {
-  const write = { bash, zsh, fish }[shell];
-  if (!write) throw new WrongUsage(`there is no completion for "${shell}"`, "expected bash, zsh or fish");
-  sayText(write(placesOf(program, [])));
+/** `files` leaves it to the shell, which knows the folder. */
+export type Completion = { kind: "words"; candidates: Candidate[] } | { kind: "files" };
+
+/**
+ * What may follow the words: commands, options, and values of either, those of the server asked of it. Words are without
+ * the program's name and without quotes; `current` is the beginning of the one that is being typed.
+ */
+export async function complete(program: Command, words: readonly string[], current: string): Promise<Completion> {
+  const typed: Typed = { words: [], arguments: [], options: {} };
+  let command = program;
+  let awaiting: Option | null = null;
+  let isOperand = false;
+  for (const word of words) {
+    if (awaiting !== null) {
+      typed.options[awaiting.attributeName()] = word;
+      awaiting = null;
+    } else if (!isOperand && word === "--") isOperand = true;
+    else if (!isOperand && isOption(word)) {
+      const { option, value } = readOption(command, word);
+      if (option === undefined || !takesValue(option)) continue;
+      if (value === undefined) awaiting = option;
+      else typed.options[option.attributeName()] = value;
+    } else {
+      const below = typed.arguments.length === 0 ? command.commands.find((child) => child.name() === word) : undefined;
+      if (below !== undefined) typed.words.push(word);
+      else if (word !== "help" || command.commands.length === 0) typed.arguments.push(word);
+      command = below ?? command;
+    }
+  }
+  if (awaiting !== null) return await valuesOf(awaiting, awaiting.attributeName(), typed);
+  if (!isOperand && isOption(current)) {
+    const { option, value } = readOption(command, current);
+    if (option === undefined || value === undefined || !takesValue(option)) return optionsOf(command);
+    const values = await valuesOf(option, option.attributeName(), typed);
+    return values.kind === "files" ? values : withPrefix(`${current.slice(0, current.indexOf("=") + 1)}`, values);
+  }
+  if (command.commands.length > 0 && typed.arguments.length === 0) return commandsOf(command);
+  const argument = command.registeredArguments[typed.arguments.length];
+  return argument === undefined ? NOTHING : await valuesOf(argument, argument.name(), typed);
 }
 
-function placesOf(command: Command, words: string[]): Place[] {
-  const help = command.createHelp();
-  const children = help.visibleCommands(command);
-  const place: Place = {
-    words: words.join(" "),
-    commands: children.map((child) => ({ name: child.name(), description: child.description() })),
-    options: help.visibleOptions(command).map((option: Option) => ({
-      names: [option.short, option.long].filter((name) => name !== undefined && name !== null),
-      description: option.description,
-      takesValue: option.required || option.optional,
-    })),
-  };
-  const below = command.commands.flatMap((child) => placesOf(child, [...words, child.name()]));
-  return [place, ...below];
+const NOTHING: Completion = { kind: "words", candidates: [] };
+/** Options whose values are paths. */
+const PATHS = new Set(["data", "file"]);
+
+const isOption = (word: string): boolean => word.length > 1 && word.startsWith("-");
+const takesValue = (option: Option): boolean => option.required || option.optional;
+
+function readOption(command: Command, word: string): { option: Option | undefined; value: string | undefined } {
+  const [, name = word, value] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
+  return { option: command.options.find(({ long, short }) => long === name || short === name), value };
 }
 
-const optionNames = (place: Place): string[] => place.options.flatMap(({ names }) => names);
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-/** A shell pattern that any of the places' words match. */
-const anyOf = (places: Place[]): string =>
-  places.flatMap(({ words }) => (words === "" ? [] : [`"${words}"`])).join("|");
+function commandsOf(command: Command): Completion {
+  const children = command.createHelp().visibleCommands(command);
+  const candidates = children.map((child) => ({ value: child.name(), description: child.description() }));
+  return { kind: "words", candidates };
+}
 
-/** Goes through the words before the cursor; the file names of the shell complete what has no list. */
-function bash(places: Place[]): string {
-  const cases = places.map(
-    (place) =>
-      `    "${place.words}") commands="${place.commands.map(({ name }) => name).join(" ")}" options="${optionNames(place).join(" ")}" ;;`,
+function optionsOf(command: Command): Completion {
+  const options = command.createHelp().visibleOptions(command);
+  const candidates = options.flatMap(({ short, long, description }) =>
+    [short, long].flatMap((value) => (value ? [{ value, description }] : [])),
   );
-  return `_roost() {
-  local at="" word commands="" options="" current="\${COMP_WORDS[COMP_CWORD]}"
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "\${at:+$at }$word" in
-      ${anyOf(places)}) at="\${at:+$at }$word" ;;
-    esac
-  done
-  case "$at" in
-${cases.join("\n")}
-  esac
-  if [[ $current == -* ]]; then commands="$options"; fi
-  COMPREPLY=($(compgen -W "$commands" -- "$current"))
-}
-complete -o default -F _roost roost`;
+  return { kind: "words", candidates };
 }
 
-function zsh(places: Place[]): string {
-  const described = (name: string, description: string) =>
-    quoted(`${name.replaceAll(":", "\\:")}:${description.replaceAll(":", "\\:")}`);
-  const cases = places.map((place) => {
-    const commands = place.commands.map(({ name, description }) => described(name, description));
-    const options = place.options.flatMap(({ names, description }) =>
-      names.map((name) => described(name, description)),
-    );
-    return `    "${place.words}") commands=(${commands.join(" ")}) options=(${options.join(" ")}) ;;`;
-  });
-  return `#compdef roost
-_roost() {
-  local at="" word
-  local -a commands options
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "\${at:+$at }$word" in
-      ${anyOf(places)}) at="\${at:+$at }$word" ;;
-    esac
-  done
-  case "$at" in
-${cases.join("\n")}
-  esac
-  if [[ $PREFIX == -* ]]; then _describe -o option options
-  elif (( $#commands )); then _describe command commands
-  else _files
-  fi
-}
-if [ "$funcstack[1]" = "_roost" ]; then _roost "$@"; else compdef _roost roost; fi`;
+async function valuesOf(place: Option | Argument, name: string, typed: Typed): Promise<Completion> {
+  if (PATHS.has(name)) return { kind: "files" };
+  if (place.argChoices !== undefined) {
+    return { kind: "words", candidates: place.argChoices.map((value) => ({ value, description: "" })) };
+  }
+  const { SOURCES } = await import("./completion-sources.ts");
+  const source: Source | undefined = Object.hasOwn(SOURCES, name) ? SOURCES[name] : undefined;
+  if (source === undefined) return NOTHING;
+  // What a server calls something is not taken for an option.
+  return { kind: "words", candidates: (await source(typed)).filter(({ value }) => !value.startsWith("-")) };
 }
 
-function fish(places: Place[]): string {
-  const lines = places.flatMap((place) => {
-    const here = `complete -c roost -n '__roost_at "${place.words}"'`;
-    const commands = place.commands.map(
-      ({ name, description }) => `${here} -f -a ${quoted(name)} -d ${quoted(description)}`,
-    );
-    const options = place.options.map(({ names, description, takesValue }) => {
-      const flags = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
-      return `${here} ${flags.join(" ")}${takesValue ? " -r" : ""} -d ${quoted(description)}`;
-    });
-    return [...commands, ...options];
-  });
-  const words = places.flatMap((place) => (place.words === "" ? [] : [quoted(place.words)]));
-  return `function __roost_at
-  set -l at ""
-  for word in (commandline -opc)[2..]
-    set -l next (string trim -- "$at $word")
-    contains -- $next ${words.join(" ")}; and set at $next
-  end
-  test "$at" = "$argv[1]"
-end
-${lines.join("\n")}`;
+const withPrefix = (prefix: string, { candidates }: Extract<Completion, { kind: "words" }>): Completion => ({
+  kind: "words",
+  candidates: candidates.map(({ value, description }) => ({ value: prefix + value, description })),
+});
+
+/**
+ * `roost __complete SHELL -- …`, which the shells' scripts call: the kind on the first line, then a candidate a line, as
+ * the shell takes it. Whatever fails, there is nothing to offer: a shell that completes is no place for errors.
+ */
+export async function answerShell(shell: string, words: string[], program: Command): Promise<void> {
+  try {
+    sayText((await answerOf(shell, words, program)).join("\n"));
+  } catch {
+    sayText("words");
+  }
+}
+
+async function answerOf(shell: string, words: string[], program: Command): Promise<string[]> {
+  const [breaks = "", line = ""] = words;
+  const { before, current, finish } = parseShellLine(line);
+  const completion =
+    shell === "bash"
+      ? await complete(program, before.slice(1), current)
+      : await complete(program, words.slice(0, -1), words.at(-1) ?? "");
+  if (completion.kind === "files") return ["files"];
+  const candidates = completion.candidates
+    // One a line; and what would look like something else than it is can be typed.
+    .filter(({ value }) => value !== "" && value === oneLine(value))
+    .map(({ value, description }) => ({ value, description: oneLine(description) }));
+  const fitting = candidates.filter(({ value }) => value.startsWith(current));
+  if (shell === "bash") return ["words", ...fitting.flatMap(({ value }) => finish(value, breaks) ?? [])];
+  return ["words", ...candidates.map(shell === "zsh" ? zshLine : fishLine)];
+}
+
+const described = ({ value, description }: Candidate, between: string): string =>
+  description === "" ? value : `${value}${between}${description}`;
+const fishLine = (candidate: Candidate): string => described(candidate, "\t");
+
+function zshLine({ value, description }: Candidate): string {
+  const escaped = (text: string) => text.replaceAll(/[\\:]/g, "\\$&");
+  return described({ value: escaped(value), description: escaped(description) }, ":");
 }

@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
+import { inWords } from "../lib/system-error.ts";
 
 /** A command that could not do its work, in words for whoever typed it; `next` says what to do about it. */
 export class Failure extends Error {
@@ -20,18 +21,24 @@ const WRONG_USAGE = 2;
 /** Settings that cannot be used (sysexits' EX_CONFIG). */
 const BAD_CONFIG = 78;
 
-/** The one line for standard error, null where it is told already, and the exit code (operations.md, Command line). */
+/**
+ * The line for standard error, of settings one for each that is wrong, null where it is told already; and the exit code
+ * (operations.md, Command line).
+ */
 export function explain(error: unknown): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
+  if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const next = error instanceof Failure && error.next !== null ? `; ${error.next}` : "";
-  const line = `roost: ${wordsOf(error)}${next}`;
-  if (error instanceof ConfigError) return { line, exitCode: BAD_CONFIG };
-  return { line, exitCode: error instanceof WrongUsage ? WRONG_USAGE : FAILED };
+  const exitCode = error instanceof WrongUsage ? WRONG_USAGE : FAILED;
+  return { line: lineOf(`${wordsOf(error)}${next}`), exitCode };
 }
 
-function wordsOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
-  const words = error instanceof Error ? error.message : String(error);
-  return words.replaceAll(/\s*\n\s*/g, " ");
+const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
+
+/** What an error says to a person. */
+export function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
+  const where = "path" in error && typeof error.path === "string" ? error.path : "the data folder";
+  return (inWords(`${where} cannot be used`, error) as Error).message;
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
+import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
 const MOST_BYTES = 2 ** 50;
@@ -7,19 +8,21 @@ const EXPIRES = "how long it can be used: a number with s, m, h or d";
 
 /** The operator's half: works on the data folder, with or without a running server (operations.md, Command line). */
 export function addOperatorCommands(program: Command): void {
-  const onData = (command: Command): Command => command.option("--data <folder>", "everything the appliance writes");
+  const onData = (command: Command): Command =>
+    command.option("--data <folder>", "the folder of everything that Roost writes");
   const onDataJson = (command: Command): Command => onData(command).option("--json", "print JSON");
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(OPERATOR);
   const listening = (command: Command): Command =>
     command
       .option("--host <address>", "the address to listen on")
-      .option("--port <number>", "the port to listen on; 0 picks a free one");
+      .option("--port <number>", "the port to listen on; 0 picks a free one")
+      .addHelpText("after", () => settingsHelp(process.stdout.columns || 80));
 
   listening(onData(group("serve", "run the appliance"))).action(async (options) =>
     (await import("./operator/serve.ts")).serve(options),
   );
-  listening(onDataJson(group("config", "show every setting, its value and where it came from"))).action(
+  listening(onDataJson(group("config", "show every setting, its value, where it came from and what it means"))).action(
     async (options) => (await import("./operator/config.ts")).showConfig(options),
   );
   onDataJson(group("doctor", "check what the appliance stands on, and say the mend for each")).action(async (options) =>

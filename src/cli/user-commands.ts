@@ -1,7 +1,10 @@
 import { type Command, Option } from "commander";
-import { eventId, fileOfPath, serverUrl } from "./arguments.ts";
+import type { InstanceStatus } from "../instances/table.ts";
+import { eventId, fileOfPath, profileName, serverUrl } from "./arguments.ts";
+import type { ServerOptions } from "./user/credentials.ts";
 
 const USER = "On any server:";
+const STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
 const INSTANCE = "its id or name";
 const AGENT = "its id, slug or name";
 
@@ -9,21 +12,47 @@ const AGENT = "its id, slug or name";
 export function addUserCommands(program: Command): void {
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(USER);
-  const onServer = (command: Command): Command =>
+  const onLogin = (command: Command): Command =>
     command
+      .addOption(new Option("--url <url>", "the server, if not that of the login (ROOST_URL)").argParser(serverUrl))
       .addOption(
-        new Option("--url <url>", "the server, if not that of the login").env("ROOST_URL").argParser(serverUrl),
-      )
-      .addOption(new Option("--key <key>", "an API key, if not that of the login").env("ROOST_API_KEY"));
+        new Option("--profile <profile>", "the login, if not the current one (ROOST_PROFILE)").argParser(profileName),
+      );
+  const withKey = (command: Command): Command =>
+    onLogin(command).option("--key <key>", "an API key, if not that of the login (ROOST_API_KEY)");
+  /** Options that are not typed come from the environment. */
+  const fromEnvironment = (command: Command): Command =>
+    command.hook("preAction", async (_command, action) => {
+      const { withEnvironment } = await import("./user/credentials.ts");
+      const meant = withEnvironment(action.opts<ServerOptions>());
+      for (const name of ["url", "profile", "key"] as const) action.setOptionValue(name, meant[name]);
+    });
+  const onServer = (command: Command): Command => fromEnvironment(withKey(command));
   const asJson = (command: Command): Command => onServer(command).option("--json", "print the API's own records");
   const sure = (command: Command): Command => asJson(command).option("-y, --yes", "do not ask");
   const inInstance = (command: Command): Command => command.argument("<instance>", INSTANCE);
   const ofAgent = (command: Command): Command => inInstance(command).argument("<agent>", AGENT);
 
-  asJson(group("login", "sign in, and keep an API key for the commands below"))
+  withKey(group("login", "sign in, and keep an API key for the commands below"))
+    .option("--json", "print the API's own records")
     .option("--email <email>", "instead of being asked for it")
     .option("--invite <code>", "an invite code, to register")
     .action(async (options) => (await import("./user/login.ts")).login(options));
+
+  fromEnvironment(onLogin(group("logout", "end the login on the server, and forget it here")))
+    .option("--json", "print JSON")
+    .option("--local", "forget it here alone; its key stays valid")
+    .action(async (options) => (await import("./user/logout.ts")).logout(options));
+  asJson(group("whoami", "show whose account the login is")).action(async (options) =>
+    (await import("./user/account.ts")).whoAmI(options),
+  );
+  asJson(group("status", "show the server, the account's balance and its instances")).action(async (options) =>
+    (await import("./user/account.ts")).showStatus(options),
+  );
+  fromEnvironment(onLogin(group("open", "open the console in a browser, or print its address")))
+    .option("--print", "print the address alone")
+    .action(async (options) => (await import("./user/open.ts")).openConsole(options));
+  addProfileCommands(group("profile", "see and choose the logins that are kept here"));
 
   addInstanceCommands(group("instance", "see and steer instances"));
   addAgentCommands(group("agent", "see and change agents"));
@@ -32,7 +61,7 @@ export function addUserCommands(program: Command): void {
     (await import("./user/chat.ts")).chat(instance, agent, options),
   );
   asJson(ofAgent(group("send", "send one message and print the answer")))
-    .argument("<text>", "the message")
+    .argument("<text>", "the message; - reads it from standard input")
     .action(async (instance, agent, text, options) =>
       (await import("./user/send.ts")).send(instance, agent, text, options),
     );
@@ -49,13 +78,31 @@ export function addUserCommands(program: Command): void {
     (await import("./user/billing.ts")).showBilling(options),
   );
 
+  function addProfileCommands(profile: Command): void {
+    const local = (name: string, description: string): Command =>
+      profile.command(name).description(description).option("--json", "print JSON");
+    local("list", "list the logins, the current one marked").action(async (options) =>
+      (await import("./user/profile.ts")).listProfiles(options),
+    );
+    local("use", "make a login the current one")
+      .argument("<profile>", "its name")
+      .action(async (name, options) => (await import("./user/profile.ts")).chooseProfile(name, options));
+  }
+
   function addInstanceCommands(instance: Command): void {
-    asJson(instance.command("list").description("list instances, newest first")).action(async (options) =>
-      (await import("./user/instance.ts")).listInstances(options),
-    );
-    asJson(instance.command("create").description("create an instance; it runs at once").argument("<name>")).action(
-      async (name, options) => (await import("./user/instance.ts")).createInstance(name, options),
-    );
+    asJson(instance.command("list").description("list instances, newest first"))
+      .addOption(
+        new Option("--status <status>", "only those in this state").choices(
+          STATUSES satisfies readonly InstanceStatus[],
+        ),
+      )
+      .action(async (options) => (await import("./user/instance.ts")).listInstances(options));
+    asJson(
+      instance
+        .command("create")
+        .description("create an instance; it runs at once")
+        .argument("<name>", "what it is called"),
+    ).action(async (name, options) => (await import("./user/instance.ts")).createInstance(name, options));
     asJson(inInstance(instance.command("start").description("start a stopped instance"))).action(
       async (given, options) => (await import("./user/instance.ts")).setRunning(given, "start", options),
     );
@@ -76,7 +123,12 @@ export function addUserCommands(program: Command): void {
     asJson(inInstance(agent.command("list").description("list an instance's agents, oldest first"))).action(
       async (instance, options) => (await import("./user/agent.ts")).listAgents(instance, options),
     );
-    described(inInstance(agent.command("create").description("create an agent")).argument("<name>"))
+    asJson(ofAgent(agent.command("show").description("show an agent and its files"))).action(
+      async (instance, given, options) => (await import("./user/agent.ts")).showAgent(instance, given, options),
+    );
+    described(
+      inInstance(agent.command("create").description("create an agent")).argument("<name>", "what it is called"),
+    )
       .option("--slug <slug>", "its short name in addresses")
       .option("--no-defaults", "begin without the default persona files")
       .action(async (instance, name, options) =>
@@ -93,7 +145,7 @@ export function addUserCommands(program: Command): void {
   }
 
   function addSkillCommands(skill: Command): void {
-    const named = (command: Command): Command => asJson(inInstance(command)).argument("<name>", "the skill's name");
+    const named = (command: Command): Command => asJson(inInstance(command)).argument("<skill>", "its name");
     asJson(skill.command("list").description("list what is installed, or without an instance the catalog"))
       .argument("[instance]", INSTANCE)
       .action(async (instance: string | undefined, options) => {
@@ -110,13 +162,13 @@ export function addUserCommands(program: Command): void {
 
   function addSecretCommands(secret: Command): void {
     asJson(inInstance(secret.command("set").description("set a secret; its value is asked for, or read from a pipe")))
-      .argument("<name>", "such as WEATHER_TOKEN")
+      .argument("<secret>", "its name, such as WEATHER_TOKEN")
       .action(async (instance, name, options) => (await import("./user/secret.ts")).setSecret(instance, name, options));
     asJson(inInstance(secret.command("list").description("list the names of secrets"))).action(
       async (instance, options) => (await import("./user/secret.ts")).listSecrets(instance, options),
     );
     sure(inInstance(secret.command("delete").description("delete a secret")))
-      .argument("<name>")
+      .argument("<secret>", "its name")
       .action(async (instance, name, options) =>
         (await import("./user/secret.ts")).deleteSecret(instance, name, options),
       );

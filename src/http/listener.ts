@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
 import type { Log } from "../lib/log.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
+import { reachableUrl } from "./reachable-url.ts";
 import { clientAddress, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
 
 export interface ListenOptions {
@@ -17,6 +18,7 @@ type Answer = (request: Request) => Response | Promise<Response>;
 
 /** The listening socket, and what only it knows of a request. */
 export interface Listener {
+  /** Where this machine reaches it. */
   readonly url: string;
   /** From now on every request is answered by this; before it, each is asked to come again. */
   answerWith(fetch: Answer): void;
@@ -35,14 +37,14 @@ const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
 const GRACE_MS = 1_000;
 
-/** Binds the address. Throws when it is taken. */
+/** Binds the address. Throws, with the mend, when it is not to be had. */
 export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
   let answer: Answer = starting;
   /** Told once: a proxy that nobody knows of would repeat it with every request. */
   let proxyIsKnown = trustProxy;
   const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
   const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
-  const server = Bun.serve({
+  const server = serve({
     hostname,
     port,
     idleTimeout: IDLE_SECONDS,
@@ -58,9 +60,8 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     error: (error) => errorAnswer(toAppError(error), randomUUID(), null),
   });
   const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
-  const shownHost = server.hostname?.includes(":") ? `[${server.hostname}]` : server.hostname;
   return {
-    url: `http://${shownHost}:${server.port}`,
+    url: reachableUrl(server.hostname ?? hostname, server.port ?? port),
     answerWith(fetch) {
       answer = fetch;
     },
@@ -73,6 +74,34 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
       clearTimeout(late);
     },
   };
+}
+
+function serve(options: { hostname: string; port: number } & Bun.Serve.Options<undefined>) {
+  try {
+    return Bun.serve(options);
+  } catch (error) {
+    throw unheard(options, error);
+  }
+}
+
+function unheard({ hostname, port }: { hostname: string; port: number }, error: unknown): unknown {
+  const told = (words: string) => new Error(words, { cause: error });
+  switch (error instanceof Error && "code" in error ? error.code : undefined) {
+    case "EADDRINUSE":
+      return told(`port ${port} of ${hostname} is taken; give another with --port, 0 picks a free one`);
+    case "EACCES":
+      return told(`this user may not listen on port ${port} of ${hostname}; give one from 1024 on with --port`);
+    // Bun has EINVAL for a name that leads nowhere.
+    case "EADDRNOTAVAIL":
+    case "EINVAL":
+    case "ENOTFOUND":
+      return told(
+        `${hostname} is no address of this machine, and no name of one; give another with --host: ` +
+          "127.0.0.1 for this machine alone, 0.0.0.0 for every address it has",
+      );
+    default:
+      return error;
+  }
 }
 
 const UNTRUSTED_PROXY =

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
+import type { TurnShares } from "../limits/turn-shares.ts";
 import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
@@ -17,6 +18,8 @@ import type { IdempotentRequest } from "./table.ts";
 export interface ServingParts {
   admission: Admission;
   bodies: IncomingBodies;
+  /** By account; what no account asks for is bounded by its address. */
+  turns: TurnShares;
   idempotency: Idempotency;
   startPage: StartPage;
   /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
@@ -65,6 +68,8 @@ async function answerOf(exchange: Exchange): Promise<Response> {
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
+  const turn = parts.turns.enter(caller.accountId);
+  if (turn) await turn;
   if (route.method === "GET") return answerRead(exchange, caller);
   const answer = await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
   parts.admission.chargeWrite(caller, exchange.answerBytes);
@@ -80,11 +85,14 @@ async function answerRead(exchange: Exchange, caller: Caller): Promise<Response>
 }
 
 async function answerCaller(exchange: Exchange, caller: Caller, incoming?: IncomingBody): Promise<Response> {
-  const { route, request } = exchange;
+  const { route, parts, request } = exchange;
   const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
   if (key !== null && incoming) return answerOnce(exchange, caller, key, incoming);
-  const handled = route.handle(createCall(exchange, caller, { incoming }));
-  return toResponse(exchange, handled instanceof Promise ? await handled : handled);
+  const made = parts.turns.spend(caller.accountId, () => {
+    const handled = route.handle(createCall(exchange, caller, { incoming }));
+    return handled instanceof Promise ? handled : toResponse(exchange, handled);
+  });
+  return made instanceof Response ? made : toResponse(exchange, await made);
 }
 
 /** Who is refused here may try only so often. */
@@ -256,8 +264,12 @@ function createCall(
     query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
     bytes,
     async body() {
-      const value = parseJson(await bytes(), request.headers.get("content-type"));
-      return parse(route.body ?? NO_FIELDS, value);
+      const read = await bytes();
+      const fields = () => parse(route.body ?? NO_FIELDS, parseJson(read, request.headers.get("content-type")));
+      if (caller === null) return fields();
+      const turn = parts.turns.enter(caller.accountId);
+      if (turn) await turn;
+      return parts.turns.spend(caller.accountId, fields);
     },
     once: (operate, runId) => parts.commitSoon(() => operateOnce(operate, runId)),
   };

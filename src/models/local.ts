@@ -16,8 +16,7 @@ import type { ChatMessage, ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { CONTEXT_TOKENS } from "./local/stepper.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./local/supervisor.ts";
-
-export const LOCAL_MODEL = "local:smollm2-135m-instruct";
+import { LOCAL_MODEL } from "./local-models.ts";
 
 export interface LocalEngineOptions {
   /** Folder for what a compiled binary unpacks once, about 162 MiB. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { writePrivateFile } from "../lib/private-file.ts";
+import { readPrivateFile, writePrivateFile } from "../lib/private-file.ts";
 import { KEY_BYTES } from "./seal.ts";
 
 /**
@@ -11,9 +11,9 @@ import { KEY_BYTES } from "./seal.ts";
  */
 export function openMasterKey(dataDir: string, path: string = join(dataDir, "master.key")): Buffer {
   if (!existsSync(path)) writePrivateFile(path, randomBytes(KEY_BYTES));
-  const key = readFileSync(path);
+  const key = readPrivateFile(path);
   if (key.byteLength === KEY_BYTES) return key;
   throw new Error(
-    `the master key ${path} holds ${key.byteLength} bytes, expected ${KEY_BYTES}; put back the right file from a backup made with --include-key`,
+    `the master key ${path} holds ${key.byteLength} bytes, expected ${KEY_BYTES}; put it back from a copy of the data folder that has the keys`,
   );
 }

@@ -1,9 +1,9 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { writePrivateFile } from "../lib/private-file.ts";
+import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 import { auditTable, type Checkpoint, follows, GENESIS } from "./audit-table.ts";
 import type { Store } from "./store.ts";
 
@@ -37,7 +37,7 @@ const headPath = (dataDir: string) => join(dataDir, "audit-head.json");
 export function readHead(dataDir: string): Pick<Checkpoint, "auditId" | "hash"> | null {
   const path = headPath(dataDir);
   if (!existsSync(path)) return null;
-  const { auditId, hash } = JSON.parse(readFileSync(path, "utf8")) as { auditId: number; hash: string };
+  const { auditId, hash } = readPrivateJson(path) as { auditId: number; hash: string };
   return { auditId, hash: Buffer.from(hash, "hex") };
 }
 

@@ -1,13 +1,33 @@
 import type { Database } from "bun:sqlite";
+import { accessSync, constants, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { inWords, isSystemTrouble } from "../lib/system-error.ts";
 
 export const damaged = (path: string, finding: string): Error =>
   new Error(
-    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); restore the latest backup: roost backup restore FILE`,
+    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); stop the server and put back the latest copy of the data folder`,
   );
 
 /** SQLite finds some damage only when it reads there, be it in the first statement. */
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
+
+const ELSEWHERE = "give another data folder with --data";
+
+/** An error of opening the file, in words. SQLite does not say why; the file and its folder do. */
+export function unopened(path: string, error: unknown): unknown {
+  if (!isSystemTrouble(error)) return error;
+  const what = `${path} cannot be opened`;
+  try {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+      return new Error(`${what}: it is a folder; move it away`);
+    accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK);
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (refusal) {
+    return inWords(what, refusal, ELSEWHERE);
+  }
+  return inWords(what, error, ELSEWHERE);
+}
 
 export function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA busy_timeout = 5000");

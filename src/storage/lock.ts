@@ -1,32 +1,90 @@
 import { Database } from "bun:sqlite";
-import { chmodSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { unopened } from "./connection.ts";
 
 /** A database that nothing refers to is collected, and its lock with it: so a lock is held here, whatever its owner does. */
 const held = new Set<Database>();
+
+/** Who asks whether a server is there (`serverOf`) holds the file for a moment; a server holds it for good. */
+const ASKED_FOR_MS = 500;
+
+export interface DataFolderLock {
+  /** Leaves the server's address in the folder, for commands beside it, until it is released. */
+  announce(url: string): void;
+  release(): void;
+}
+
+const lockFile = (dataDir: string): string => join(dataDir, "server.lock");
+const addressFile = (dataDir: string): string => join(dataDir, "server.json");
 
 /**
  * Makes this process the only server on a data folder until `release` or its death. The lock is SQLite's own file lock
  * on an empty database, so the operating system drops it however the process ends. Throws when another server holds it.
  */
-export function lockDataFolder(dataDir: string): { release(): void } {
-  const path = join(dataDir, "server.lock");
-  const lock = new Database(path, { create: true });
+export function lockDataFolder(dataDir: string): DataFolderLock {
+  const path = lockFile(dataDir);
+  const lock = openLock(path);
   try {
     chmodSync(path, 0o600);
+    lock.run(`PRAGMA busy_timeout = ${ASKED_FOR_MS}`);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
+    // Of a server that was killed.
+    rmSync(addressFile(dataDir), { force: true });
   } catch (cause) {
     lock.close();
+    if (!isBusy(cause)) throw unopened(path, cause);
     throw new Error(`another roost is serving ${dataDir}; stop it, or give this one a folder of its own with --data`, {
       cause,
     });
   }
   held.add(lock);
   return {
+    announce(url) {
+      const path = addressFile(dataDir);
+      writeFileSync(`${path}.tmp`, JSON.stringify({ url }), { mode: 0o600 });
+      renameSync(`${path}.tmp`, path);
+    },
     release() {
+      rmSync(addressFile(dataDir), { force: true });
       held.delete(lock);
       lock.close();
     },
   };
 }
+
+function openLock(path: string): Database {
+  try {
+    return new Database(path, { create: true });
+  } catch (error) {
+    throw unopened(path, error);
+  }
+}
+
+/** Whether a server runs on the folder, and where it listens: `url` is null until it does. Changes nothing on disk. */
+export function serverOf(dataDir: string): { url: string | null } | null {
+  if (!existsSync(lockFile(dataDir)) || !isHeld(lockFile(dataDir))) return null;
+  try {
+    const { url } = JSON.parse(readFileSync(addressFile(dataDir), "utf8")) as { url?: unknown };
+    return { url: typeof url === "string" ? url : null };
+  } catch {
+    return { url: null };
+  }
+}
+
+function isHeld(path: string): boolean {
+  const lock = new Database(path, { readonly: true });
+  try {
+    lock.query("SELECT 1 FROM sqlite_schema").get();
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    lock.close();
+  }
+}
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
+import { inWords } from "../lib/system-error.ts";
 
 /** What holds secrets, keys or everybody's data: for its owner alone. */
 export const PRIVATE_FILES = [
@@ -23,8 +24,7 @@ const ROOT = 0;
  * for what belongs to another user or stays open: whoever can write there is the host.
  */
 export function closeToOthers(dataDir: string, uid: number = whoWeAre()): string[] {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const folder = statSync(dataDir);
+  const folder = makeFolder(dataDir);
   if (!isOurs(folder, uid)) {
     throw new Error(
       `the data folder ${dataDir} belongs to another user, who can read and change all in it; ` +
@@ -39,6 +39,15 @@ export function closeToOthers(dataDir: string, uid: number = whoWeAre()): string
     told.push(...tighten(path, file, 0o600));
   }
   return told;
+}
+
+function makeFolder(dataDir: string): Stats {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    return statSync(dataDir);
+  } catch (error) {
+    throw inWords(`${dataDir} cannot be the data folder`, error, "give another with --data");
+  }
 }
 
 const whoWeAre = (): number => process.getuid?.() ?? ROOT;

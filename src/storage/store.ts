@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { prepareBrackets } from "./brackets.ts";
 import { createCommitPace } from "./commit-pace.ts";
-import { damaged, isDamage, prepareConnection, quickCheck } from "./connection.ts";
+import { damaged, isDamage, prepareConnection, quickCheck, unopened } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 
 export type Db = BunSQLiteDatabase;
@@ -55,21 +55,29 @@ interface Consequence {
 /** A commit takes up no more works once it has been at them for so long: requests in between are answered. */
 const LONGEST_WORK_MS = 8;
 
-/** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damaged. */
+/** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damaged, or not to be had. */
 export function openStore(dataDir: string): Store {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, "roost.db");
-  createPrivately(path);
-  const sqlite = new Database(path, { create: true, strict: true });
+  const sqlite = openFile(dataDir, path);
   try {
     prepareConnection(sqlite);
     quickCheck(sqlite, path);
     migrate(sqlite, dataDir);
   } catch (error) {
     sqlite.close();
-    throw isDamage(error) ? damaged(path, error.message) : error;
+    throw isDamage(error) ? damaged(path, error.message) : unopened(path, error);
   }
   return createStore(sqlite);
+}
+
+function openFile(dataDir: string, path: string): Database {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    createPrivately(path);
+    return new Database(path, { create: true, strict: true });
+  } catch (error) {
+    throw unopened(path, error);
+  }
 }
 
 /**

@@ -19,7 +19,7 @@ afterAll(async () => {
   home.remove();
 });
 
-test("--json prints the API's own record", async () => {
+test("--json prints the API's own record, and the days and transactions that the text shows", async () => {
   expect((await run(home, ["billing", "--json"])).json()).toEqual({
     balance: expect.stringMatching(/^14\.\d{6}$/),
     currency: "USDC",
@@ -29,7 +29,16 @@ test("--json prints the API's own record", async () => {
     runningInstances: 1,
     estimatedEmptyAt: expect.stringMatching(/Z$/),
     networks: ["base", "polygon"],
+    days: expect.any(Array),
+    transactions: expect.any(Array),
   });
+  const { days, transactions } = (await run(home, ["billing", "--json"])).json();
+  expect(days).toHaveLength(14);
+  expect(days.at(-1)).toEqual({
+    day: new Date().toISOString().slice(0, 10),
+    cost: expect.stringMatching(/^\d+\.\d{6}$/),
+  });
+  expect(transactions.at(-1)).toMatchObject({ type: "credit", amount: "10.000000", balanceAfter: "10.000000" });
 });
 
 test("for people it is the balance, a chart of the days and the last transactions, plain in a pipe", async () => {

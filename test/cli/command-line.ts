@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const DEADLINE_MS = 20_000;
 
-/** A folder of its own for a file's commands: home, data and configuration, removed by `remove`. */
+/** A folder of its own for a file's commands: home, an empty data folder and configuration, removed by `remove`. */
 export interface Home {
   folder: string;
   dataDir: string;
@@ -17,9 +17,11 @@ export interface Home {
 export function makeHome(): Home {
   const folder = mkdtempSync(join(tmpdir(), "roost-cli-"));
   const configDir = join(folder, "config");
+  const dataDir = join(folder, "data");
+  mkdirSync(dataDir, { mode: 0o700 });
   return {
     folder,
-    dataDir: join(folder, "data"),
+    dataDir,
     configDir: join(configDir, "roost"),
     env: { HOME: folder, PATH: "/usr/bin:/bin", XDG_CONFIG_HOME: configDir, TERM: "xterm" },
     remove: () => rmSync(folder, { recursive: true, force: true }),
@@ -104,14 +106,14 @@ export interface Terminal extends AsyncDisposable {
 }
 
 /** Runs `roost <words>` on a pseudo-terminal. */
-export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}): Terminal {
+export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}, cols = 120): Terminal {
   const transcript = createTranscript();
   const decoder = new TextDecoder();
   const child = Bun.spawn([process.execPath, MAIN, ...words], {
     cwd: home.folder,
     env: { ...home.env, ...env },
     terminal: {
-      cols: 120,
+      cols,
       rows: 40,
       data: (_terminal, bytes) => transcript.add(decoder.decode(bytes, { stream: true })),
     },

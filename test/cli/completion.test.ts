@@ -1,41 +1,197 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { makeHome, run } from "./command-line.ts";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { makeHome, run, type Server, signIn, startServer } from "./command-line.ts";
+import { AGENT, EVIL, INSTANCE, OBEYED, startHostileServer } from "./hostile-server.ts";
 
 const home = makeHome();
-let script: string;
+let server: Server;
+const EVIL_NAME = 'My $(touch pwned) "it\'s" `x`';
 beforeAll(async () => {
-  script = (await run(home, ["completion", "bash"])).output;
+  server = await startServer(home);
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "home"]);
+  await run(home, ["agent", "create", "home", "Librarian", "--model", "local:other"]);
+  await run(home, ["agent", "create", "home", "Captain Ahab"]);
+  // The scripts call what stands first on the line.
+  writeFileSync(join(home.folder, "main.sh"), `#!/bin/sh\nexec ${process.execPath} ${resolve("src/main.ts")} "$@"\n`, {
+    mode: 0o755,
+  });
+  symlinkSync(join(home.folder, "main.sh"), join(home.folder, "roost"));
 });
-afterAll(() => home.remove());
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
 
-/** What bash would offer for the last of these words. */
-async function complete(...words: string[]): Promise<string[]> {
-  const ask = `${script}
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _roost; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const child = Bun.spawn(["bash", "--norc", "-c", ask, "bash", "roost", ...words], { stdout: "pipe" });
-  return (await Bun.readableStreamToText(child.stdout)).split("\n").filter(Boolean);
+/** What is offered behind these words, of which the last is being typed. */
+async function offered(...words: string[]): Promise<string[]> {
+  const ran = await run(home, ["__complete", "fish", "--", ...words]);
+  expect([ran.code, ran.errors]).toEqual([0, ""]);
+  const [kind, ...lines] = ran.output.split("\n");
+  return kind === "files" ? ["files"] : lines.filter(Boolean).map((line) => line.split("\t")[0] ?? "");
 }
 
-test("bash is offered commands, what is below them, and their options", async () => {
-  expect(await complete("in")).toEqual(["invite", "instance"]);
-  expect(await complete("invite", "")).toEqual(["create", "list", "revoke", "help"]);
-  expect(await complete("invite", "create", "--")).toContain("--expires");
-  expect(await complete("agent", "edit", "Hello", "ada", "--f")).toEqual(["--file"]);
-  expect(await complete("serve", "")).toEqual([]);
+describe("offered are", () => {
+  test("commands, what is below them, and their options", async () => {
+    expect(await offered("")).toContain("doctor");
+    expect(await offered("")).not.toContain("__complete");
+    expect(await offered("invite", "")).toEqual(["create", "list", "revoke", "help"]);
+    expect(await offered("help", "")).toContain("agent");
+    expect(await offered("invite", "create", "--")).toContain("--expires");
+    expect(await offered("serve", "")).toEqual([]);
+  });
+
+  test("values of options and arguments, with or without an equals sign", async () => {
+    expect(await offered("completion", "")).toEqual(["bash", "zsh", "fish"]);
+    expect(await offered("instance", "list", "--status", "")).toContain("running");
+    expect(await offered("instance", "list", "--status=")).toContain("--status=running");
+    expect(await offered("agent", "create", "home", "x", "--model", "")).toEqual([
+      "default",
+      "local:smollm2-135m-instruct",
+      "local:other",
+    ]);
+    expect(await offered("whoami", "--url", "")).toEqual([server.url]);
+    expect(await offered("profile", "use", "")).toEqual([new URL(server.url).host]);
+  });
+
+  test("files where a path is to stand", async () => {
+    expect(await offered("serve", "--data", "")).toEqual(["files"]);
+    expect(await offered("agent", "edit", "home", "librarian", "--file", "")).toEqual(["files"]);
+  });
+
+  test("what the server has: instances, agents, skills, secrets", async () => {
+    expect(await offered("instance", "stop", "")).toContain("home");
+    expect(await offered("chat", "home", "")).toEqual(["librarian", "captain-ahab"]);
+    expect(await offered("chat", "--profile", new URL(server.url).host, "home", "")).toHaveLength(2);
+    expect(await offered("skill", "install", "home", "")).toContain("meeting-notes");
+    expect(await offered("skill", "remove", "home", "")).toEqual([]);
+    await run(home, ["secret", "set", "home", "TOKEN"], { input: "x" });
+    expect(await offered("secret", "delete", "home", "")).toEqual(["TOKEN"]);
+  });
+
+  test("ids for names that several have", async () => {
+    const { instanceId } = (await run(home, ["instance", "create", "twin", "--json"])).json();
+    await run(home, ["instance", "create", "twin"]);
+    const names = await offered("instance", "stop", "");
+    expect(names).toContain(instanceId);
+    expect(names).not.toContain("twin");
+  });
+
+  test("no text and no secret's value", async () => {
+    expect(await offered("send", "home", "librarian", "")).toEqual([]);
+    expect(await offered("secret", "set", "--v")).not.toContain("--value");
+    expect(await offered("secret", "set", "home", "TOKEN", "")).toEqual([]);
+  });
 });
 
-test("every command stands in every shell's script", async () => {
-  const names = await complete("");
-  expect(names).toContain("doctor");
-  for (const shell of ["zsh", "fish"]) {
-    const { code, output } = await run(home, ["completion", shell]);
-    expect(code).toBe(0);
-    for (const name of names) expect(output).toContain(name);
+describe("nothing is offered and nothing said", () => {
+  test("where nobody is signed in, nothing listens, or an option makes no sense", async () => {
+    const other = makeHome();
+    const nobody = await run(other, ["__complete", "fish", "--", "chat", ""]);
+    expect([nobody.code, nobody.output, nobody.errors]).toEqual([0, "words\n", ""]);
+    other.remove();
+    for (const more of [
+      ["--url", "http://127.0.0.1:1", "--key", "k"],
+      ["--url", "nonsense"],
+      ["--profile", "none"],
+    ]) {
+      expect(await offered("chat", ...more, "")).toEqual([]);
+    }
+  });
+
+  test("by a server that means harm", async () => {
+    await using evil = startHostileServer();
+    const to = ["--url", evil.url, "--key", "k"];
+    for (const words of [["chat"], ["chat", INSTANCE], ["skill", "install", INSTANCE], ["secret", "set", INSTANCE]]) {
+      for (const shell of ["fish", "zsh"]) {
+        const { output } = await run(home, ["__complete", shell, "--", ...words, ...to, ""]);
+        expect(output.replaceAll(/[\n\t]/g, "")).not.toMatch(OBEYED);
+        expect(output).not.toMatch(/^FORGED/m);
+      }
+      expect(await offered(...words, ...to, "")).toEqual([]);
+    }
+    expect([AGENT, EVIL]).toHaveLength(2);
+  });
+});
+
+describe("the shells' scripts", () => {
+  /** What bash writes for the line, whose end is the cursor. */
+  async function bash(line: string): Promise<string[]> {
+    const ask = `source <(roost completion bash)
+COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const child = Bun.spawn(["bash", "--norc", "-c", ask, "bash", line], {
+      cwd: home.folder,
+      env: { ...home.env, PATH: `${home.folder}:/usr/bin:/bin` },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    return (await Bun.readableStreamToText(child.stdout)).split("\n").filter(Boolean);
   }
+
+  test("bash completes the word at the cursor, behind a colon what it leaves of it", async () => {
+    expect(await bash("roost in")).toEqual(["invite", "instance"]);
+    expect(await bash("roost chat home lib")).toEqual(["librarian"]);
+    expect(await bash("roost agent edit home librarian --model local:o")).toEqual(["other"]);
+    expect(await bash("roost agent edit home librarian --model=local:o")).toEqual(["other"]);
+  });
+
+  test("bash gets a name as its letters, whatever the shell would do with them", async () => {
+    await run(home, ["instance", "create", EVIL_NAME]);
+    expect(await bash("roost instance stop M")).toEqual(['My\\ \\$\\(touch\\ pwned\\)\\ \\"it\\\'s\\"\\ \\`x\\`']);
+    expect(await bash('roost instance stop "M')).toEqual(['My \\$(touch pwned) \\"it\'s\\" \\`x\\`']);
+    expect(await bash("roost instance stop 'M")).toEqual([]);
+    for (const written of [...(await bash("roost instance stop M")), `"${await bash('roost instance stop "M')}"`]) {
+      const child = Bun.spawn(["bash", "-c", `printf %s ${written}`], { stdio: ["ignore", "pipe", "inherit"] });
+      expect(await Bun.readableStreamToText(child.stdout)).toBe(EVIL_NAME);
+    }
+  });
+
+  test("a backslash and quotes before the cursor are read as the shell reads them", async () => {
+    await run(home, ["instance", "create", "two words"]);
+    await run(home, ["agent", "create", "two words", "Echo"]);
+    for (const written of ["two\\ words", "'two words'", '"two words"', "two' 'words"]) {
+      expect(await bash(`roost chat ${written} `)).toEqual(["echo"]);
+    }
+  });
+
+  test.skipIf(Bun.which("zsh") === null)("zsh takes its script, and a colon in a value", async () => {
+    const { output } = await run(home, ["completion", "zsh"]);
+    expect(output).toStartWith("#compdef roost\n");
+    const checked = Bun.spawnSync(["zsh", "-n"], { stdin: Buffer.from(output) });
+    expect([checked.exitCode, checked.stderr.toString()]).toEqual([0, ""]);
+    const { output: lines } = await run(home, [
+      "__complete",
+      "zsh",
+      "--",
+      "agent",
+      "create",
+      "home",
+      "x",
+      "--model",
+      "",
+    ]);
+    expect(lines).toContain("local\\:other\n");
+  });
+
+  test.skipIf(Bun.which("fish") === null)("fish completes by its script", async () => {
+    const { output } = await run(home, ["completion", "fish"]);
+    writeFileSync(join(home.folder, "roost.fish"), output);
+    const ask = `source ${home.folder}/roost.fish; complete -C 'roost chat home lib'`;
+    const child = Bun.spawnSync(["fish", "--no-config", "-c", ask], {
+      cwd: home.folder,
+      env: { ...home.env, PATH: `${home.folder}:/usr/bin:/bin` },
+    });
+    expect(child.stdout.toString()).toBe("librarian\tLibrarian\n");
+  });
+
+  test("another shell is refused by name", async () => {
+    const { code, errors } = await run(home, ["completion", "tcsh"]);
+    expect(code).toBe(2);
+    expect(errors).toContain("bash, zsh, fish");
+  });
 });
 
 test("no option carries a secret's value, and no command takes one as an argument", async () => {
   const { output } = await run(home, ["secret", "set", "--help"]);
-  expect(output).toStartWith("Usage: roost secret set [options] <instance> <name>\n");
-  expect(await complete("secret", "set", "--v")).toEqual([]);
+  expect(output).toStartWith("Usage: roost secret set [options] <instance> <secret>\n");
 });

@@ -164,7 +164,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(statSync(history).mode & 0o777).toBe(0o600);
   expect(readFileSync(history, "utf8")).toContain("Hi there\n");
   await using next = onTerminal(home, ["chat", "Hello", agent]);
-  await next.until(/you> /);
+  await next.until(/listens[\s\S]*you> /);
   next.type("\x1b[A");
   await next.until(/one line another/);
   next.type("\x04");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
@@ -61,10 +61,33 @@ test("a host that is well has no finding, with or without a running server", asy
 
 test("a folder that is not there yet is well, and is not made", async () => {
   const other = makeHome();
+  rmSync(other.dataDir, { recursive: true });
   expect(await examine(other)).toMatchObject({ code: 0, failed: [] });
   expect(existsSync(other.dataDir)).toBe(false);
   other.remove();
 });
+
+test("a folder that cannot be one is found, and a database that cannot be opened, in words with the mend", async () => {
+  const other = makeHome();
+  const failedAt = async (dataDir: string) => (await examine({ ...other, dataDir })).failed;
+  const file = join(other.folder, "file");
+  writeFileSync(file, "");
+  expect(await failedAt(file)).toMatchObject([{ check: "disk", detail: `${file} is a file`, mend: MEND }]);
+  expect(await failedAt(join(file, "below"))).toMatchObject([
+    { check: "disk", detail: `${file}/below cannot be made: ${file} is a file`, mend: MEND },
+  ]);
+  const database = join(other.dataDir, "roost.db");
+  mkdirSync(database, { mode: 0o700 });
+  expect((await failedAt(other.dataDir))[0]).toEqual({
+    check: "database",
+    ok: false,
+    detail: `${database} cannot be opened: it is a folder`,
+    mend: "move it away",
+  });
+  other.remove();
+});
+
+const MEND = "give another folder with --data";
 
 test("files that others can read are found, with the command that mends it", async () => {
   const path = join(home.dataDir, "master.key");
@@ -131,8 +154,6 @@ test("a model server is asked for its models", async () => {
   await mock.stop();
   const gone = await examine(home, { env });
   expect(gone.failed).toMatchObject([{ check: "model", mend: expect.stringContaining("ROOST_OPENAI_BASE_URL") }]);
-  const unknown = await examine(home, { env: { ROOST_MODEL: "local:nothing" } });
-  expect(unknown.failed).toMatchObject([{ check: "model" }]);
 });
 
 test("a mail server that cannot be reached is found, without the password", async () => {

@@ -41,8 +41,13 @@ export const RECORD = {
   billing: { pricePerHour: MONEY, accrued: MONEY, currency: EVIL },
   key: EVIL,
   version: EVIL,
+  size: 1,
   description: EVIL,
   source: EVIL,
+  role: EVIL,
+  message: EVIL,
+  sender: { type: EVIL, id: EVIL, name: EVIL },
+  finishReason: EVIL,
   requires: { secrets: [EVIL] },
   missingSecrets: [EVIL],
   balance: MONEY,
@@ -64,7 +69,7 @@ export const RECORD = {
   installedAt: TIME,
 };
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions)$/;
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;
@@ -84,7 +89,8 @@ export function startHostileServer(): HostileServer {
         const error = { code: EVIL, message: EVIL, status: 400, requestId: EVIL };
         return Response.json({ error }, { status: 400 });
       }
-      if (request.method !== "DELETE" && /\/(messages|events)$/.test(pathname)) return new Response(events(), SSE);
+      const streams = request.method === "POST" ? /\/messages$/ : /\/events$/;
+      if (streams.test(pathname)) return new Response(events(), SSE);
       if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [RECORD], nextCursor: null });
       return Response.json(RECORD);
     },

@@ -29,14 +29,20 @@ afterAll(async () => {
 const to = (url: string): Record<string, string> => ({ ROOST_URL: url, ROOST_API_KEY: "rst_live_test", NO_COLOR: "1" });
 
 /** Every user command, by its words in the tree of commands. */
-const COMMANDS: Record<string, { words: string[]; input?: string; json?: false; list?: true; end?: "SIGINT" }> = {
+const COMMANDS: Record<string, { words: string[]; input?: string; json?: false | object; list?: true }> = {
   login: { words: ["login"] },
+  whoami: { words: ["whoami"] },
+  status: {
+    words: ["status"],
+    json: { server: { url: expect.any(String), version: EVIL }, account: RECORD, billing: RECORD, instances: [RECORD] },
+  },
   "instance list": { words: ["instance", "list"], list: true },
   "instance create": { words: ["instance", "create", "x"] },
   "instance start": { words: ["instance", "start", INSTANCE] },
   "instance stop": { words: ["instance", "stop", INSTANCE] },
   "instance delete": { words: ["instance", "delete", INSTANCE, "--yes"] },
   "agent list": { words: ["agent", "list", INSTANCE], list: true },
+  "agent show": { words: ["agent", "show", INSTANCE, AGENT] },
   "agent create": { words: ["agent", "create", INSTANCE, "x"] },
   "agent edit": { words: ["agent", "edit", INSTANCE, AGENT, "--name", "x"] },
   "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },
@@ -48,10 +54,12 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false; 
   "secret set": { words: ["secret", "set", INSTANCE, "X"], input: "value" },
   "secret list": { words: ["secret", "list", INSTANCE], list: true },
   "secret delete": { words: ["secret", "delete", INSTANCE, "X", "--yes"] },
-  billing: { words: ["billing"] },
+  billing: { words: ["billing"], json: { ...RECORD, days: expect.any(Array), transactions: [RECORD] } },
 };
 /** Ends only when it is interrupted, and has a test of its own. */
 const ENDLESS = ["events"];
+/** Say what was kept at a login, whose test tries them with what an evil server gave. */
+const OF_LOGINS = ["logout", "profile list", "profile use", "open"];
 
 test("every user command is tried", () => {
   const program = new Command();
@@ -60,7 +68,7 @@ test("every user command is tried", () => {
     command.commands.length === 0
       ? [words.join(" ")]
       : command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
-  expect([...Object.keys(COMMANDS), ...ENDLESS].sort()).toEqual(leaves(program, []).sort());
+  expect([...Object.keys(COMMANDS), ...ENDLESS, ...OF_LOGINS].sort()).toEqual(leaves(program, []).sort());
 });
 
 /** Text of several lines is what a message is; all else is told on lines of the command's own. */
@@ -77,13 +85,30 @@ describe("nothing that a hostile server says is obeyed by a terminal:", () => {
 
   test.each(Object.entries(COMMANDS).filter(([, { json }]) => json !== false))(
     "%s --json, which is JSON of what it said",
-    async (name, { words, input = "", list }) => {
+    async (name, { words, input = "", list, json }) => {
       const { output, errors } = await run(home, [...words, "--json"], { input, env: to(server.url) });
       expect(`${output}${errors}`.replaceAll("\n", "")).not.toMatch(OBEYED);
-      const expected = name === "send" ? { ...RECORD, message: DELTAS.join("") } : RECORD;
+      const expected = json ? json : name === "send" ? { ...RECORD, message: DELTAS.join("") } : RECORD;
       expect(JSON.parse(output)).toEqual(list ? [expected] : expected);
     },
   );
+
+  test("what is kept at a login", async () => {
+    const env = to(server.url);
+    expect((await run(home, ["login", "--profile", "evil"], { env })).code).toBe(0);
+    const nowhere = { NO_COLOR: "1" };
+    for (const words of [
+      ["profile", "list"],
+      ["profile", "use", "evil"],
+      ["open", "--print"],
+      ["logout", "--profile", "evil"],
+    ]) {
+      const { code, output, errors } = await run(home, words, { env: nowhere });
+      expect([words, code]).toEqual([words, 0]);
+      expect(`${output}${errors}`.replaceAll("\n", "")).not.toMatch(OBEYED);
+      expect(`${output}${errors}`).not.toMatch(/^FORGED/m);
+    }
+  });
 
   test("its refusals", async () => {
     await using refusing = startHostileServer();
@@ -138,7 +163,8 @@ test("what a command says goes out through one file", () => {
     .filter((path) => path.endsWith(".ts") && path !== "output.ts")
     .flatMap((path) => {
       const text = readFileSync(join(folder, path), "utf8").replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "");
-      const other = /\bconsole\b|\bBun\.(?:stdout|stderr|write)\b|\bstd(?:out|err)\b(?!\.(?:isTTY|columns|on)\b)/g;
+      const other =
+        /\bconsole\s*[.[;,})]|\bBun\.(?:stdout|stderr|write)\b|\bstd(?:out|err)\b(?!\.(?:isTTY|columns|on)\b)/g;
       // Readline draws what is typed; its prompt is made by output.ts.
       const found = (text.match(other) ?? []).length - (text.match(/output: process\.std(?:out|err)\b/g) ?? []).length;
       return found === 0 ? [] : [path];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
@@ -46,7 +46,7 @@ test("an invite has one use, no credit and seven days, unless told otherwise", a
   expect(Date.parse(told.json().expiresAt)).toBeLessThan(Date.now() + 90 * 60_000);
 });
 
-test("the data folder that a command makes is private", async () => {
+test("what the first command makes in the data folder is private", async () => {
   await operate(home, ["invite", "create"]);
   expect(statSync(home.dataDir).mode & 0o777).toBe(0o700);
   expect(statSync(join(home.dataDir, "roost.db")).mode & 0o777).toBe(0o600);
@@ -170,7 +170,7 @@ test("an account that is not there is a failure that says where to look", async 
     const ran = await operate(home, ["account", action, "nobody@example.org", ...rest]);
     expect(ran).toMatchObject({ code: 1, output: "" });
     expect(ran.errors).toBe(
-      "roost: there is no account with the e-mail nobody@example.org; roost account list shows them\n",
+      "roost: there is no account with the e-mail nobody@example.org; those there are: roost account list --data ./data\n",
     );
   }
 });
@@ -192,7 +192,7 @@ test("the outbox lists mail newest first, with its code", async () => {
 test("a sign-in link goes to the public URL, else to the default address, which is said", async () => {
   const plain = await operate(home, ["login-link", "new@example.org"]);
   expect(plain.output).toMatch(/^http:\/\/127\.0\.0\.1:7373\/#link=[\w-]{20,}\n$/);
-  expect(plain.errors).toContain("ROOST_PUBLIC_URL");
+  expect(plain.errors).toEndWith("No server is running on this folder. Start it first: roost serve --data ./data\n");
   const env = { ROOST_PUBLIC_URL: "https://roost.example/" };
   const named = await operate(home, ["login-link", "new@example.org"], { env });
   expect(named.output).toStartWith("https://roost.example/#link=");
@@ -239,7 +239,6 @@ test("the audit log is verified, and a row that was changed is found", async () 
 test("config tells every setting, where it came from, and no secret", async () => {
   const other = makeHome();
   try {
-    mkdirSync(other.dataDir);
     writeFileSync(join(other.dataDir, "roost.toml"), "price_per_hour = '0.05'\n");
     const env = { ROOST_PORT: "8080", ROOST_METRICS_TOKEN: "hush-hush" };
     const ran = await operate(other, ["config", "--json", "--host", "127.0.0.2"], { env });
@@ -254,7 +253,10 @@ test("config tells every setting, where it came from, and no secret", async () =
       }),
     );
     expect(ran.output).not.toContain("hush-hush");
-    expect((await operate(other, ["config"], { env })).output).not.toContain("hush-hush");
+    const shown = (await operate(other, ["config"], { env })).output;
+    expect(shown).not.toContain("hush-hush");
+    expect(shown).toMatch(/^SETTING +VALUE +FROM +MEANING\n/);
+    expect(shown).toMatch(/^ROOST_PORT +8080 +environment +the port to listen on/m);
   } finally {
     other.remove();
   }
@@ -271,15 +273,44 @@ test("a setting that cannot be used ends every operator command with 78 and its 
   }
 });
 
-test("commands that read refuse a folder without data, and leave it as it was", async () => {
+test("commands refuse a folder that is not there, and tell what to run; none makes it", async () => {
   const other = makeHome();
   try {
-    for (const words of ["invite list", "account list", "outbox", "audit"]) {
-      const ran = await operate(other, words.split(" "));
-      expect(ran.code).toBe(1);
-      expect(ran.errors).toStartWith(`roost: there is no Roost data in ${other.dataDir}`);
+    const mistyped = join(other.folder, "dta");
+    const words = ["invite list", "invite create", "account list", "outbox", "audit", "login-link a@example.org"];
+    const ran = await Promise.all(words.map((line) => run(other, [...line.split(" "), "--data", mistyped])));
+    for (const { code, errors } of ran) {
+      expect([code, errors]).toEqual([
+        1,
+        `roost: there is no Roost data in ${mistyped}; is --data right? The first start makes it: roost serve --data ./dta\n`,
+      ]);
     }
-    expect(existsSync(other.dataDir)).toBe(false);
+    // Where none is named too: whoever serves a folder of another name would get an invite that nothing knows.
+    const unnamed = await run(other, ["invite", "create"]);
+    expect([unnamed.code, unnamed.errors]).toEqual([
+      1,
+      expect.stringMatching(/; is --data right\? .*: roost serve\n$/),
+    ]);
+    const made = readdirSync(other.folder, { recursive: true }).map(String);
+    expect(made.filter((path) => path.startsWith("dta") || path.includes("roost"))).toEqual([]);
+  } finally {
+    other.remove();
+  }
+});
+
+test("commands refuse a folder of something else, and an empty one but for the first invite and link", async () => {
+  const other = makeHome();
+  try {
+    const refused = await Promise.all(["invite list", "outbox"].map((line) => operate(other, line.split(" "))));
+    expect(refused.map(({ code }) => code)).toEqual([1, 1]);
+    writeFileSync(join(other.dataDir, "thesis.md"), "# Birds");
+    for (const line of ["invite create", "login-link a@example.org"]) {
+      expect((await operate(other, line.split(" "))).errors).toStartWith("roost: there is no Roost data in");
+    }
+    expect(readdirSync(other.dataDir)).toEqual(["thesis.md"]);
+    rmSync(join(other.dataDir, "thesis.md"));
+    writeFileSync(join(other.dataDir, "roost.toml"), "port = 7000\n");
+    expect((await operate(other, ["login-link", "a@example.org"])).output).toStartWith("http://127.0.0.1:7000/#link=");
   } finally {
     other.remove();
   }
@@ -324,7 +355,7 @@ test("every command has help", async () => {
   expect((await run(home, ["invite", "create", "--help"])).output).toContain("(default: 7d)");
 });
 
-test("many commands at once on a new folder all succeed", async () => {
+test("many commands at once on an empty folder all succeed", async () => {
   const other = makeHome();
   try {
     const ran = await Promise.all(Array.from({ length: 6 }, () => operate(other, ["invite", "create", "--json"])));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { InvalidArgumentError } from "commander";
-import { durationMs, fileOfPath, serverUrl } from "../../src/cli/arguments.ts";
-import { printable, shortMoney } from "../../src/cli/output.ts";
+import { durationMs, fileOfPath, profileName, serverUrl } from "../../src/cli/arguments.ts";
+import { layOut, printable, shortened, shortMoney } from "../../src/cli/output.ts";
 
 test("what others wrote cannot move the cursor, hide text or turn its direction", () => {
   const evil = [0x1b, 0x9b, 0x07, 0x08, 0x0d, 0x7f, 0x202e, 0x2066].map((code) => String.fromCodePoint(code)).join("");
@@ -42,4 +42,51 @@ test("files are collected by name; a path may hold an equals sign", () => {
     "USER.md": "a=b",
   });
   expect(() => fileOfPath("SOUL.md")).toThrow(InvalidArgumentError);
+});
+
+test("a profile's name is one word that is no option", () => {
+  for (const name of ["work", "127.0.0.1:7373", "ada+x@example.org@roost.example.org/roost", "büro"]) {
+    expect(profileName(name)).toBe(name);
+  }
+  for (const wrong of ["", "two words", "-x", "__proto__", "a\u001b"]) {
+    expect(() => profileName(wrong)).toThrow(InvalidArgumentError);
+  }
+});
+
+const HEADS = ["SLUG", "NAME", "FILES", "ID"];
+const ID = `agt_${"0".repeat(32)}`;
+const ROWS = [
+  ["ada", "Ada", "SOUL.md USER.md", ID],
+  ["a-very-long-slug-of-an-agent", "日本語の名前がとても長いエージェント", "SOUL.md", ID],
+];
+
+test("a table is as wide as it is where nothing is too narrow", () => {
+  expect(layOut(HEADS, ROWS, Number.POSITIVE_INFINITY)).toEqual([
+    "SLUG                          NAME                                  FILES            ID",
+    `ada                           Ada                                   SOUL.md USER.md  ${ID}`,
+    `a-very-long-slug-of-an-agent  日本語の名前がとても長いエージェント  SOUL.md          ${ID}`,
+  ]);
+});
+
+test("a table gives up columns, then ends of cells, and never an id", () => {
+  const narrowing = { leaveOut: ["FILES"], shorten: ["SLUG", "NAME"] };
+  expect(layOut(HEADS, ROWS.slice(0, 1), 80, narrowing)[1]).toBe(`ada   Ada   SOUL.md USER.md  ${ID}`);
+  expect(layOut(HEADS, ROWS, 80, narrowing)).toEqual([
+    "SLUG                  NAME                  ID",
+    `ada                   Ada                   ${ID}`,
+    `a-very-long-slug-of…  日本語の名前がとて…   ${ID}`,
+  ]);
+  for (const columns of [52, 60, 79, 80, 100]) {
+    for (const line of layOut(HEADS, ROWS, columns, narrowing)) {
+      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+    }
+  }
+  expect(layOut(HEADS, ROWS, 20, narrowing)[2]).toEndWith(ID);
+});
+
+test("what is shortened ends with an ellipsis, and no character is cut in two", () => {
+  expect(shortened("short", 5)).toBe("short");
+  expect(shortened("longer", 5)).toBe("long…");
+  expect(shortened("日本語", 4)).toBe("日…");
+  expect(shortened("👩‍💻👩‍💻👩‍💻", 5)).toBe("👩‍💻👩‍💻…");
 });

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
+import { startBinary } from "../support/binary.ts";
 import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
 
 async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
@@ -13,23 +14,77 @@ async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
   }
 }
 
-test("on a terminal the first start shows a link, an invite and where data lives; the next does not", () =>
+test("on a terminal every start shows a link and where data lives, the first an invite, later ones how to make one", () =>
   withHome(async (home) => {
     const words = ["serve", "--data", home.dataDir, "--port", "0"];
     await using first = onTerminal(home, words, { NO_COLOR: "1" });
     const [, url = "", link = ""] = await first.until(/Open\s+(http:\S+)\/#link=(\S+)/);
     await first.until(/Invite\s+roost-\w+.*10\.00 USDC/);
     await first.until(new RegExp(`Data\\s+${home.dataDir}`));
-    const redeem = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ link }) };
-    expect((await fetch(`${url}/v1/auth/redeem-link`, redeem)).status).toBe(200);
+    expect(await whoRedeems(url, link)).toBe("owner@roost.local");
     first.kill("SIGTERM");
     expect(await first.exited).toBe(0);
 
     await using second = onTerminal(home, words, { NO_COLOR: "1" });
-    await second.until(/listening on/);
+    const [, again = "", another = ""] = await second.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    await second.until(/Invite\s+roost invite create --data \.\/data {2}/);
+    await second.until(new RegExp(`Data\\s+${home.dataDir}`));
+    expect(await whoRedeems(again, another)).toBe("owner@roost.local");
     second.type("\x03");
     expect(await second.exited).toBe(0);
-    expect(second.screen()).not.toContain("#link=");
+  }));
+
+/** The e-mail of the account that a sign-in link opens. */
+async function whoRedeems(url: string, link: string): Promise<string> {
+  const headers = { "Content-Type": "application/json" };
+  const answer = await fetch(`${url}/v1/auth/redeem-link`, { method: "POST", headers, body: JSON.stringify({ link }) });
+  return ((await answer.json()) as { account: { email: string } }).account.email;
+}
+
+test("an invite that was made before the first start keeps nobody from being greeted", () =>
+  withHome(async (home) => {
+    await operate(home, ["invite", "create"]);
+    await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
+    const [, url = "", link = ""] = await server.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    expect(await whoRedeems(url, link)).toBe("owner@roost.local");
+    await server.until(/Invite\s+roost invite create/);
+  }));
+
+test("a start without a terminal shows no link and no invite, and tells how to have them", () =>
+  withHome(async (home) => {
+    await using server = await startBinary({ dataDir: home.dataDir });
+    await server.stop();
+    const text = JSON.stringify(server.logs);
+    expect(text).not.toContain("#link=");
+    const told = server.logs.find(({ msg }) => String(msg).includes("login-link EMAIL"))?.msg;
+    expect(told).toContain(` invite create --data ${home.dataDir}`);
+    expect((await operate(home, ["invite", "list", "--json"])).json()).toEqual([]);
+  }));
+
+test("links name the address where the folder's server listens, while it does", () =>
+  withHome(async (home) => {
+    const linkOf = async (env = {}) =>
+      (await operate(home, ["login-link", "ada@example.org", "--json"], { env })).json().url;
+    await using everywhere = await startBinary({ dataDir: home.dataDir, args: ["--host", "0.0.0.0"] });
+    const { port } = new URL(everywhere.url);
+    expect(everywhere.url).toBe(`http://localhost:${port}`);
+    const link: string = await linkOf();
+    expect(link).toStartWith(`http://localhost:${port}/#link=`);
+    expect(await whoRedeems(...(link.split("/#link=") as [string, string]))).toBe("ada@example.org");
+    await everywhere.kill();
+    expect(await linkOf()).toStartWith("http://127.0.0.1:7373/#link=");
+    expect(await linkOf({ ROOST_HOST: "::", ROOST_PORT: "81" })).toStartWith("http://localhost:81/#link=");
+
+    const ROOST_PUBLIC_URL = "https://roost.example/";
+    await using published = await startBinary({ dataDir: home.dataDir, env: { ROOST_PUBLIC_URL } });
+    expect(await linkOf()).toStartWith("https://roost.example/#link=");
+    await published.stop();
+    expect(await linkOf()).toStartWith("http://127.0.0.1:7373/#link=");
+    const unknown = await operate(home, ["login-link", "ada@example.org"], { env: { ROOST_PORT: "0" } });
+    expect([unknown.code, unknown.errors]).toEqual([
+      1,
+      expect.stringContaining("start it first: roost serve --data ./data"),
+    ]);
   }));
 
 test("without SMTP a sign-in code is shown on the terminal", () =>
@@ -82,7 +137,6 @@ test(
     withHome(async (home) => {
       await operate(home, ["wallet", "show"]);
       expect(existsSync(join(home.dataDir, "roost.db"))).toBe(false);
-      mkdirSync(home.dataDir, { mode: 0o700 });
       const lock = lockDataFolder(home.dataDir);
       const refused = await operate(home, ["invite", "create"]);
       lock.release();
@@ -97,7 +151,6 @@ test("a data folder that others could enter is closed to them by serve and by co
   withHome(async (home) => {
     const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
     const key = join(home.dataDir, "host-keys.json");
-    mkdirSync(home.dataDir);
     chmodSync(home.dataDir, 0o777);
     await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
     await server.until(/WARN.*was open to other users \(mode 0777\)/);

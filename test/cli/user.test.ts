@@ -16,7 +16,8 @@ afterAll(async () => {
   home.remove();
 });
 
-const credentials = () => JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+const kept = () => JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+const credentials = () => kept().logins[kept().current];
 let made = 0;
 async function makeInstance(): Promise<{ instanceId: string; name: string }> {
   return (await run(home, ["instance", "create", `Instance ${++made}`, "--json"])).json();
@@ -48,7 +49,7 @@ test("a login with a key keeps that key, and a wrong key is refused and not kept
     expect((await run(other, ["instance", "list"])).code).toBe(0);
     const refused = await run(other, ["login", "--url", server.url, "--key", "rst_live_wrong"]);
     expect(refused).toMatchObject({ code: 1, output: "" });
-    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login\n$/);
+    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login --url http:\S+\n$/);
     expect((await run(other, ["instance", "list"])).code).toBe(0);
   } finally {
     other.remove();
@@ -164,6 +165,51 @@ test("an agent is created with files from here, edited, and deleted", async () =
   const unread = await run(home, ["agent", "edit", name, "ada", "--file", "SOUL.md=/nowhere"]);
   expect(unread.errors).toBe("roost: the file /nowhere cannot be read\n");
   expect((await run(home, ["agent", "delete", name, "ada", "--json"])).json()).toMatchObject({ deleted: true });
+});
+
+test("an agent is shown with its files; as JSON with their texts", async () => {
+  const { name } = await makeInstance();
+  await run(home, ["agent", "create", name, "Ada", "--no-defaults"]);
+  const path = join(home.folder, "soul.md");
+  writeFileSync(path, "You are kind.\n");
+  await run(home, ["agent", "edit", name, "ada", "--file", `SOUL.md=${path}`]);
+  const { code, output } = await run(home, ["agent", "show", name, "ada"]);
+  expect(code).toBe(0);
+  expect(output).toMatch(/^Name {6}Ada\nShown as {2}Ada\nSlug {6}ada\nModel {5}default\n/);
+  expect(output).toMatch(/\nFILE {5}BYTES {2}CHANGED\nSOUL\.md {2}14 {5}\d{4}-\d\d-\d\d \d\d:\d\dZ\n$/);
+  const record = (await run(home, ["agent", "show", name, "ada", "--json"])).json();
+  expect(record).toMatchObject({ slug: "ada", files: { "SOUL.md": "You are kind.\n" } });
+});
+
+test("lists fit a terminal of 80 columns, ids whole, and are whole in a pipe", async () => {
+  const { name, instanceId } = (
+    await run(home, ["instance", "create", "An instance with a name that is rather long for its place", "--json"])
+  ).json();
+  const long = "Ada Lovelace, Countess of computing machinery";
+  const { agentId } = (await run(home, ["agent", "create", name, long, "--json"])).json();
+  for (const [words, id] of [
+    [["agent", "list", name], agentId],
+    [["instance", "list"], instanceId],
+  ]) {
+    await using terminal = onTerminal(home, words, { NO_COLOR: "1" }, 80);
+    expect(await terminal.exited).toBe(0);
+    const lines = terminal.screen().split("\r\n");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(terminal.screen()).toContain(id);
+  }
+  expect((await run(home, ["agent", "list", name])).output).toContain(long);
+});
+
+test("instances are listed by their state", async () => {
+  const { instanceId, name } = await makeInstance();
+  await run(home, ["instance", "stop", name]);
+  const idsOf = async (status: string) =>
+    (await run(home, ["instance", "list", "--status", status, "--json"]))
+      .json()
+      .map((one: { instanceId: string }) => one.instanceId);
+  expect(await idsOf("stopped")).toContain(instanceId);
+  expect(await idsOf("running")).not.toContain(instanceId);
+  expect((await run(home, ["instance", "list", "--status", "gone"])).code).toBe(2);
 });
 
 test("a skill of the catalog is installed, listed and removed", async () => {

@@ -4,7 +4,8 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ModelEvent, ModelRequest } from "../../src/models/engine.ts";
-import { createLocalEngine, LOCAL_MODEL, type LocalEngineOptions } from "../../src/models/local.ts";
+import { createLocalEngine, type LocalEngineOptions } from "../../src/models/local.ts";
+import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 
 export const processFile = join(import.meta.dir, "model-process.ts");
 export const processCommand = [process.execPath, "--no-env-file", processFile];

@@ -1,6 +1,6 @@
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ModelMessage } from "../../src/models/engine.ts";
-import { LOCAL_MODEL } from "../../src/models/local.ts";
+import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
 setDefaultTimeout(60_000);

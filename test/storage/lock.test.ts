@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lockDataFolder } from "../../src/storage/lock.ts";
+import { lockDataFolder, serverOf } from "../../src/storage/lock.ts";
 
 let dataDir: string;
 beforeEach(() => {
@@ -12,10 +12,15 @@ afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
 const HOLDER = `
   const { lockDataFolder } = await import(${JSON.stringify(join(import.meta.dir, "../../src/storage/lock.ts"))});
-  lockDataFolder(process.argv.at(-1));
+  lockDataFolder(process.argv.at(-1)).announce("http://127.0.0.1:1");
   Bun.gc(true);
   process.send("locked");
   setInterval(() => {}, 1000);`;
+
+const ASKER = `
+  const { serverOf } = await import(${JSON.stringify(join(import.meta.dir, "../../src/storage/lock.ts"))});
+  process.send("asking");
+  for (;;) serverOf(process.argv.at(-1));`;
 
 test("a second server on the same folder refuses, and says what to do", () => {
   const lock = lockDataFolder(dataDir);
@@ -38,9 +43,35 @@ test("another process's lock holds until that process is killed, and is gone the
   try {
     await locked;
     expect(() => lockDataFolder(dataDir)).toThrow("another roost is serving");
+    expect(serverOf(dataDir)).toEqual({ url: "http://127.0.0.1:1" });
   } finally {
     holder.kill("SIGKILL");
     await holder.exited;
   }
+  expect(serverOf(dataDir)).toBeNull();
   lockDataFolder(dataDir).release();
+});
+
+test("a server's address is told from when it listens until it stops, and never that of one before it", () => {
+  expect(serverOf(dataDir)).toBeNull();
+  const lock = lockDataFolder(dataDir);
+  expect(serverOf(dataDir)).toEqual({ url: null });
+  lock.announce("http://localhost:7373");
+  expect(serverOf(dataDir)).toEqual({ url: "http://localhost:7373" });
+  lock.release();
+  expect(serverOf(dataDir)).toBeNull();
+  expect(readdirSync(dataDir)).toEqual(["server.lock"]);
+});
+
+test("somebody who asks for the server all the time keeps none from starting", async () => {
+  lockDataFolder(dataDir).release();
+  const { promise: asking, resolve } = Promise.withResolvers<void>();
+  const asker = Bun.spawn([process.execPath, "-e", ASKER, dataDir], { ipc: () => resolve() });
+  try {
+    await asking;
+    for (let times = 0; times < 1000; times++) lockDataFolder(dataDir).release();
+  } finally {
+    asker.kill("SIGKILL");
+    await asker.exited;
+  }
 });

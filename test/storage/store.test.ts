@@ -316,7 +316,7 @@ describe("opening", () => {
     damage(path);
     const before = Bun.hash(readFileSync(path));
     expect(() => openStore(folder)).toThrow(
-      /roost\.db is damaged \(.+\); restore the latest backup: roost backup restore/,
+      /roost\.db is damaged \(.+\); stop the server and put back the latest copy of the data folder/,
     );
     expect(Bun.hash(readFileSync(path))).toBe(before);
   });

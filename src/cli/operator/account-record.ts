@@ -9,6 +9,7 @@ import { createAccountLimits, type LimitName } from "../../limits/account-limits
 import { LIMIT_NAMES } from "../../limits/table.ts";
 import type { Store } from "../../storage/store.ts";
 import { Failure } from "../failure.ts";
+import { roost } from "./advice.ts";
 import type { DataOptions } from "./data-folder.ts";
 
 export interface AccountOptions extends DataOptions {
@@ -34,10 +35,16 @@ export const showAccountRecord = (account: Account, { ledger }: Pick<Foundation,
 });
 
 /** Throws where nobody has the e-mail. */
-export function findAccount({ accounts }: Pick<Foundation, "accounts">, email: string): Account {
+export function findAccount(
+  { accounts, config }: Pick<Foundation, "accounts"> & { config: Config },
+  email: string,
+): Account {
   const account = accounts.findByEmail(email);
   if (account) return account;
-  throw new Failure(`there is no account with the e-mail ${email}`, "roost account list shows them");
+  throw new Failure(
+    `there is no account with the e-mail ${email}`,
+    `those there are: ${roost("account list", config.dataDir)}`,
+  );
 }
 
 export type ShownLimits = Record<LimitName, { value: number; isDefault: boolean }>;

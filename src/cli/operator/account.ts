@@ -13,6 +13,7 @@ import {
   type ShownLimits,
   showAccountRecord,
 } from "./account-record.ts";
+import { roost } from "./advice.ts";
 import { withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
 
@@ -40,7 +41,7 @@ export function listAccounts(options: AccountOptions): Promise<void> {
           shortTime(createdAt),
           accountId,
         ]),
-        "There are no accounts: roost invite create lets somebody in.",
+        `There are no accounts. To let somebody in: ${roost("invite create", parts.config.dataDir)}`,
       );
   });
 }

@@ -1,9 +1,11 @@
 import { Database } from "bun:sqlite";
 import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { openFoundation } from "../../app/foundation.ts";
 import { findImbalance } from "../../billing/books.ts";
 import type { Config } from "../../config.ts";
+import { inWords } from "../../lib/system-error.ts";
+import { isDamage, unopened } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { examineAudit, tellVerified } from "./check-audit.ts";
@@ -47,18 +49,21 @@ function damageOf(path: string): string | null {
       sqlite.close();
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    if (isDamage(error)) return error.message;
+    throw unopened(path, error);
   }
 }
 
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
 
 const OWN_FOLDER = "run as the user who owns it, or chown it";
+const ANOTHER = "give another folder with --data";
 
 /** There is room, the folder can be written, and nobody else reads what is in it. */
 export function checkDisk({ dataDir }: Folder): Finding {
-  const folder = statSync(dataDir, { throwIfNoEntry: false });
-  if (!folder) return well(`${dataDir} is not there yet: the first start makes it`);
+  const folder = existsSync(dataDir) ? statSync(dataDir) : null;
+  if (!folder) return canBeMade(dataDir);
+  if (!folder.isDirectory()) return ill(`${dataDir} is a file`, ANOTHER);
   if (!isOurs(folder)) {
     return ill(`${dataDir} belongs to another user, who can read and change all in it`, OWN_FOLDER);
   }
@@ -74,6 +79,18 @@ export function checkDisk({ dataDir }: Folder): Finding {
   return wrong.find((finding) => finding !== null) ?? well(`${free}, writable, private`);
 }
 
+function canBeMade(dataDir: string): Finding {
+  let above = dirname(dataDir);
+  while (!existsSync(above)) above = dirname(above);
+  try {
+    if (!statSync(above).isDirectory()) return ill(`${dataDir} cannot be made: ${above} is a file`, ANOTHER);
+    accessSync(above, constants.W_OK | constants.X_OK);
+    return well(`${dataDir} is not there yet: the first start makes it`);
+  } catch (error) {
+    throw inWords(`${dataDir} cannot be made in ${above}`, error, ANOTHER);
+  }
+}
+
 const openToOthers = (path: string, file: Stats): Finding | null =>
   isOpen(file) ? ill(`${path} is open to other users (mode ${modeOf(file)})`, `chmod go-rwx '${path}'`) : null;
 
@@ -81,7 +98,7 @@ function wrongFile(path: string, folder: Stats): Finding | null {
   const file = statSync(path, { throwIfNoEntry: false });
   if (!file) return null;
   if (file.uid === folder.uid) return openToOthers(path, file);
-  return ill(`${path} belongs to another user than its folder`, `chown --reference=. '${path}' in the data folder`);
+  return ill(`${path} belongs to another user than its folder`, `chown ${folder.uid}:${folder.gid} '${path}'`);
 }
 
 /** The files of keys are there and hold what they should; values are not shown. */

@@ -5,7 +5,6 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
-import { LOCAL_MODEL } from "../../models/local.ts";
 import { findOllama } from "../../models/ollama.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
@@ -23,7 +22,6 @@ export async function checkModel(config: Pick<Config, "model" | "openAiBaseUrl" 
 }
 
 async function checkLocalModel(model: string): Promise<Finding> {
-  if (model !== LOCAL_MODEL) return ill(`${model} is not on this host`, `set ROOST_MODEL to ${LOCAL_MODEL}`);
   // What is inside the binary is whole, or the binary would not have started.
   if (Bun.isStandaloneExecutable) return small(`${model} is in the binary`);
   const { modelsFolder, library } = await locateModelFiles("");

@@ -24,7 +24,9 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   if (bad.length === 0) return well(`all nodes of ${networks.join(", ")} answer and are up to date`);
   const chosen = networks.some((network) => rpcUrls[network].join() !== NETWORKS[network].defaultRpcUrls.join());
   if (!chosen && bad.length === checks.length) {
-    return well("no public node can be reached from here: payments are off, roost account credit adds to a balance");
+    return well(
+      "no public node can be reached from here: payments are off, roost account credit EMAIL AMOUNT --note TEXT adds to a balance",
+    );
   }
   const good = (network: NetworkName) => checks.filter((check) => check.network === network && check.ok).length;
   const off = networks.filter((network) => good(network) < Math.min(QUORUM, rpcUrls[network].length));
@@ -35,7 +37,7 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   }
   return ill(
     `${told}. Until they answer no payment on ${off.join(", ")} is credited; nothing else stands on them`,
-    `let this host reach them, or set ${settings}; without a network, roost account credit adds to a balance`,
+    `let this host reach them, or set ${settings}; without a network, roost account credit EMAIL AMOUNT --note TEXT adds to a balance`,
   );
 }
 

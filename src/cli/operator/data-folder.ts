@@ -1,13 +1,14 @@
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
-import { closeToOthers } from "../../storage/private-folder.ts";
+import { closeToOthers, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
 import { note } from "../output.ts";
+import { roost } from "./advice.ts";
 
 export interface DataOptions {
   data?: string;
@@ -31,8 +32,9 @@ const MIGRATION_WAIT_MS = 5000;
 const LOOK_AGAIN_MS = 50;
 
 /**
- * Opens the data folder for one operator command and closes it after, with or without a running server. `absent` says
- * what a folder without a database means: a host that is being prepared, or a mistyped `--data`.
+ * Opens the data folder for one operator command and closes it after, with or without a running server. Only `serve`
+ * makes a data folder: one that is not there is a mistyped `--data`. With `create`, a folder that somebody has made and
+ * nobody has put anything else in becomes one, so that a host can be prepared before its first start.
  */
 export async function withData<T>(
   options: DataOptions,
@@ -40,14 +42,30 @@ export async function withData<T>(
   work: (parts: Foundation & { config: Config }) => T | Promise<T>,
 ): Promise<T> {
   const { config } = readConfig(options);
-  if (absent === "refuse" && !existsSync(databaseOf(config))) {
-    throw new Failure(`there is no Roost data in ${config.dataDir}`, "is --data right? `roost serve` makes it");
+  const { dataDir } = config;
+  if (!existsSync(databaseOf(config)) && !(absent === "create" && isPrepared(dataDir))) {
+    throw new Failure(
+      `there is no Roost data in ${dataDir}`,
+      `is --data right? The first start makes it: ${roost("serve", dataDir)}`,
+    );
   }
   const foundation = await openCurrent(config);
   try {
     return await work({ ...foundation, config });
   } finally {
     foundation.store.close();
+  }
+}
+
+/** What a host that never ran may hold: its settings and keys, what others make who start just now, a new disk's own. */
+const isOfPreparing = (name: string): boolean =>
+  PRIVATE_FILES.some((own) => own === name) || /^(server\.|roost\.db-|lost\+found$)/.test(name);
+
+function isPrepared(dataDir: string): boolean {
+  try {
+    return readdirSync(dataDir).every(isOfPreparing);
+  } catch {
+    return false;
   }
 }
 

@@ -1,3 +1,4 @@
+import { wordsOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
@@ -30,8 +31,14 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
   if (findings.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
-const unexpected = (error: unknown): Finding =>
-  ill(error instanceof Error ? error.message : String(error), "mend what the message names, then run this again");
+/** The words of what a check threw end with the mend. */
+function unexpected(error: unknown): Finding {
+  const words = wordsOf(error);
+  const at = words.lastIndexOf("; ");
+  return at < 0
+    ? ill(words, "mend what the message names, then run this again")
+    : ill(words.slice(0, at), words.slice(at + 2));
+}
 
 function print(check: string, { ok, detail, mend }: Finding): void {
   const mark = ok ? colours.green("ok  ") : colours.red("FAIL");

@@ -3,6 +3,7 @@ import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { formatMoney, type Micros } from "../../lib/money.ts";
 import { Failure } from "../failure.ts";
 import { colours, note, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { roost } from "./advice.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 interface JsonOption {
@@ -33,7 +34,7 @@ const PAGE = 500;
 
 /** `roost invite list`: newest first; codes are kept as hashes, so none is shown. */
 export function listInvites(options: DataOptions & JsonOption): Promise<void> {
-  return withData(options, "refuse", ({ invites, clock }) => {
+  return withData(options, "refuse", ({ invites, clock, config }) => {
     const all: Invite[] = [];
     for (let before: string | null = null; ; before = all.at(-1)?.inviteId ?? null) {
       const page = invites.list(before, PAGE);
@@ -53,7 +54,7 @@ export function listInvites(options: DataOptions & JsonOption): Promise<void> {
           shortTime(invite.expiresAt),
           shortTime(invite.createdAt),
         ]),
-        "There are no invites: roost invite create makes one.",
+        `There are no invites. To make one: ${roost("invite create", config.dataDir)}`,
       );
   });
 }
@@ -76,9 +77,12 @@ function statusOf({ revokedAt, usesLeft, expiresAt }: Invite, now: number): "ope
 
 /** `roost invite revoke ID`: what was registered with it stays. */
 export function revokeInvite(inviteId: string, options: DataOptions & JsonOption): Promise<void> {
-  return withData(options, "refuse", ({ invites }) => {
+  return withData(options, "refuse", ({ invites, config }) => {
     if (!invites.revoke(inviteId)) {
-      throw new Failure(`no invite ${inviteId} is there to revoke`, "roost invite list shows them");
+      throw new Failure(
+        `no invite ${inviteId} is there to revoke`,
+        `those there are: ${roost("invite list", config.dataDir)}`,
+      );
     }
     if (options.json) printJson({ inviteId, revoked: true });
     else say(`Revoked ${inviteId}.`);

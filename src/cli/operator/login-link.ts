@@ -1,22 +1,44 @@
+import type { Config } from "../../config.ts";
+import { reachableUrl } from "../../http/reachable-url.ts";
+import { serverOf } from "../../storage/lock.ts";
+import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
+import { roost } from "./advice.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
 
 /** `roost login-link EMAIL`: a link that signs in once, and makes the account where the e-mail is new. */
 export function makeLoginLink(email: string, options: DataOptions & { json?: true }): Promise<void> {
   const address = readEmail(email);
-  return withData(options, "create", ({ links, config }) => {
-    const { publicUrl, host, port, inviteCredit } = config;
-    const url = `${(publicUrl ?? `http://${reachable(host)}:${port}`).replace(/\/$/, "")}/#link=${links.create(address, inviteCredit)}`;
+  return withData(options, "create", async ({ links, config }) => {
+    const { url: base, assumed } = await findServer(config);
+    const url = `${base}/#link=${links.create(address, config.inviteCredit)}`;
     if (options.json) printJson({ email: address, url });
     else say(url);
-    const assumed = publicUrl === null ? "; it assumes that the server listens there: else set ROOST_PUBLIC_URL" : "";
-    if (!options.json) note(`Signs ${address} in, once, within the hour${assumed}.`);
+    if (options.json) return;
+    note(`Signs ${address} in, once, within the hour.`);
+    if (assumed) note(`No server is running on this folder. Start it first: ${roost("serve", config.dataDir)}`);
   });
 }
 
-/** An address to listen on everywhere is none to go to. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return "localhost";
-  return host.includes(":") ? `[${host}]` : host;
+const STARTS_WITHIN_MS = 5000;
+const LOOK_AGAIN_MS = 50;
+
+/** Where browsers reach the folder's server, or will reach it once it runs: then it is `assumed`. */
+async function findServer(config: Config): Promise<{ url: string; assumed: boolean }> {
+  for (const deadline = Date.now() + STARTS_WITHIN_MS; ; await Bun.sleep(LOOK_AGAIN_MS)) {
+    const server = serverOf(config.dataDir);
+    if (server === null) break;
+    const url = config.publicUrl ?? server.url;
+    if (url !== null) return { url, assumed: false };
+    if (Date.now() > deadline) throw new Failure("the server is starting, and does not listen yet", "try again");
+  }
+  const { publicUrl, host, port, dataDir } = config;
+  if (publicUrl === null && port === 0) {
+    throw new Failure(
+      "no server is running on this folder, and ROOST_PORT is 0: its port is not known yet",
+      `start it first: ${roost("serve", dataDir)}`,
+    );
+  }
+  return { url: publicUrl ?? reachableUrl(host, port), assumed: true };
 }

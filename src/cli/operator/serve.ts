@@ -1,16 +1,17 @@
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
-import { type App, startApp } from "../../app/start.ts";
+import { startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
-import { createLog } from "../../lib/log.ts";
+import { isEveryAddress } from "../../http/reachable-url.ts";
+import { createLog, type Log } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { closeToOthers } from "../../storage/private-folder.ts";
-import { Failure } from "../failure.ts";
 import { colours, say, shortMoney } from "../output.ts";
+import { roost } from "./advice.ts";
 import { readConfig, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
-/** The account that the first sign-in link opens. */
+/** The account that the sign-in link of a start opens. */
 const OWNER = "owner@roost.local";
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
@@ -21,16 +22,16 @@ export async function serve(options: ServeSettings): Promise<void> {
   for (const change of closeToOthers(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
-  const first = foundation.invites.none() && foundation.accounts.list(null, 1).length === 0;
   const onTerminal = process.stdout.isTTY;
   const outbox = onTerminal ? showingCodes(foundation.outbox) : foundation.outbox;
-  const app = await startApp(config, { ...foundation, outbox }, log).catch((error) => explainStart(error, config));
+  const app = await startApp(config, { ...foundation, outbox }, log);
   const signalled = untilSignalled();
-  log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}`);
-  if (first && onTerminal) welcome(app, foundation, config);
-  else if (first) {
-    log.info("first start: make an invite with `roost invite create`, or a sign-in link with `roost login-link EMAIL`");
-  }
+  const url = config.publicUrl ?? app.url;
+  lock.announce(url);
+  const everywhere = isEveryAddress(config.host) ? ", and at every other address of this machine" : "";
+  log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
+  if (onTerminal) greet(url, foundation, config);
+  else sayHowToEnter(log, config);
   await signalled;
   log.info({ event: "stopping" }, "stopping");
   const timer = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
@@ -42,30 +43,33 @@ export async function serve(options: ServeSettings): Promise<void> {
   process.exit(0);
 }
 
-function explainStart(error: unknown, { host, port }: Config): never {
-  switch (error instanceof Error && "code" in error ? error.code : undefined) {
-    case "EADDRINUSE":
-      throw new Failure(`port ${port} of ${host} is taken`, "give another with --port, 0 picks a free one");
-    case "EACCES":
-      throw new Failure(`this user may not listen on port ${port} of ${host}`, "give another with --port");
-    default:
-      throw error;
-  }
-}
-
-/** What a person needs at the first start. Secrets are shown on a terminal only, never logged. */
-function welcome(app: App, { invites, links }: Foundation, config: Config): void {
-  const { code } = invites.create({ uses: 1, credit: config.inviteCredit, lifeMs: WEEK_MS });
-  const token = links.create(OWNER, config.inviteCredit);
-  const link = `${(config.publicUrl ?? app.url).replace(/\/$/, "")}/#link=${token}`;
-  const credit = `for one account, with ${shortMoney(config.inviteCredit)} USDC of credit`;
+/** What a person needs who has just started it. Secrets are shown on a terminal only, never logged. */
+function greet(url: string, { accounts, invites, links }: Foundation, config: Config): void {
+  const { dataDir, inviteCredit } = config;
+  const first = invites.none() && accounts.list(null, 1).length === 0;
+  const link = `${url}/#link=${links.create(OWNER, inviteCredit)}`;
   say("");
   say("  ", colours.bold("Roost is running."));
   say("");
-  say("  Open    ", colours.cyan(link), "  ", colours.dim("signs you in, once, within the hour"));
-  say("  Invite  ", colours.bold(code), "  ", colours.dim(credit));
-  say(`  Data    ${config.dataDir}`);
+  say("  Open    ", colours.cyan(link));
+  say("          ", colours.dim(`signs you in as ${OWNER}, once, within the hour`));
+  if (config.publicUrl === null && isEveryAddress(config.host)) {
+    say("          ", colours.dim("from another machine, with this one's name or address for localhost"));
+  }
+  if (first) {
+    const { code } = invites.create({ uses: 1, credit: inviteCredit, lifeMs: WEEK_MS });
+    const credit = `for one account, with ${shortMoney(inviteCredit)} USDC of credit`;
+    say("  Invite  ", colours.bold(code), "  ", colours.dim(credit));
+  } else say("  Invite  ", roost("invite create", dataDir), "  ", colours.dim("lets somebody else in"));
+  say(`  Data    ${dataDir}`);
   say("");
+}
+
+/** Where there is no terminal nothing is shown that signs anybody in. */
+function sayHowToEnter(log: Log, { dataDir }: Config): void {
+  const link = roost("login-link EMAIL", dataDir, { elsewhere: true });
+  const invite = roost("invite create", dataDir, { elsewhere: true });
+  log.info(`for a sign-in link: ${link}; to let somebody in: ${invite}`);
 }
 
 /** A host without SMTP shows sign-in codes on its terminal too (operations.md, Settings). */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Failure, WrongUsage } from "../failure.ts";
-import { colours, printJson, printTable, say } from "../output.ts";
+import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
 import { requireConsent } from "./prompt.ts";
@@ -35,7 +35,35 @@ export async function listAgents(instance: string, options: Options): Promise<vo
         agentId,
       ]),
       "There are no agents: roost agent create INSTANCE NAME makes one.",
+      { leaveOut: ["FILES", "MODEL"], shorten: ["SLUG", "NAME"] },
     );
+}
+
+/** `roost agent show INSTANCE AGENT`: the record, its files by name and size; with `--json` their texts too. */
+export async function showAgent(instance: string, given: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  if (options.json) {
+    printJson(await client.call<AgentRecord>("GET", path));
+    return;
+  }
+  const files = await client.all<{ name: string; size: number; updatedAt: string }>(`${path}/files`);
+  printFields([
+    ["Name", agent.name],
+    ["Shown as", agent.displayName],
+    ["Slug", agent.slug],
+    ["Model", agent.model ?? "default"],
+    ["Created", shortTime(agent.createdAt)],
+    ["Changed", shortTime(agent.updatedAt)],
+    ["ID", agent.agentId],
+    ["Instance", agent.instanceId],
+  ]);
+  say("");
+  printTable(
+    ["FILE", "BYTES", "CHANGED"],
+    files.map(({ name, size, updatedAt }) => [name, String(size), shortTime(updatedAt)]),
+    "Its workspace is empty.",
+  );
 }
 
 /** `roost agent create INSTANCE NAME` */

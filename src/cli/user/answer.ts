@@ -1,6 +1,5 @@
 import type { MessageRecord } from "../../messages/record.ts";
 import { Failure } from "../failure.ts";
-import { colours, type Piece, printable } from "../output.ts";
 import type { Client } from "./client.ts";
 import { cancelRun, type RunEvent, sendMessage } from "./follow.ts";
 
@@ -10,9 +9,15 @@ export interface Outcome {
   cancelled: boolean;
 }
 
+/** Whoever asked did not wait for the end. */
+export class Left extends Failure {}
+
+/** How long leaving waits for the server to hear that nobody wants the answer any more. */
+const FAREWELL_MS = 2_000;
+
 /**
  * Sends a message and hands over its events as they come. The first Ctrl-C cancels the run, whose last events still
- * come; the second gives up waiting for them. Throws a `Failure` for a run that failed.
+ * come; the second gives up waiting for them and throws `Left`. Throws a `Failure` for a run that failed.
  */
 export async function ask(
   client: Client,
@@ -29,8 +34,12 @@ export async function ask(
     if (runId !== null) cancelling.push(cancelRun(client, path, runId).catch((error) => leaving.abort(error)));
   };
   const onInterrupt = () => {
-    if (interrupted) leaving.abort(new Failure("left while the answer was being cancelled"));
-    else {
+    if (interrupted) {
+      const known = "left while the answer was being cancelled";
+      leaving.abort(
+        new Left(runId === null ? "left before the server answered: it may still have the message" : known),
+      );
+    } else {
       interrupted = true;
       cancel();
     }
@@ -49,58 +58,12 @@ export async function ask(
     }
     await Promise.all(cancelling);
     return outcome;
+  } catch (error) {
+    if (error instanceof Left) await Promise.race([Promise.all(cancelling), Bun.sleep(FAREWELL_MS)]);
+    throw error;
   } finally {
     process.off("SIGINT", onInterrupt);
   }
 }
 
 const NEXT: Record<string, string> = { model_error: "roost doctor, on the host, checks the model" };
-
-/** Writes an answer to the terminal as it comes, tools and restarts in passing; begins and ends on lines of its own. */
-export function createAnswerView(write: (...pieces: Piece[]) => void): { show(event: RunEvent): void; end(): void } {
-  let midLine = false;
-  const say = (text: string) => {
-    if (text === "") return;
-    write(text);
-    midLine = !text.endsWith("\n");
-  };
-  const aside = (text: string) => {
-    if (midLine) write("\n");
-    write(colours.dim(text), "\n");
-    midLine = false;
-  };
-  return {
-    show(event) {
-      switch (event.type) {
-        case "message.delta":
-          say(printable(event.delta));
-          break;
-        case "tool.started":
-          aside(`· ${event.name} ${short(JSON.stringify(event.input) ?? "")}`);
-          break;
-        case "tool.completed":
-          if (event.isError) aside(`· ${event.name} failed: ${short(event.output)}`);
-          break;
-        case "run.restarted":
-          aside("· the server was restarted: the answer begins again");
-          break;
-        case "run.cancelled":
-          aside("· cancelled");
-          break;
-        default:
-          break;
-      }
-    },
-    end() {
-      if (midLine) write("\n");
-      midLine = false;
-    },
-  };
-}
-
-const SHORT = 100;
-
-function short(text: string): string {
-  const line = printable(text).replaceAll(/\s+/g, " ");
-  return line.length > SHORT ? `${line.slice(0, SHORT)}…` : line;
-}

@@ -1,8 +1,9 @@
+import { formatMoney } from "../../lib/money.ts";
 import { colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
-import type { Client } from "./client.ts";
+import type { Client, Page } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
-interface BillingRecord {
+export interface BillingRecord {
   balance: string;
   currency: string;
   pricePerHour: string;
@@ -27,28 +28,24 @@ interface TransactionRecord {
   createdAt: string;
 }
 
-interface Page<T> {
-  data: T[];
-  nextCursor: string | null;
-}
-
 const DAYS = 14;
 const DAY_MS = 86_400_000;
 const LINES = 10;
 
-/** `roost billing`: what there is, how long it lasts, what it went on. */
+/** `roost billing`: what there is, how long it lasts, what it went on; as JSON the API's record with the rest added. */
 export async function showBilling(options: ServerOptions & { json?: true }): Promise<void> {
   const client = openClient(options);
   const billing = await client.call<BillingRecord>("GET", "/v1/billing");
-  if (options.json) {
-    printJson(billing);
-    return;
-  }
   const { data: transactions } = await client.call<Page<TransactionRecord>>(
     "GET",
     `/v1/billing/transactions?limit=${LINES}`,
   );
   const days = await readDays(client, Date.now());
+  if (options.json) {
+    const costs = [...days].map(([day, cost]) => ({ day, cost: formatMoney(cost) }));
+    printJson({ ...billing, days: costs, transactions });
+    return;
+  }
   printFields(fieldsOf(billing));
   say("");
   say(colours.bold(`USDC by day, the last ${DAYS} days`));
@@ -70,15 +67,17 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
       instanceId ?? (txHash === null ? "-" : `${network} ${txHash}`),
     ]),
     "Nothing was credited or used yet.",
+    { shorten: ["OF"] },
   );
 }
 
 function fieldsOf(billing: BillingRecord): [name: string, value: string][] {
   const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
+  const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
   return [
     ["Balance", `${shortMoney(balance)} ${currency}`],
-    ["Price", `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`],
+    ["Price", Number(pricePerHour) === 0 ? "this host charges nothing" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],
     ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],
     ["Top up", `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}`],

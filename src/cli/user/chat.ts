@@ -1,16 +1,18 @@
 import { createInterface } from "node:readline";
-import { Failure } from "../failure.ts";
-import { colours, note, promptOf, say, sayText, stream } from "../output.ts";
-import { ask, createAnswerView } from "./answer.ts";
+import { explain, Failure } from "../failure.ts";
+import { colours, note, promptOf, say, sayText } from "../output.ts";
+import { ask, Left } from "./answer.ts";
+import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
+import { showEarlier } from "./earlier.ts";
 import { type AgentRecord, findAgent } from "./find.ts";
 
 const HELP = `  /clear  begin a fresh conversation; the old one is gone
   /help   show this
   /quit   leave; Ctrl-D does too
-  Ctrl-C cancels an answer; at the prompt, twice leaves`;
+  Ctrl-C stops the answer that comes, once more leaves; at the prompt, twice leaves`;
 
 /** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
 export async function chat(instance: string, given: string, options: ServerOptions): Promise<void> {
@@ -23,6 +25,7 @@ export async function chat(instance: string, given: string, options: ServerOptio
 async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
   const history = openHistory();
   const name = agent.displayName;
+  await showEarlier(client, path);
   say(colours.bold(name), " ", colours.dim("listens. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
@@ -44,23 +47,18 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     try {
       if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
     } catch (error) {
+      if (error instanceof Left) return;
       // The conversation goes on; what cannot be mended by typing again is for the command's end.
       if (!(error instanceof Failure)) throw error;
-      note(colours.red(`${error.message}${error.next === null ? "" : `; ${error.next}`}`));
+      note(colours.red(explain(error).line ?? ""));
     }
   }
 }
 
-/** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. */
+/** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. Throws `Left`, and a run's failure. */
 async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
-  const view = createAnswerView(stream);
-  stream(colours.cyan(`${name}> `));
-  let begun = false;
-  const { cancelled } = await ask(client, path, message, (event) => {
-    if (!begun && event.type !== "message.delta" && event.type.startsWith("tool.")) stream("\n");
-    begun ||= event.type === "message.delta" || event.type.startsWith("tool.");
-    view.show(event);
-  }).finally(view.end);
+  const view = openAnswerView(name);
+  const { cancelled } = await ask(client, path, message, view.show).finally(view.end);
   return cancelled;
 }
 

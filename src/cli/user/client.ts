@@ -2,6 +2,9 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure } from "../failure.ts";
 
+/** Where `roost serve` listens if nothing else is said. */
+export const DEFAULT_URL = "http://127.0.0.1:7373";
+
 /** The server's own refusal, in its words. */
 export class Refusal extends Failure {
   constructor(
@@ -23,14 +26,20 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** One page of a list. */
+export interface Page<T> {
+  data: T[];
+  nextCursor: string | null;
+}
+
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** A Roost server's API, with one account's credential. Every path begins with `/v1`. */
+/** A Roost server's API, with one account's credential. Paths begin with `/v1`, but for the server's own `/healthz`. */
 export interface Client {
   readonly url: string;
   /** The answer's body. Throws `Refusal`, `Unreachable`. */
   call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
-  /** Every item of a list, page by page. */
+  /** Every item of a list, page by page; the path may carry a query. */
   all<T>(path: string): Promise<T[]>;
   /** The body of an event stream, once the server has begun it. */
   stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
@@ -75,7 +84,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
       let after: string | null = null;
       for (let pages = 0; pages < MOST_PAGES; pages++) {
         const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-        const page: { data: T[]; nextCursor: string | null } = await call("GET", `${path}?limit=${PAGE}${cursor}`);
+        const page: Page<T> = await call("GET", `${path}${path.includes("?") ? "&" : "?"}limit=${PAGE}${cursor}`);
         items.push(...page.data);
         // A cursor that does not move would never end.
         if (page.nextCursor === null || page.nextCursor === after) return items;
@@ -105,9 +114,11 @@ export function createClient(url: string, credential: string | null, deadlineMs:
 const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSignal =>
   given === undefined ? late : AbortSignal.any([late, given]);
 
+/** The command that signs in to a server. */
+export const loginAt = (url: string): string => `roost login${url === DEFAULT_URL ? "" : ` --url ${url}`}`;
+
 /** What a user can do about a refusal, where the server's message does not say it. */
 const NEXT: Record<string, string> = {
-  unauthorized: "sign in: roost login",
   payment_required: "add to the balance, or ask who runs this host",
   instance_not_ready: "roost instance start INSTANCE starts it",
   internal_error: "the host's log knows more under this id",
@@ -124,7 +135,8 @@ function refusalOf(answer: Response, text: string, url: string): Failure {
   const wait = answer.headers.get("retry-after");
   const again = answer.status === 429 && wait !== null ? `try again in ${wait} s` : null;
   const id = error.requestId === undefined ? "" : ` (request ${error.requestId})`;
-  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? NEXT[error.code] ?? null);
+  const next = error.code === "unauthorized" ? `sign in: ${loginAt(url)}` : NEXT[error.code];
+  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
 }
 
 function errorOf(text: string): { code: string; message: string; requestId?: string } | null {

@@ -20,6 +20,8 @@ export interface AgentRecord {
   model: string | null;
   /** In lists the names alone. */
   files: string[] | Record<string, string>;
+  createdAt: string;
+  updatedAt: string;
 }
 
 const ID = /^(inst|agt)_[0-9a-f]{32}$/;
@@ -56,7 +58,8 @@ export async function findAgent(
 export const instancePath = (instanceId: string): string => `/v1/instances/${instanceId}`;
 export const agentsPath = (instanceId: string): string => `${instancePath(instanceId)}/agents`;
 
-const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const shellWord = (text: string): string =>
+  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 function only<T>(found: T[], what: string, list: string): T {
   const [first, ...others] = found;

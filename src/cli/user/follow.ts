@@ -43,7 +43,10 @@ async function* resuming(open: Open, after: number | null, signal: AbortSignal):
     if (Date.now() - openedAt > HELD_MS) awaySince = null;
     awaySince ??= Date.now();
     if (Date.now() - awaySince > AWAY_MS) {
-      throw new Unreachable("the connection broke, and the server stays away", "roost events shows what happened");
+      throw new Unreachable(
+        "the connection broke, and the server stays away",
+        "roost events INSTANCE AGENT shows what happened",
+      );
     }
     await waitFor(RETRY_MS, signal);
   }

@@ -1,3 +1,4 @@
+import type { InstanceStatus } from "../../instances/table.ts";
 import { colours, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
@@ -8,8 +9,9 @@ interface Options extends ServerOptions {
 }
 
 /** `roost instance list`: newest first. */
-export async function listInstances(options: Options): Promise<void> {
-  const instances = await openClient(options).all<InstanceRecord>("/v1/instances");
+export async function listInstances(options: Options & { status?: InstanceStatus }): Promise<void> {
+  const filter = options.status === undefined ? "" : `?status=${options.status}`;
+  const instances = await openClient(options).all<InstanceRecord>(`/v1/instances${filter}`);
   if (options.json) printJson(instances);
   else
     printTable(
@@ -23,6 +25,7 @@ export async function listInstances(options: Options): Promise<void> {
         instanceId,
       ]),
       "There are no instances: roost instance create NAME makes one.",
+      { leaveOut: ["CREATED", "COST"], shorten: ["NAME", "STATUS"] },
     );
 }
 

@@ -1,16 +1,10 @@
 import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
 import { note, printJson, say, shortMoney } from "../output.ts";
-import { type Client, createClient, Refusal } from "./client.ts";
-import { DEFAULT_URL, readCredentials, type ServerOptions, writeCredentials } from "./credentials.ts";
+import type { AccountRecord } from "./account.ts";
+import { type Client, createClient, DEFAULT_URL, Refusal } from "./client.ts";
+import { keepLogin, loginOf, type ServerOptions, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
-
-interface AccountRecord {
-  accountId: string;
-  email: string;
-  balance: string;
-  currency: string;
-}
 
 export interface LoginOptions extends ServerOptions {
   email?: string;
@@ -18,18 +12,25 @@ export interface LoginOptions extends ServerOptions {
   json?: true;
 }
 
-/** `roost login`: with a code from the mail, or `--key`. Keeps the server's address and an API key, mode 0600. */
+/**
+ * `roost login`: with a code from the mail, or `--key`. Keeps the server's address and an API key under a profile, the
+ * server's host if it is not named, mode 0600. Without `--url` it is the server of that profile, else of this machine.
+ */
 export async function login(options: LoginOptions): Promise<void> {
-  const url = options.url ?? DEFAULT_URL;
-  const account = options.key === undefined ? await signIn(url, options) : await keepKey(url, options.key);
+  const { profile, ...typed } = options;
+  const { url: named, key } = withEnvironment(typed);
+  const before = profile === undefined ? null : loginOf(profile);
+  const url = named ?? before?.url ?? DEFAULT_URL;
+  const account = key === undefined ? await signIn(url, options) : await keepKey(url, key, profile);
   if (options.json) printJson(account);
   else
     say(`Signed in to ${url} as ${account.email}: the balance is ${shortMoney(account.balance)} ${account.currency}.`);
 }
 
-async function keepKey(url: string, key: string): Promise<AccountRecord> {
+async function keepKey(url: string, key: string, profile: string | undefined): Promise<AccountRecord> {
   const account = await createClient(url, key).call<AccountRecord>("GET", "/v1/auth/me");
-  writeCredentials({ url, key, keyId: null, accountId: account.accountId, email: account.email });
+  const { accountId, email } = account;
+  keepLogin(profile ?? profileFor(url, email), { url, key, keyId: null, accountId, email });
   return account;
 }
 
@@ -37,6 +38,7 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
   const prompt = openPrompt();
   try {
     const client = createClient(url, null);
+    note(`Signing in to ${url}.`);
     const email = options.email ?? (await prompt.ask("E-mail: "));
     await sendCode(client, email, options.invite, prompt);
     note(`A code is on its way to ${email}. (On a host without mail, its operator sees it with: roost outbox)`);
@@ -44,14 +46,23 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
     const made = await signedIn.call<{ key: string; keyId: string }>("POST", "/v1/auth/keys", { body: { name } });
-    const before = readCredentials();
-    writeCredentials({ url, key: made.key, keyId: made.keyId, accountId: account.accountId, email: account.email });
-    if (before?.url === url && before.accountId === account.accountId) await revoke(signedIn, before.keyId);
+    const { accountId } = account;
+    const profile = options.profile ?? profileFor(url, account.email);
+    const before = loginOf(profile);
+    keepLogin(profile, { url, key: made.key, keyId: made.keyId, accountId, email: account.email });
+    if (before?.url === url && before.accountId === accountId) await revoke(signedIn, before.keyId);
     await signOut(signedIn);
     return account;
   } finally {
     prompt.close();
   }
+}
+
+/** The server's host, and where another account has it, with the e-mail before it. */
+function profileFor(url: string, email: string): string {
+  const host = url.replace(/^https?:\/\//, "");
+  const other = loginOf(host);
+  return other === null || other.email === email ? host : `${email}@${host}`;
 }
 
 async function sendCode(client: Client, email: string, invite: string | undefined, prompt: Prompt): Promise<void> {

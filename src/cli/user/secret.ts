@@ -2,6 +2,7 @@ import { Failure } from "../failure.ts";
 import { printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, instancePath } from "./find.ts";
+import { readInput } from "./input.ts";
 import { askHidden, requireConsent } from "./prompt.ts";
 
 interface Options extends ServerOptions {
@@ -14,7 +15,7 @@ const secretsPath = (instanceId: string): string => `${instancePath(instanceId)}
 export async function setSecret(instance: string, name: string, options: Options): Promise<void> {
   const client = openClient(options);
   const path = secretsPath(await findInstance(client, instance));
-  const value = process.stdin.isTTY ? await askHidden(`Value of ${name}: `) : await readInput();
+  const value = process.stdin.isTTY ? await askHidden(`Value of ${name}: `) : await readInput("the value", MOST_BYTES);
   if (value === "") throw new Failure("the value is empty", "it comes from standard input, or is typed when asked for");
   const set = await client.call("POST", path, { body: { key: name, value } });
   if (options.json) printJson(set);
@@ -22,23 +23,6 @@ export async function setSecret(instance: string, name: string, options: Options
 }
 
 const MOST_BYTES = 64 * 1024;
-
-/** All of standard input without the one line end that `echo` and editors add. */
-async function readInput(): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of Bun.stdin.stream()) {
-    size += chunk.byteLength;
-    if (size > MOST_BYTES + 2) throw new Failure("the value is longer than 64 KiB");
-    chunks.push(chunk);
-  }
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
-    return text.replace(/\r?\n$/, "");
-  } catch (cause) {
-    throw new Failure("the value is not UTF-8 text", "encode it first, as base64 for example", { cause });
-  }
-}
 
 /** `roost secret list INSTANCE`: names; no endpoint returns a value. */
 export async function listSecrets(instance: string, options: Options): Promise<void> {

@@ -1,10 +1,18 @@
 import { Failure } from "../failure.ts";
-import { printJson, sayText, stream } from "../output.ts";
-import { ask, createAnswerView } from "./answer.ts";
+import { note, printJson, sayText } from "../output.ts";
+import { ask } from "./answer.ts";
+import { type AnswerView, openAnswerView } from "./answer-view.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
+import { readInput } from "./input.ts";
 
-/** `roost send INSTANCE AGENT TEXT`: the answer as it comes on a terminal, its text elsewhere, its record as JSON. */
+/** A message has at most 32,000 characters (api.md section 5), of at most four bytes each. */
+const MOST_BYTES = 128 * 1024;
+
+/**
+ * `roost send INSTANCE AGENT TEXT`: the answer as it comes on a terminal, its text elsewhere, its record as JSON. The
+ * text `-` stands for standard input.
+ */
 export async function send(
   instance: string,
   agent: string,
@@ -13,12 +21,18 @@ export async function send(
 ): Promise<void> {
   const client = openClient(options);
   const { path } = await findAgent(client, instance, agent);
-  const streaming = process.stdout.isTTY && !json;
-  const view = createAnswerView(stream);
-  const { reply, cancelled } = await ask(client, path, text, (event) => {
-    if (streaming) view.show(event);
-  }).finally(view.end);
+  const message = text === "-" ? await readMessage() : text;
+  const streaming = process.stdout.isTTY === true && !json;
+  const view: AnswerView = streaming ? openAnswerView(null) : { show() {}, end() {} };
+  const { reply, cancelled } = await ask(client, path, message, view.show).finally(view.end);
   if (reply !== null && json) printJson(reply);
   else if (reply !== null && !streaming) sayText(reply.message);
   if (cancelled) throw new Failure("the answer was cancelled");
+}
+
+async function readMessage(): Promise<string> {
+  if (process.stdin.isTTY) note("The message, then Ctrl-D on a line of its own:");
+  const text = await readInput("the message", MOST_BYTES);
+  if (text.trim() === "") throw new Failure("the message is empty", "with - it comes from standard input");
+  return text;
 }

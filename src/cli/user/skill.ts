@@ -1,6 +1,6 @@
 import { note, printJson, printTable, say, shortTime } from "../output.ts";
 import { createClient } from "./client.ts";
-import { DEFAULT_URL, openClient, readCredentials, type ServerOptions } from "./credentials.ts";
+import { openClient, type ServerOptions, serverOf } from "./credentials.ts";
 import { findInstance, instancePath } from "./find.ts";
 
 interface Options extends ServerOptions {
@@ -24,8 +24,7 @@ interface InstalledSkill {
 
 /** `roost skill list`: the server's catalog, which needs no account. */
 export async function listCatalog(options: Options): Promise<void> {
-  const url = options.url ?? readCredentials()?.url ?? DEFAULT_URL;
-  const skills = await createClient(url, null).all<CatalogSkill>("/v1/skills");
+  const skills = await createClient(serverOf(options), null).all<CatalogSkill>("/v1/skills");
   if (options.json) printJson(skills);
   else
     printTable(

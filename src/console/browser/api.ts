@@ -192,7 +192,7 @@ async function refusal(answer: Response): Promise<ApiError> {
 function nextStep(code: string, requestId: string): string {
   switch (code) {
     case "payment_required":
-      return "Top up on this page, or let the host's operator add credit: roost account credit EMAIL AMOUNT";
+      return "Top up on this page, or let the host's operator add credit: roost account credit EMAIL AMOUNT --note TEXT";
     case "invite_required":
       return "New here? The host's operator makes an invite code: roost invite create";
     case "instance_not_ready":

@@ -1,0 +1,104 @@
+import { serverUrl } from "./arguments.ts";
+import type { Candidate } from "./completion.ts";
+import { oneLine } from "./output.ts";
+import { type Client, createClient, type Page } from "./user/client.ts";
+import { findLogin, readLogins, withEnvironment } from "./user/credentials.ts";
+import { type AgentRecord, agentsPath, type InstanceRecord, instancePath } from "./user/find.ts";
+
+/** What stands on the line already: the commands, their arguments, and options by their attribute's name. */
+export interface Typed {
+  words: string[];
+  arguments: string[];
+  options: Record<string, string>;
+}
+
+/** Gives what may be typed; throws where it cannot be known. */
+export type Source = (typed: Typed) => Promise<Candidate[]>;
+
+/** Of one request: somebody waits with a finger on the key. */
+const DEADLINE_MS = 1_000;
+/** Names are completed from one page; in an account with more, by the newest. */
+const PAGE = 100;
+
+/** Values of arguments and options, by their names in the tree of commands. */
+export const SOURCES: Readonly<Record<string, Source>> = {
+  instance: async (typed) =>
+    (await instancesOf(clientOf(typed))).map(({ instanceId, name, status }, _, all) =>
+      isWord(name) && all.filter((other) => other.name === name).length === 1
+        ? { value: name, description: status }
+        : { value: instanceId, description: `${name}, ${status}` },
+    ),
+  agent: async (typed) =>
+    (await agentsOf(typed)).map(({ slug, displayName }) => ({ value: slug, description: displayName })),
+  skill: async (typed) => {
+    const { client, instance } = await whereOf(typed);
+    const isInstalled = typed.words.at(-1) === "remove";
+    const path = isInstalled ? `${instance}/skills` : "/v1/skills";
+    const skills = await pageOf<{ name: string; version: string; description?: string }>(client, path);
+    return skills.map(({ name, version, description }) => ({ value: name, description: description ?? version }));
+  },
+  secret: async (typed) => {
+    const { client, instance } = await whereOf(typed);
+    const set = (await pageOf<{ key: string }>(client, `${instance}/secrets`)).map(({ key }) => key);
+    const skills = await pageOf<{ name: string; missingSecrets: string[] }>(client, `${instance}/skills`);
+    const missing = skills.flatMap(({ name, missingSecrets }) =>
+      missingSecrets.map((value) => ({ value, description: `missing for ${name}` })),
+    );
+    const known = set.map((value) => ({ value, description: "set" }));
+    return typed.words.at(-1) === "set" ? [...missing, ...known] : known;
+  },
+  model: async (typed) => {
+    const { LOCAL_MODEL } = await import("../models/local-models.ts");
+    const used = await agentsOf(typed).catch(() => []);
+    const names = new Set([LOCAL_MODEL, ...used.flatMap(({ model }) => (model === null ? [] : [model]))]);
+    return [
+      { value: "default", description: "the host's own" },
+      ...[...names].map((value) => ({ value, description: "" })),
+    ];
+  },
+  profile: async () =>
+    Object.entries(readLogins().logins).map(([value, { email, url }]) => ({
+      value,
+      description: `${email} on ${url}`,
+    })),
+  url: async () =>
+    [...new Set(Object.values(readLogins().logins).map(({ url }) => url))].map((value) => ({ value, description: "" })),
+};
+
+/** Whether a name is what it looks like, and not taken for an option. */
+const isWord = (text: string): boolean => text === oneLine(text) && text.trim() === text && !text.startsWith("-");
+
+function clientOf({ options: { url, profile, key } }: Typed): Client {
+  const meant = withEnvironment({
+    ...(url === undefined ? {} : { url: serverUrl(url) }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(key === undefined ? {} : { key }),
+  });
+  const found = meant.key !== undefined && meant.url !== undefined ? null : findLogin(meant);
+  const at = meant.url ?? found?.login.url;
+  const credential = meant.key ?? found?.login.key;
+  if (at === undefined || credential === undefined) throw new Error("no login");
+  return createClient(at, credential, DEADLINE_MS);
+}
+
+async function pageOf<T>(client: Client, path: string): Promise<T[]> {
+  return (await client.call<Page<T>>("GET", `${path}?limit=${PAGE}`)).data;
+}
+
+const instancesOf = (client: Client): Promise<InstanceRecord[]> => pageOf<InstanceRecord>(client, "/v1/instances");
+
+/** The server, and the path of the instance that stands on the line. */
+async function whereOf(typed: Typed): Promise<{ client: Client; instance: string; instanceId: string }> {
+  const client = clientOf(typed);
+  const [given = ""] = typed.arguments;
+  const known = /^inst_[0-9a-f]{32}$/.test(given)
+    ? given
+    : (await instancesOf(client)).find(({ name }) => name === given)?.instanceId;
+  if (known === undefined) throw new Error("no such instance");
+  return { client, instance: instancePath(known), instanceId: known };
+}
+
+async function agentsOf(typed: Typed): Promise<AgentRecord[]> {
+  const { client, instanceId } = await whereOf(typed);
+  return await pageOf<AgentRecord>(client, agentsPath(instanceId));
+}

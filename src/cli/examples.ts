@@ -1,0 +1,82 @@
+import type { Command } from "commander";
+
+/** How each command goes, by its words: lines for a shell, each of which is parsed by a test. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  serve: ["roost serve", "roost serve --data ./data --host 0.0.0.0 --port 8080"],
+  config: ["roost config", "roost config --data ./data --json"],
+  doctor: ["roost doctor", "roost doctor --data ./data --json"],
+  "invite create": ["roost invite create", "roost invite create --uses 10 --credit 5.00 --expires 30d"],
+  "invite list": ["roost invite list"],
+  "invite revoke": ["roost invite revoke inv_0123456789abcdef0123456789abcdef"],
+  "account list": ["roost account list"],
+  "account show": ["roost account show ada@example.org"],
+  "account credit": ["roost account credit ada@example.org 5.00 --note 'paid by bank transfer'"],
+  "account limit": [
+    "roost account limit ada@example.org",
+    "roost account limit ada@example.org --agents 5000 --writes default",
+  ],
+  "account suspend": ["roost account suspend ada@example.org"],
+  "account resume": ["roost account resume ada@example.org"],
+  outbox: ["roost outbox"],
+  audit: ["roost audit", "roost audit --verify"],
+  "wallet show": ["roost wallet show"],
+  "wallet export": ["roost wallet export"],
+  "login-link": ["roost login-link ada@example.org"],
+  login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],
+  logout: ["roost logout", "roost logout --profile work"],
+  whoami: ["roost whoami", "roost whoami --profile work"],
+  status: ["roost status", "roost status --url https://roost.example.org --json"],
+  open: ["roost open", "roost open --print"],
+  "profile list": ["roost profile list"],
+  "profile use": ["roost profile use work"],
+  "instance list": ["roost instance list", "roost instance list --status running --json"],
+  "instance create": ["roost instance create home"],
+  "instance start": ["roost instance start home"],
+  "instance stop": ["roost instance stop home"],
+  "instance delete": ["roost instance delete home", "roost instance delete home --yes"],
+  "agent list": ["roost agent list home"],
+  "agent show": [
+    "roost agent show home librarian",
+    "roost agent show home librarian --json | jq -r '.files[\"SOUL.md\"]'",
+  ],
+  "agent create": [
+    "roost agent create home librarian",
+    "roost agent create home 'Ada L' --slug ada --file SOUL.md=./soul.md",
+  ],
+  "agent edit": [
+    "roost agent edit home librarian --file SOUL.md=./soul.md",
+    "roost agent edit home librarian --model openai:gpt-4o-mini",
+  ],
+  "agent delete": ["roost agent delete home librarian"],
+  chat: ["roost chat home librarian", "printf 'Hello\\nAnd goodbye\\n' | roost chat home librarian"],
+  send: [
+    "roost send home librarian 'What should I read on a train?'",
+    "roost send home librarian - < letter.md",
+    "roost send home librarian 'Hello' --json | jq -r .message",
+  ],
+  events: ["roost events home librarian", "roost events home librarian --after 0 --json"],
+  "skill list": ["roost skill list", "roost skill list home"],
+  "skill install": ["roost skill install home meeting-notes"],
+  "skill remove": ["roost skill remove home meeting-notes"],
+  "secret set": ["roost secret set home WEATHER_TOKEN", "roost secret set home WEATHER_TOKEN < token.txt"],
+  "secret list": ["roost secret list home"],
+  "secret delete": ["roost secret delete home WEATHER_TOKEN"],
+  billing: ["roost billing", "roost billing --json | jq .balance"],
+  completion: ["roost completion bash > ~/.local/share/bash-completion/completions/roost"],
+};
+
+/** Of a command; of a group, the first of each command in it. */
+export function examplesOf(command: Command, words: readonly string[]): readonly string[] {
+  if (words.length === 0) return ["roost serve", "roost login", "roost chat home librarian"];
+  const own = EXAMPLES[words.join(" ")];
+  return own ?? command.commands.flatMap((child) => examplesOf(child, [...words, child.name()]).slice(0, 1));
+}
+
+/** Puts the examples behind the help of every command that is shown. */
+export function addExamples(command: Command, words: readonly string[] = []): void {
+  const examples = examplesOf(command, words);
+  if (examples.length > 0) {
+    command.addHelpText("after", ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n"));
+  }
+  for (const child of command.commands) addExamples(child, [...words, child.name()]);
+}

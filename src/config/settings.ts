@@ -1,0 +1,238 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
+import { LOCAL_MODELS } from "../models/local-models.ts";
+import {
+  amount,
+  byDefault,
+  keyHidden,
+  list,
+  masked,
+  oneOf,
+  orEmpty,
+  orNull,
+  type Setting,
+  text,
+  url,
+  whole,
+  yesOrNo,
+} from "./forms.ts";
+
+// Every setting is described here and nowhere else (operations.md, Settings). docs/settings.md is made from it: npm run docs.
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const HOST = /^[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9a-fA-F:]+\](:\d{1,5})?$/;
+const LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
+
+const dataHome = () => join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "roost");
+
+const place = {
+  dataDir: {
+    ...byDefault(
+      "`$XDG_DATA_HOME/roost`, else `~/.local/share/roost`",
+      text("ROOST_DATA_DIR", dataHome(), "where everything lies that Roost writes (--data)", {
+        expects: "a folder",
+        form: /\S/,
+      }),
+    ),
+    notInFile: true,
+  } satisfies Setting<string>,
+  host: text("ROOST_HOST", "127.0.0.1", "what to listen on (--host): 0.0.0.0 or :: is every address of this machine", {
+    expects: "an address of this machine, or a name of it",
+    form: /^[A-Za-z0-9.:_-]+$/,
+  }),
+  port: whole("ROOST_PORT", 7373, "the port to listen on (--port); 0 picks a free one", { least: 0, most: 65_535 }),
+  publicUrl: byDefault("the listening URL", publicUrl()),
+  trustProxy: yesOrNo("ROOST_TRUST_PROXY", "false", "take a client's address from X-Forwarded-For"),
+  metricsToken: masked(
+    byDefault(
+      "none: /metrics answers this machine only",
+      orNull(
+        text("ROOST_METRICS_TOKEN", "", "whoever has it may read /metrics from elsewhere, as a Bearer token", {
+          expects: "a token without white space",
+          form: /^\S+$/,
+        }),
+      ),
+    ),
+  ),
+};
+
+/** Links are made by adding to it. */
+function publicUrl(): Setting<string | null> {
+  const expects = "an http or https URL that browsers can open, without ? and #";
+  const setting = orNull(url("ROOST_PUBLIC_URL", "", "how browsers reach this host, for links and mails", expects));
+  return {
+    ...setting,
+    read(value) {
+      const read = setting.read(value);
+      if (typeof read !== "string") return read;
+      return /[?#]/.test(read) || ["0.0.0.0", "[::]"].includes(new URL(read).hostname)
+        ? undefined
+        : read.replace(/\/+$/, "");
+    },
+  };
+}
+
+const mail = {
+  smtpUrl: masked(
+    byDefault(
+      "none: mail is kept, see `roost outbox`",
+      orNull(
+        text("ROOST_SMTP_URL", "", "the server that takes mail", {
+          expects: "a URL such as smtp://user:pass@host:587",
+          form: /^smtps?:\/\/[^\s/]\S*$/,
+        }),
+      ),
+    ),
+  ),
+  mailFrom: orNull(
+    text("ROOST_MAIL_FROM", "", "the sender of mail; needed with ROOST_SMTP_URL", {
+      expects: "an e-mail address",
+      form: /^\S+@\S+$|^[^<>]+<\S+@\S+>$/,
+    }),
+  ),
+};
+
+const models = {
+  model: {
+    ...text("ROOST_MODEL", "local:smollm2-135m-instruct", "the model of agents that name none", {
+      expects: `${LOCAL_MODELS.join(", ")} or openai:<name>`,
+      form: /^openai:\S+$/,
+    }),
+    read: (value) => (/^openai:\S+$/.test(value) || LOCAL_MODELS.includes(value) ? value : undefined),
+  } satisfies Setting<string>,
+  /** Beside `model`. */
+  models: byDefault(
+    "that of ROOST_MODEL",
+    orEmpty(
+      list(
+        text("ROOST_MODELS", "", "which models of the server agents may name; those inside always", {
+          expects: "a name",
+          form: /^\S+$/,
+        }),
+        "names of models, or * for any",
+      ),
+    ),
+  ),
+  answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, "how long one answer of a model may be", { unit: "tokens" }),
+  openAiBaseUrl: orNull(
+    url("ROOST_OPENAI_BASE_URL", "", "an OpenAI-compatible server", "an http or https URL, with its /v1"),
+  ),
+  openAiApiKey: masked(
+    orNull(text("ROOST_OPENAI_API_KEY", "", "the key for that server", { expects: "a key", form: /^\S+$/ })),
+  ),
+};
+
+const perNetwork = <T>(make: (name: NetworkName, prefix: string) => T): Record<NetworkName, T> => ({
+  base: make("base", "ROOST_BASE"),
+  ethereum: make("ethereum", "ROOST_ETHEREUM"),
+  polygon: make("polygon", "ROOST_POLYGON"),
+});
+
+const money = {
+  pricePerHour: amount("ROOST_PRICE_PER_HOUR", "0.03", "what an instance costs in an hour of running"),
+  minimumLaunchBalance: amount("ROOST_MINIMUM_LAUNCH_BALANCE", "0.50", "the balance that starting an instance needs"),
+  minimumTopUp: amount("ROOST_MINIMUM_TOP_UP", "1.00", "the least that is asked for when a balance is too small"),
+  inviteCredit: amount(
+    "ROOST_INVITE_CREDIT",
+    "10.00",
+    "the credit that an invite or a sign-in link brings; 0 for none",
+  ),
+  wallet: byDefault(
+    "a key pair made at the first start",
+    orNull(
+      text("ROOST_WALLET", "", "the address that receives USDC", {
+        expects: "an address, 0x and 40 hexadecimal digits",
+        form: ADDRESS,
+      }),
+    ),
+  ),
+  networks: list(
+    oneOf("ROOST_NETWORKS", NETWORK_NAMES.join(","), "where USDC is taken; quotes name the first", NETWORK_NAMES),
+    `some of ${NETWORK_NAMES.join(", ")}`,
+  ),
+  rpcUrls: perNetwork((name, prefix) =>
+    keyHidden(
+      list(
+        url(
+          `${prefix}_RPC_URL`,
+          NETWORKS[name].defaultRpcUrls.join(","),
+          `nodes of ${name} that payments are verified with; of several, two must agree`,
+        ),
+        "http or https URLs",
+      ),
+    ),
+  ),
+  confirmations: perNetwork((name, prefix) =>
+    whole(
+      `${prefix}_CONFIRMATIONS`,
+      NETWORKS[name].defaultConfirmations,
+      `how deep a payment on ${name} must be before it is credited`,
+      { unit: "blocks" },
+    ),
+  ),
+  facilitatorUrl: keyHidden(
+    orNull(url("ROOST_FACILITATOR_URL", "", "an x402 facilitator, for the protocol's own clients")),
+  ),
+};
+
+const agents = {
+  egress: {
+    name: "ROOST_EGRESS",
+    meaning: "what agents may reach; private addresses only where they are named",
+    fallback: "public",
+    expects: "none, public, or hosts as host or host:port, comma-separated",
+    read: (value: string) => {
+      if (value === "none" || value === "public") return value;
+      const hosts = value.split(",").map((host) => host.trim());
+      return hosts.every((host) => HOST.test(host)) ? hosts : undefined;
+    },
+  } satisfies Setting<"none" | "public" | string[]>,
+  idleSeconds: whole("ROOST_IDLE_SECONDS", 300, "an instance without work sleeps after this", {
+    most: 86_400,
+    unit: "seconds",
+  }),
+  maxAwake: whole("ROOST_MAX_AWAKE", 512, "instances of the host awake at once", { most: 10_000 }),
+};
+
+const limits = {
+  readsPerSecond: whole("ROOST_READS_PER_SECOND", 5_000, "GETs of an account", { unit: "requests a second" }),
+  writesPerSecond: whole("ROOST_WRITES_PER_SECOND", 200, "other requests of an account", { unit: "requests a second" }),
+  maxStreams: whole("ROOST_MAX_STREAMS", 1_000, "event streams of an account open at once"),
+  maxInstances: whole("ROOST_MAX_INSTANCES", 100, "instances of an account"),
+  maxAgents: whole("ROOST_MAX_AGENTS", 1_000, "agents of an account"),
+  maxWorkspaceBytes: whole("ROOST_MAX_WORKSPACE_BYTES", 1024 ** 3, "all workspaces of an account together", {
+    most: 2 ** 50,
+    unit: "bytes",
+  }),
+  addressRequests: whole("ROOST_ADDRESS_REQUESTS", 300, "requests without an account from one address", {
+    unit: "requests a minute",
+  }),
+  addressRefusals: whole("ROOST_ADDRESS_REFUSALS", 30, "wrong keys and codes from one address", {
+    unit: "requests a minute",
+  }),
+};
+
+const log = {
+  logLevel: oneOf("ROOST_LOG_LEVEL", "info", "the least that the log tells of", LEVELS),
+  logFormat: byDefault(
+    "`pretty` on a terminal, else `json`",
+    oneOf("ROOST_LOG_FORMAT", process.stdout.isTTY ? "pretty" : "json", "lines for people, or for programs", [
+      "pretty",
+      "json",
+    ] as const),
+  ),
+};
+
+export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...log };
+
+/** In the order and under the titles in which they are shown. */
+export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
+  ["Address and data", place],
+  ["Mail", mail],
+  ["Models", models],
+  ["Money", money],
+  ["Agents", agents],
+  ["Limits of an account, and of an address", limits],
+  ["Log", log],
+];

@@ -1,0 +1,91 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { Glob } from "bun";
+import type { Command } from "commander";
+import { createProgram } from "../../src/cli/cli.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+
+/** Names that begin otherwise than commands: "roost is serving", the labels of keys, what a shell completes. */
+const NO_COMMANDS = ["is", "host", "-n"];
+
+/** Shells' own scripts, and the help's examples, which a test of help parses. */
+const OTHERS = /^src\/cli\/(completion|examples)/;
+
+/** What is told to be run: the words behind `roost`, with VALUE for what a program fills in. */
+function adviceOf(text: string): string[] {
+  const program = text
+    .replaceAll(/\/\*[\s\S]*?\*\//g, "")
+    .replaceAll(/^\s*\/\/.*$/gm, "")
+    .replaceAll(/(\s?)\$\{(?:[^{}]|\{[^{}]*\})*\}/g, (_, space: string) => (space === "" ? "" : `${space}VALUE`));
+  const written = [...program.matchAll(/(?<![-@/\w])(?:dist\/)?roost ((?:-|[a-z])[^\n"`<]*)/g)];
+  const made = [...program.matchAll(/\broost\(\s*"([^"]+)"/g)];
+  return [...written, ...made].map(([, words = ""]) => words);
+}
+
+const bare = (word: string): string => word.replaceAll(/^['(]+|['.,;:)]+$/g, "");
+const isValue = (word: string): boolean => /^(?:[A-Z][A-Z_]*|VALUE|\$\w+|\S+@\S+|\d\S*)$/.test(word);
+const isName = (word: string): boolean => /^[a-z]+$/.test(word);
+
+/** What is wrong with it, null where it can be run once its names in capitals are filled in. */
+function faultOf(advice: string): string | null {
+  // The line goes on where this does not look.
+  if (advice.includes("\\\\")) return null;
+  const [line = ""] = advice.split(/\s[>|&]/);
+  const words = line.trim().split(/\s+/).map(bare);
+  let command: Command = createProgram();
+  while (command.commands.length > 0) {
+    const word = words.shift() ?? "";
+    if (word.startsWith("--")) return null;
+    const next = command.commands.find((one) => one.name() === word);
+    if (!next) return command.parent === null && NO_COMMANDS.includes(word) ? null : `there is no command ${word}`;
+    command = next;
+  }
+  const [values, given]: [string[], Set<string>] = [[], new Set()];
+  let at = 0;
+  for (; at < words.length; at++) {
+    const word = words[at] ?? "";
+    if (word.startsWith("--")) {
+      const option = command.options.find(({ long }) => long === word);
+      if (!option && word !== "--help") return `${command.name()} has no ${word}`;
+      given.add(word);
+      if (option?.required) at++;
+    } else if (isValue(word) || isName(word)) values.push(word);
+    else break;
+  }
+  const { registeredArguments } = command;
+  const needed = registeredArguments.filter(({ required }) => required).length;
+  // Names end with the advice, as in `chat home librarian`; the words of a sentence go on.
+  const isExample = at >= words.length && values.length <= registeredArguments.length;
+  const count = isExample ? values.length : values.findIndex((word) => !isValue(word));
+  if (count >= 0 && count < needed) return `${command.name()} needs ${needed} values`;
+  const missing = command.options.find(({ long, mandatory }) => mandatory && !given.has(long ?? ""));
+  return missing ? `${command.name()} needs ${missing.long}` : null;
+}
+
+test("every command that anything here tells somebody to run is there, and has what it needs", async () => {
+  const paths = ["src/**/*.{ts,html}", "README.md", "docs/*.md"]
+    .flatMap((one) => [...new Glob(one).scanSync(ROOT)])
+    .filter((path) => !OTHERS.test(path));
+  const told = await Promise.all(
+    paths.map(async (path) => {
+      const advice = adviceOf(await Bun.file(join(ROOT, path)).text());
+      return advice.map((words) => ({ path, words, fault: faultOf(words) }));
+    }),
+  );
+  expect(told.flat().length).toBeGreaterThan(40);
+  expect(told.flat().filter(({ fault }) => fault !== null)).toEqual([]);
+});
+
+test("that test sees what is missing", () => {
+  expect(adviceOf('x = "look: roost outbox";\n/** roost bogus */\ny = roost("invite create", z);')).toEqual([
+    "outbox",
+    "invite create",
+  ]);
+  expect(faultOf("account credit EMAIL AMOUNT")).toBe("credit needs --note");
+  expect(faultOf("account credit EMAIL AMOUNT --note TEXT")).toBeNull();
+  expect(faultOf("events shows what happened")).toBe("events needs 2 values");
+  expect(faultOf("backup restore FILE")).toBe("there is no command backup");
+  expect(faultOf("outbox --since 1h")).toBe("outbox has no --since");
+  expect(faultOf("login-link you@example.com")).toBeNull();
+});

@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
+
+let home: Home;
+let mock: MockModelServer;
+let server: Server;
+beforeAll(async () => {
+  home = makeHome();
+  mock = startMockModelServer();
+  server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "Hello"]);
+});
+afterAll(async () => {
+  await server.stop();
+  await mock.stop();
+  home.remove();
+});
+
+/** A new agent, so that no test sees another's conversation; its slug. */
+let made = 0;
+async function makeAgent(): Promise<string> {
+  const slug = `agent-${++made}`;
+  const words = ["agent", "create", "Hello", slug, "--slug", slug, "--display-name", "Ada"];
+  expect((await run(home, words)).code).toBe(0);
+  return slug;
+}
+
+/** What stands on a terminal that got this: lines without colours, what was taken back gone. */
+function rendered(written: string): string[] {
+  const lines: string[] = [""];
+  let column = 0;
+  for (const [piece] of written.matchAll(/\u001b\[(\d*)([A-Za-z])|[\s\S]/gu)) {
+    const [, number = "", command] = /^\u001b\[(\d*)([A-Za-z])$/.exec(piece) ?? [];
+    const left = leftOf(lines.at(-1) ?? "", column);
+    if (command === "G") column = Number(number) - 1;
+    else if (command === "K" || command === "J") lines[lines.length - 1] = left;
+    else if (command !== undefined) continue;
+    else if (piece === "\r") column = 0;
+    else if (piece === "\n") column = lines.push("") * 0;
+    else {
+      lines[lines.length - 1] = left + piece;
+      column = Bun.stringWidth(left + piece);
+    }
+  }
+  return lines.map((line) => line.trimEnd());
+}
+
+function leftOf(line: string, column: number): string {
+  let left = "";
+  for (const character of line) if (Bun.stringWidth(left + character) <= column) left += character;
+  return left;
+}
+
+const ESC = String.fromCharCode(27);
+
+test("an error before the first word is the program's, and the agent says nothing", async () => {
+  const agent = await makeAgent();
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/you> /);
+  mock.script({ kind: "status", status: 400 });
+  terminal.type("Hi\r");
+  await terminal.until(/roost doctor[\s\S]*you> /);
+  const lines = rendered(terminal.screen());
+  expect(lines.filter((line) => line.startsWith("roost: "))).toHaveLength(1);
+  expect(lines.join("\n")).not.toContain("Ada> ");
+  expect(lines.join("\n")).not.toContain("thinking");
+});
+
+test("an error in mid-answer stands on a line of its own", async () => {
+  const agent = await makeAgent();
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/you> /);
+  mock.script({ kind: "text", tokens: ["Once ", "upon"], ending: "cut" });
+  terminal.type("A story\r");
+  await terminal.until(/roost: [\s\S]*you> /);
+  const lines = rendered(terminal.screen());
+  expect(lines).toContain("Ada> Once upon");
+  expect(lines.filter((line) => line.startsWith("roost: "))).toHaveLength(1);
+});
+
+test("words of an answer that streams stay whole at the terminal's width", async () => {
+  const agent = await makeAgent();
+  // Pieces that end within words, as a model's do.
+  const tokens = [
+    "The qui",
+    "ck brown f",
+    "ox jum",
+    "ps over the la",
+    "zy dog, and the 日本",
+    "語 too, in the even",
+    "ing.",
+  ];
+  mock.script({ kind: "text", tokens, delayMs: 1, ending: "end" });
+  await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 24);
+  await terminal.until(/you> /);
+  terminal.type("Tell\r");
+  await terminal.until(/ing\.[\s\S]*you> /);
+  const lines = rendered(terminal.screen());
+  const from = lines.findIndex((line) => line.startsWith("Ada> "));
+  expect(lines.slice(from, from + 4)).toEqual([
+    "Ada> The quick brown",
+    "fox jumps over the lazy",
+    "dog, and the 日本語",
+    "too, in the evening.",
+  ]);
+});
+
+test("a chat that is taken up shows what was said last, dim, its lines at the terminal's width", async () => {
+  const agent = await makeAgent();
+  for (let n = 1; n <= 4; n++) await run(home, ["send", "Hello", agent, `Question ${n} of a person with many words`]);
+  await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 40);
+  await terminal.until(/listens[\s\S]*you> /);
+  const lines = rendered(terminal.screen());
+  expect(lines.slice(0, 4)).toEqual([
+    "…",
+    "you> Question 2 of a person with many",
+    "  words",
+    "Ada> Hello, I am the mock model.",
+  ]);
+  expect(terminal.screen()).toContain(`${ESC}[2myou> Question 4 of a person with many`);
+  expect(terminal.screen()).not.toContain("Question 1");
+});
+
+test("a chat that is taken up shows a long message by its beginning", async () => {
+  const agent = await makeAgent();
+  await run(home, ["send", "Hello", agent, "-"], {
+    input: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n"),
+  });
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/listens[\s\S]*you> /);
+  expect(rendered(terminal.screen()).slice(0, 10)).toEqual([
+    "you> line 0",
+    ...[1, 2, 3, 4, 5, 6, 7].map((n) => `  line ${n}`),
+    "  …",
+    "Ada> Hello, I am the mock model.",
+  ]);
+});
+
+test("send takes the message from standard input for -, and refuses an empty one", async () => {
+  const agent = await makeAgent();
+  const { code } = await run(home, ["send", "Hello", agent, "-"], { input: "two\nlines\n" });
+  expect(code).toBe(0);
+  expect(mock.requests.at(-1)?.body.messages.at(-1).content).toContain("two\nlines");
+  const empty = await run(home, ["send", "Hello", agent, "-"], { input: "\n" });
+  expect([empty.code, empty.output]).toEqual([1, ""]);
+  expect(empty.errors).toStartWith("roost: the message is empty");
+});
+
+/** A server that begins an answer, never ends it, and tells when it is asked to. */
+function startStuckServer() {
+  const cancelled = Promise.withResolvers<string>();
+  const agentId = `agt_${"0".repeat(32)}`;
+  const instanceId = `inst_${"0".repeat(32)}`;
+  const events = ["run.queued", "message.delta"]
+    .map(
+      (type, at) =>
+        `id: ${at + 1}\ndata: ${JSON.stringify({ id: at + 1, type, agentId, runId: "run_1", delta: "begun" })}\n\n`,
+    )
+    .join("");
+  const stuck = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname.endsWith("/cancel")) {
+        cancelled.resolve(pathname);
+        return new Promise<Response>(() => {});
+      }
+      if (!pathname.endsWith("/messages")) return Response.json({ agentId, displayName: "Ada" });
+      if (request.method === "GET") return Response.json({ data: [], nextCursor: null });
+      const body = new ReadableStream({
+        start: (controller) => controller.enqueue(new TextEncoder().encode(events)),
+      });
+      return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+    },
+  });
+  return {
+    words: [instanceId, agentId, "--url", `http://127.0.0.1:${stuck.port}`, "--key", "rst_live_x"],
+    cancelled: cancelled.promise,
+    [Symbol.asyncDispose]: () => stuck.stop(true),
+  };
+}
+
+test("Ctrl-C twice in an answer leaves, after the server was told to stop it", async () => {
+  await using stuck = startStuckServer();
+  await using terminal = onTerminal(home, ["chat", ...stuck.words]);
+  await terminal.until(/you> /);
+  terminal.type("Hi\r");
+  await terminal.until(/begun/);
+  terminal.type("\x03");
+  expect(await stuck.cancelled).toEndWith("/runs/run_1/cancel");
+  terminal.type("\x03");
+  expect(await terminal.exited).toBe(0);
+});

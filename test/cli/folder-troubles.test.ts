@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildBinary } from "../support/binary.ts";
+import { NO_NODES } from "../support/no-nodes.ts";
+import { type Home, makeHome } from "./command-line.ts";
+
+let home: Home;
+let binary: string;
+beforeAll(async () => {
+  binary = await buildBinary();
+  home = makeHome();
+});
+afterAll(() => {
+  Bun.spawnSync(["chmod", "-R", "u+rwx", home.folder]);
+  home.remove();
+});
+
+/** Runs the binary until it ends, at most for 25 s; `under` is a command that runs what stands behind it. */
+async function end(words: string[], under: string[] = []): Promise<{ code: number; errors: string }> {
+  const child = Bun.spawn([...under, binary, ...words], {
+    cwd: home.folder,
+    env: { ...home.env, ...NO_NODES, PATH: process.env.PATH ?? "", ROOST_LOG_LEVEL: "silent" },
+    stdio: ["ignore", "ignore", "pipe"],
+    timeout: 25_000,
+  });
+  const errors = await Bun.readableStreamToText(child.stderr);
+  return { code: await child.exited, errors };
+}
+
+const serving = (dataDir: string, under?: string[]) => end(["serve", "--port", "0", "--data", dataDir], under);
+
+const put = (path: string, content = "nonsense") => writeFileSync(join(home.folder, path), content, { mode: 0o600 });
+const make = (path: string) => mkdirSync(join(home.folder, path), { recursive: true, mode: 0o700 });
+
+/** What lies there before the start, the data folder, and what is said: `HERE` is the folder that all of it is in. */
+const TROUBLES: [what: string, before: () => void, dataDir: string, told: string][] = [
+  [
+    "a file in the folder's place",
+    () => put("file"),
+    "file",
+    "HERE/file cannot be the data folder: a file stands in its place; give another with --data",
+  ],
+  [
+    "a folder below a file",
+    () => put("file"),
+    "file/data",
+    "HERE/file/data cannot be the data folder: a part of its path is a file; give another with --data",
+  ],
+  [
+    "a name that is too long",
+    () => {},
+    "x".repeat(300),
+    `HERE/${"x".repeat(300)} cannot be the data folder: its name is too long; give another with --data`,
+  ],
+  [
+    "a link that leads to itself",
+    () => symlinkSync("loop", join(home.folder, "loop")),
+    "loop/data",
+    "HERE/loop/data cannot be the data folder: it is a link that leads back to itself; give another with --data",
+  ],
+  [
+    "a folder in the database's place",
+    () => make("one/roost.db"),
+    "one",
+    "HERE/one/roost.db cannot be opened: it is a folder; move it away",
+  ],
+  [
+    "a folder in the lock's place",
+    () => make("two/server.lock"),
+    "two",
+    "HERE/two/server.lock cannot be opened: it is a folder; move it away",
+  ],
+  [
+    "a database that is none",
+    () => {
+      make("three");
+      put("three/roost.db", "this is no database, though it is long enough to be read as one");
+    },
+    "three",
+    "the database HERE/three/roost.db is damaged (file is not a database); stop the server and put back the latest " +
+      "copy of the data folder",
+  ],
+  [
+    "a file of keys that is no JSON",
+    () => {
+      make("four");
+      put("four/host-keys.json");
+    },
+    "four",
+    "HERE/four/host-keys.json is damaged: it holds no JSON; put it back from a copy of the data folder that has the keys",
+  ],
+  [
+    "a file of keys that holds none",
+    () => {
+      make("five");
+      put("five/host-keys.json", "{}");
+    },
+    "five",
+    "HERE/five/host-keys.json holds no keys; put it back from a copy of the data folder that has them",
+  ],
+  [
+    "a folder in the master key's place",
+    () => make("six/master.key"),
+    "six",
+    "HERE/six/master.key cannot be read: it is a folder; move it away",
+  ],
+  [
+    "a master key of another length",
+    () => {
+      make("seven");
+      put("seven/master.key", "short");
+    },
+    "seven",
+    "the master key HERE/seven/master.key holds 5 bytes, expected 32; put it back from a copy of the data folder that " +
+      "has the keys",
+  ],
+];
+
+test.each(TROUBLES)("%s ends the start with 1 and the mend", async (_, before, dataDir, told) => {
+  before();
+  const { code, errors } = await serving(dataDir);
+  expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([1, `roost: ${told}\n`]);
+});
+
+test("a settings file that is a folder ends the start with 78", async () => {
+  make("settings/roost.toml");
+  const path = join(home.folder, "settings/roost.toml");
+  expect(await serving("settings")).toEqual({
+    code: 78,
+    errors: `roost: the settings file ${path} cannot be read: it is a folder; move it away\n`,
+  });
+});
+
+/** Runs a command as somebody who is not root: nothing is forbidden to root. */
+const AS_NOBODY = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
+const canBeNobody = Bun.spawnSync([...AS_NOBODY, "true"]).exitCode === 0;
+
+test.skipIf(!canBeNobody)("what this user may not do is told, by serve and by commands", async () => {
+  make("closed");
+  chmodSync(home.folder, 0o755);
+  const locked = join(home.folder, "locked");
+  mkdirSync(locked, { mode: 0o500 });
+  if (AS_NOBODY.length > 0) Bun.spawnSync(["chown", "65534:65534", locked]);
+  const below = join(locked, "data");
+  expect(await serving(below, AS_NOBODY)).toEqual({
+    code: 1,
+    errors: `roost: ${below} cannot be the data folder: this user may not; run as the user who owns it, or give another with --data\n`,
+  });
+  expect(await serving(locked, AS_NOBODY)).toEqual({
+    code: 1,
+    errors: `roost: ${locked}/server.lock cannot be opened: this user may not; run as the user who owns it, or give another data folder with --data\n`,
+  });
+  const created = await end(["invite", "create", "--data", locked], AS_NOBODY);
+  expect(created.code).toBe(1);
+  expect(created.errors).toMatch(/^roost: \S+\/(server\.lock|roost\.db) cannot be opened: this user may not; run as/);
+});
+
+/** Runs `mount` before the command, seen by it alone. */
+const mounted = (options: string, where: string): string[] => [
+  "unshare",
+  "--mount",
+  "--map-root-user",
+  "sh",
+  "-c",
+  `mount -t tmpfs -o ${options} none "$0" && exec "$@"`,
+  where,
+];
+const canMount = Bun.which("unshare") !== null && Bun.spawnSync([...mounted("size=1m", "/mnt"), "true"]).exitCode === 0;
+
+test.skipIf(!canMount)("a full disk and one that cannot be written are told", async () => {
+  make("disk");
+  const disk = join(home.folder, "disk");
+  expect(await serving(join(disk, "data"), mounted("ro", disk))).toEqual({
+    code: 1,
+    errors: `roost: ${disk}/data cannot be the data folder: its file system is read-only; give another with --data\n`,
+  });
+  expect(await serving(join(disk, "data"), mounted("size=64k", disk))).toEqual({
+    code: 1,
+    errors: `roost: ${disk}/data/roost.db cannot be opened: its disk is full; make room there, or give another data folder with --data\n`,
+  });
+  expect(existsSync(join(disk, "data"))).toBe(false);
+});
+
+const NO_ADDRESS =
+  "is no address of this machine, and no name of one; give another with --host: 127.0.0.1 for this machine alone, " +
+  "0.0.0.0 for every address it has";
+
+test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
+  "%s, which is no address to listen on, ends the start with 1 and the mend",
+  async (host) => {
+    expect(await end(["serve", "--data", "heard", "--port", "0", "--host", host])).toEqual({
+      code: 1,
+      errors: `roost: ${host} ${NO_ADDRESS}\n`,
+    });
+  },
+);
+
+test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
+  "a port that this user may not have is told with those it may",
+  async () => {
+    const mine = join(home.folder, "mine");
+    mkdirSync(mine, { mode: 0o700 });
+    Bun.spawnSync(["chown", "65534:65534", mine]);
+    // In a network of its own, where no port below 1024 is everybody's.
+    const strict = [
+      "unshare",
+      "--net",
+      "sh",
+      "-c",
+      'echo 1024 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"',
+      "-",
+    ];
+    const { code, errors } = await end(
+      ["serve", "--data", mine, "--port", "80", "--host", "0.0.0.0"],
+      [...strict, ...AS_NOBODY],
+    );
+    expect([code, errors]).toEqual([
+      1,
+      "roost: this user may not listen on port 80 of 0.0.0.0; give one from 1024 on with --port\n",
+    ]);
+  },
+);
+
+test("a head of the audit log that is no JSON is told by its file, by audit and by doctor", async () => {
+  make("audited");
+  await end(["invite", "create", "--data", "audited"]);
+  put("audited/audit-head.json");
+  const path = join(home.folder, "audited/audit-head.json");
+  const { code, errors } = await end(["audit", "--verify", "--data", "audited"]);
+  expect([code, errors]).toEqual([1, expect.stringContaining(`${path} is damaged: it holds no JSON`)]);
+});

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "bun:test";
+import type { Command } from "commander";
+import { createProgram } from "../../src/cli/cli.ts";
+import { examplesOf } from "../../src/cli/examples.ts";
+import { shellWords } from "../../src/cli/shell-line.ts";
+
+interface Place {
+  words: string[];
+  command: Command;
+}
+
+/** Every command that help shows, the program itself first. */
+function placesOf(command: Command, words: string[] = []): Place[] {
+  const shown = new Set(command.createHelp().visibleCommands(command));
+  const below = command.commands.filter((child) => shown.has(child));
+  return [{ words, command }, ...below.flatMap((child) => placesOf(child, [...words, child.name()]))];
+}
+
+const PLACES = placesOf(createProgram());
+const nameOf = ({ words }: Place): string => ["roost", ...words].join(" ");
+
+function helpOf(command: Command): string {
+  let help = "";
+  command.configureOutput({ writeOut: (text) => (help += text) });
+  command.outputHelp();
+  return help;
+}
+
+/** A program whose commands do nothing, and what the line that ran last made of its words. */
+function rehearse(): (line: string) => Promise<string> {
+  const program = createProgram();
+  let ran = "";
+  for (const { words, command } of placesOf(program)) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+    if (command.commands.length === 0) {
+      command.action(() => {
+        ran = words.join(" ");
+      });
+    }
+  }
+  return async (line) => {
+    ran = "";
+    // What stands behind it is the shell's, or another program's.
+    const words = shellWords(line.replace(/ [<>|] .*$/, ""));
+    await program.parseAsync(words.slice(1), { from: "user" });
+    return ran;
+  };
+}
+
+describe("help shows examples, and each of them goes:", () => {
+  test.each(PLACES.map((place) => [nameOf(place), place] as const))("%s", async (name, { words, command }) => {
+    const examples = examplesOf(command, words);
+    expect(examples.length).toBeGreaterThan(0);
+    expect(helpOf(command)).toContain(`Examples:\n${examples.map((line) => `  ${line}\n`).join("")}`);
+    const own = examples.map((line) => line.slice(line.search(/\broost /)));
+    for (const line of own) {
+      expect(`roost ${await rehearse()(line)}`).toStartWith(words.length === 0 ? "roost " : name);
+    }
+  });
+});
+
+test("examples fit 80 columns", () => {
+  const long = PLACES.flatMap(({ command, words }) => examplesOf(command, words)).filter((line) => line.length > 78);
+  expect(long).toEqual([]);
+});
+
+test("an example that does not parse would be found", async () => {
+  await expect(rehearse()("roost send home")).rejects.toThrow("missing required argument");
+  await expect(rehearse()("roost account credit ada@example.org 5.00")).rejects.toThrow("--note");
+});

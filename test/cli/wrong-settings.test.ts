@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { allSettings } from "../../src/config.ts";
+import { buildBinary, runBinary } from "../support/binary.ts";
+import { createTranscript, type Home, makeHome } from "./command-line.ts";
+
+let home: Home;
+beforeAll(() => {
+  home = makeHome();
+});
+afterAll(() => home.remove());
+
+interface Attempt {
+  env?: Record<string, string>;
+  file?: string;
+  args?: string[];
+}
+
+/** What a start says that cannot use its settings, a line each, without `roost: ` and with `FILE` for the settings file. */
+async function refusal({ env = {}, file, args = [] }: Attempt, command = "serve"): Promise<string[]> {
+  const path = join(home.dataDir, "roost.toml");
+  if (file !== undefined) writeFileSync(path, file, { mode: 0o600 });
+  const { code, output, errors } = await runBinary([command, "--data", home.dataDir, ...args], { env });
+  rmSync(path, { force: true });
+  expect({ code, output }).toEqual({ code: 78, output: "" });
+  expect(errors).toEndWith("\n");
+  const lines = errors.trimEnd().split("\n");
+  for (const line of lines) expect(line).toStartWith("roost: ");
+  return lines.map((line) => line.slice("roost: ".length).replaceAll(path, "FILE"));
+}
+
+const ALL = "`roost config --help` tells all";
+const WHOLE = "expected a whole number from 0 to 65535";
+
+const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
+  ["a number out of range", { env: { ROOST_PORT: "99999" } }, [`ROOST_PORT is "99999" (environment): ${WHOLE}`]],
+  ["a word for a number", { args: ["--port", "http"] }, [`ROOST_PORT is "http" (command line): ${WHOLE}`]],
+  ["nothing for a number", { env: { ROOST_PORT: "" } }, [`ROOST_PORT is "" (environment): ${WHOLE}`]],
+  ["a number in the file", { file: "port = 7373.5" }, [`ROOST_PORT is "7373.5" (FILE): ${WHOLE}`]],
+  [
+    "a misspelt variable",
+    { env: { ROOST_PROT: "8080" } },
+    [`ROOST_PROT (environment) is no setting: the nearest is ROOST_PORT; ${ALL}`],
+  ],
+  ["a misspelt key", { file: "modle = 'x'" }, [`"modle" (FILE) is no setting: the nearest is model; ${ALL}`]],
+  [
+    "a key as the environment writes it",
+    { file: "ROOST_PUBLIC_ULR = 'http://x'" },
+    [`"ROOST_PUBLIC_ULR" (FILE) is no setting: the nearest is public_url; ${ALL}`],
+  ],
+  [
+    "a section",
+    { file: "[host]\nport = 1" },
+    [expect.stringMatching(/^ROOST_HOST is not one value \(FILE\): expected an/)],
+  ],
+  [
+    "a list in the file",
+    { file: "networks = ['base', 'polygon']" },
+    [
+      "ROOST_NETWORKS is not one value (FILE): expected some of base, ethereum, polygon, comma-separated, none twice, " +
+        "as text in quotes",
+    ],
+  ],
+  [
+    "the data folder in its own file",
+    { file: "data_dir = '/elsewhere'" },
+    ["data_dir (FILE) says where this file is: give it as ROOST_DATA_DIR or --data instead"],
+  ],
+  [
+    "a file that is not TOML",
+    { file: "# mine\nport = 7373\nhost 127.0.0.1\n" },
+    [expect.stringMatching(/^the settings file FILE is not TOML, in line 3: Expected '=' after a key/)],
+  ],
+  [
+    "a local model that is not there",
+    { env: { ROOST_MODEL: "local:nope" } },
+    ['ROOST_MODEL is "local:nope" (environment): expected local:smollm2-135m-instruct or openai:<name>'],
+  ],
+  [
+    "a model without its kind",
+    { env: { ROOST_MODEL: "llama3.1" } },
+    ['ROOST_MODEL is "llama3.1" (environment): expected local:smollm2-135m-instruct or openai:<name>'],
+  ],
+  [
+    "a model of a server that is not named",
+    { env: { ROOST_MODEL: "openai:llama3.1" } },
+    ['ROOST_MODEL is "openai:llama3.1", which needs ROOST_OPENAI_BASE_URL: expected the server\'s URL, with its /v1'],
+  ],
+  [
+    "a mail server without a sender",
+    { env: { ROOST_SMTP_URL: "smtp://user:hush@mail.example:587" } },
+    ["ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set"],
+  ],
+  [
+    "a secret of the wrong form, which is not shown",
+    { env: { ROOST_SMTP_URL: "hush-hush" } },
+    ['ROOST_SMTP_URL is "********" (environment): expected a URL such as smtp://user:pass@host:587'],
+  ],
+  [
+    "a node's URL of the wrong form, whose key is not shown",
+    { env: { ROOST_BASE_RPC_URL: "wss://node.example/v2/hush-hush" } },
+    [
+      'ROOST_BASE_RPC_URL is "wss://node.example/********" (environment): expected http or https URLs, comma-separated, none twice',
+    ],
+  ],
+  [
+    "a public URL that nobody can open",
+    { env: { ROOST_PUBLIC_URL: "http://0.0.0.0:7373" } },
+    [expect.stringMatching(/^ROOST_PUBLIC_URL is .*: expected an http or https URL that browsers can open/)],
+  ],
+  [
+    "a public URL that is none",
+    { env: { ROOST_PUBLIC_URL: "http://:80" } },
+    [expect.stringContaining("ROOST_PUBLIC_URL")],
+  ],
+  [
+    "a network that is not known",
+    { env: { ROOST_NETWORKS: "base,solana" } },
+    [
+      'ROOST_NETWORKS is "base,solana" (environment): expected some of base, ethereum, polygon, comma-separated, none twice',
+    ],
+  ],
+  [
+    "an amount with a sign",
+    { env: { ROOST_PRICE_PER_HOUR: "$1" } },
+    ['ROOST_PRICE_PER_HOUR is "$1" (environment): expected an amount in USDC with at most 6 decimals, such as 2.50'],
+  ],
+  [
+    "yes for true",
+    { env: { ROOST_TRUST_PROXY: "yes" } },
+    ['ROOST_TRUST_PROXY is "yes" (environment): expected true or false'],
+  ],
+];
+
+test.each(WRONG)("%s stops the start with 78, and is told with what is right", async (_, attempt, told) => {
+  expect(await refusal(attempt)).toEqual(told);
+});
+
+test("all that is wrong is told at once, by serve and by config", async () => {
+  const attempt: Attempt = {
+    env: { ROOST_PORT: "99999", ROOST_MODEL: "local:nope", ROOST_PROT: "1" },
+    file: "price_per_hour = 'much'\nprot = 1\n",
+    args: ["--host", "a b"],
+  };
+  for (const command of ["serve", "config"]) {
+    const told = await refusal(attempt, command);
+    expect(told.map((line) => line.split(" ")[0]).sort()).toEqual(
+      ['"prot"', "ROOST_HOST", "ROOST_MODEL", "ROOST_PORT", "ROOST_PRICE_PER_HOUR", "ROOST_PROT"].sort(),
+    );
+  }
+});
+
+test("a data folder without a name is refused, and the current folder is left as it was", async () => {
+  const here = join(home.folder, "here");
+  mkdirSync(here);
+  const told = 'roost: ROOST_DATA_DIR is "" (SOURCE): expected a folder\n';
+  for (const command of ["serve", "config", "doctor", "outbox"]) {
+    const given = await runBinary([command, "--data", ""], { cwd: here });
+    expect([given.code, given.errors]).toEqual([78, told.replace("SOURCE", "command line")]);
+    const set = await runBinary([command], { cwd: here, env: { ROOST_DATA_DIR: "" } });
+    expect([set.code, set.errors]).toEqual([78, told.replace("SOURCE", "environment")]);
+  }
+  expect(readdirSync(here)).toEqual([]);
+});
+
+test("what the user's half reads from the environment is no mistake", async () => {
+  const env = { ROOST_URL: "http://127.0.0.1:7373", ROOST_API_KEY: "rst_live_x" };
+  expect((await runBinary(["config", "--data", home.dataDir, "--json"], { env })).code).toBe(0);
+});
+
+test("config fits a terminal of 80 columns, with every name, value and meaning on it", async () => {
+  const transcript = createTranscript();
+  const child = Bun.spawn([await buildBinary(), "config", "--data", home.dataDir, "--port", "81"], {
+    env: { HOME: home.folder, NO_COLOR: "1", TERM: "xterm" },
+    terminal: { cols: 80, rows: 40, data: (_, bytes) => transcript.add(new TextDecoder().decode(bytes)) },
+  });
+  await transcript.until(/^ROOST_LOG_FORMAT .*\r\n/m);
+  expect(await child.exited).toBe(0);
+  child.terminal?.close();
+  const lines = transcript.all().split("\r\n");
+  expect(lines.filter((line) => Bun.stringWidth(line) > 80)).toEqual([]);
+  expect(lines[0]).toMatch(/^SETTING +VALUE +MEANING$/);
+  const at = lines.findIndex((line) => /^ROOST_PORT +81 +the port to listen on/.test(line));
+  expect(lines[at + 1]?.trim()).toStartWith("(command line)");
+  for (const { name } of allSettings()) expect(lines.some((line) => line.startsWith(`${name} `))).toBe(true);
+});

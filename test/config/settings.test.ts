@@ -1,0 +1,74 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { Glob } from "bun";
+import { SETTINGS_PAGE, settingsPage } from "../../scripts/settings-page.ts";
+import { settingsHelp } from "../../src/cli/settings-help.ts";
+import { GROUPS, SETTINGS } from "../../src/config/settings.ts";
+import { allSettings, loadConfig } from "../../src/config.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const names = allSettings(SETTINGS).map(({ name }) => name);
+
+test("docs/settings.md is what `npm run docs` makes of the settings", async () => {
+  expect(await Bun.file(SETTINGS_PAGE).text()).toBe(settingsPage());
+});
+
+test("every setting is in one group, in the help and on the page, with a meaning", () => {
+  expect(GROUPS.flatMap(([, settings]) => allSettings(settings).map(({ name }) => name))).toEqual(names);
+  expect(new Set(names).size).toBe(names.length);
+  const [help, page] = [settingsHelp(80), settingsPage()];
+  for (const { name, meaning, expects } of allSettings(SETTINGS)) {
+    expect([name, help.includes(`  ${name} `), page.includes(`\`${name}\``)]).toEqual([name, true, true]);
+    expect([name, meaning.length > 10, expects.length > 3]).toEqual([name, true, true]);
+  }
+});
+
+test.each([60, 80, 120])("the help fits a terminal of %i columns", (columns) => {
+  const long = settingsHelp(columns)
+    .split("\n")
+    .filter((line) => Bun.stringWidth(line) > columns);
+  expect(long).toEqual([]);
+});
+
+test("every default is of its own form", () => {
+  expect(() => loadConfig({ ROOST_DATA_DIR: "/nowhere" })).not.toThrow();
+});
+
+test("every ROOST_ name that the sources and the documents speak of is one that a start takes", async () => {
+  const taken = [...names, "ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
+  const paths = ["src/**/*.ts", "*.md", "docs/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]);
+  const spoken = await Promise.all(
+    paths.map(async (path) => {
+      const text = await Bun.file(join(ROOT, path)).text();
+      return [...text.matchAll(/\bROOST_[A-Z_]*[A-Z]\b/g)].map(([name]) => ({ path, name }));
+    }),
+  );
+  // `ROOST_BASE` is the beginning of several.
+  const isTaken = (name: string) => taken.some((one) => one === name || one.startsWith(`${name}_`));
+  expect(spoken.flat().length).toBeGreaterThan(100);
+  expect(spoken.flat().filter(({ name }) => !isTaken(name))).toEqual([]);
+});
+
+test("a setting is read from the command line before the environment, and from there before the file", () => {
+  const env = { ROOST_DATA_DIR: "/nowhere", ROOST_PORT: "2" };
+  expect(loadConfig(env, { ROOST_PORT: "1" }).config.port).toBe(1);
+  expect(loadConfig(env).config.port).toBe(2);
+});
+
+test("a public URL is kept without a slash at its end: links are made by adding to it", () => {
+  const of = (ROOST_PUBLIC_URL: string) =>
+    loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_PUBLIC_URL }).config.publicUrl;
+  expect([of("https://roost.example/"), of("https://example.org/roost//"), of("")]).toEqual([
+    "https://roost.example",
+    "https://example.org/roost",
+    null,
+  ]);
+});
+
+test("of a node's URL only what is no key is shown", () => {
+  const url = "https://user:secret@node.example:8545/v2/secret?key=secret, http://127.0.0.1:8545,https://b.example/";
+  const { settings } = loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_BASE_RPC_URL: url });
+  expect(settings.find(({ name }) => name === "ROOST_BASE_RPC_URL")?.value).toBe(
+    "https://********@node.example:8545/********, http://127.0.0.1:8545,https://b.example/",
+  );
+});

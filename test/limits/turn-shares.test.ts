@@ -1,0 +1,76 @@
+import { beforeEach, expect, test } from "bun:test";
+import { createTurnShares, type TurnShares } from "../../src/limits/turn-shares.ts";
+
+let ms: number;
+let turns: (() => void)[];
+let shares: TurnShares;
+let done: string[];
+beforeEach(() => {
+  ms = 0;
+  turns = [];
+  done = [];
+  shares = createTurnShares({ mostMs: 2, now: () => ms, nextTurn: (then) => void turns.push(then) });
+});
+
+/** Asks for a work of so many milliseconds. */
+async function ask(owner: string, name: string, takes: number): Promise<void> {
+  const turn = shares.enter(owner);
+  if (turn) await turn;
+  shares.spend(owner, () => {
+    ms += takes;
+    done.push(name);
+  });
+}
+
+async function nextTurn(): Promise<string[]> {
+  const before = done.length;
+  for (const then of turns.splice(0)) then();
+  await new Promise(setImmediate);
+  return done.slice(before);
+}
+
+test("what is asked within the share is done at once", () => {
+  for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 0.5);
+  expect(done).toEqual(["a0", "a1", "a2", "a3"]);
+});
+
+test("what goes beyond it waits for the next turns, in its order, and holds up nobody else", async () => {
+  for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 3);
+  void ask("b", "b0", 1);
+  expect(done).toEqual(["a0", "b0"]);
+  void ask("a", "a4", 3);
+  expect(await nextTurn()).toEqual(["a1"]);
+  void ask("b", "b1", 1);
+  expect(done.at(-1)).toBe("b1");
+  expect([await nextTurn(), await nextTurn(), await nextTurn()]).toEqual([["a2"], ["a3"], ["a4"]]);
+});
+
+test("small works share a later turn, as many as fit", async () => {
+  for (let number = 0; number < 10; number++) void ask("a", `a${number}`, 0.5);
+  expect(done).toHaveLength(4);
+  expect(await nextTurn()).toHaveLength(4);
+  expect(await nextTurn()).toHaveLength(2);
+  expect(done).toEqual(Array.from({ length: 10 }, (_, number) => `a${number}`));
+});
+
+test("several who wait are served in the same turn, each its share", async () => {
+  for (let number = 0; number < 3; number++) {
+    void ask("a", `a${number}`, 3);
+    void ask("b", `b${number}`, 3);
+  }
+  expect(done).toEqual(["a0", "b0"]);
+  expect(await nextTurn()).toEqual(["a1", "b1"]);
+  expect(await nextTurn()).toEqual(["a2", "b2"]);
+});
+
+test("a work that fails has used its time, and the next one comes all the same", async () => {
+  const failing = () =>
+    shares.spend("a", () => {
+      ms += 3;
+      throw new Error("no");
+    });
+  expect(failing).toThrow("no");
+  void ask("a", "a0", 1);
+  expect(done).toEqual([]);
+  expect(await nextTurn()).toEqual(["a0"]);
+});
