@@ -7,7 +7,8 @@
 import { readDefaultFiles } from "../src/agents/default-files.ts";
 import { filesFor } from "../src/messages/prepare-run.ts";
 import type { ModelMessage, ModelRequest } from "../src/models/engine.ts";
-import { LOCAL_MODEL, type LocalEngine } from "../src/models/local.ts";
+import type { LocalEngine } from "../src/models/local.ts";
+import { LOCAL_MODEL } from "../src/models/local-models.ts";
 import { runAgent } from "../src/runtime/agent-loop.ts";
 import { buildPrompt, PROMPT_FILES, toMessages } from "../src/runtime/prompt.ts";
 import { chooseFiles, chooseTurns, roomOf } from "../src/runtime/prompt-room.ts";
