@@ -29,6 +29,8 @@ export async function benchModel(threads = physicalCores()): Promise<Figure[]> {
     threads,
     idleMs: 600_000,
     log: quiet,
+    // What the machine can do, not what its answers are worth; `npm run eval` tells what guards cost.
+    guarded: false,
     command: [process.execPath, "--no-env-file", import.meta.path, "model-process"],
   });
   try {

@@ -22,6 +22,7 @@ const TASKS = {
   build: (bun) => [[bun, "scripts/build.ts"]],
   check: (bun) => [[bun, "scripts/check.ts"]],
   bench: (bun) => [[bun, "bench/run.ts"]],
+  eval: (bun) => [[bun, "eval/run.ts"]],
   fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
   docs: (bun) => [[bun, "scripts/settings-page.ts"]],
   example: (bun) => [[bun, "examples/on-anvil.ts"]],

@@ -3,7 +3,6 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { instances } from "../instances/table.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
 import type { Removals } from "../storage/removals.ts";
@@ -210,12 +209,4 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     },
     clearTrash: (instanceId) => clearTrash(instanceFolder(instanceId)),
   };
-}
-
-/** The persona files of a new agent. */
-export function readDefaultFiles(): Map<string, string> {
-  const files = [...readEmbeddedFolder("workspaces")].flatMap(([path, text]): [string, string][] =>
-    path.startsWith("default/") ? [[path.slice("default/".length), text]] : [],
-  );
-  return new Map(files);
 }

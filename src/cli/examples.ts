@@ -20,6 +20,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   outbox: ["roost outbox"],
   audit: ["roost audit", "roost audit --verify"],
   "wallet show": ["roost wallet show"],
+  "wallet give-up": ["roost wallet give-up"],
   "wallet export": ["roost wallet export"],
   "login-link": ["roost login-link ada@example.org"],
   login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],

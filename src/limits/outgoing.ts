@@ -33,7 +33,7 @@ export const OUTGOING = {
   mail: { files: ["mail/smtp.ts"], deadlineMs: 20_000, answerBytes: 64 * KIB, connections: 16 },
   /** `roost doctor` asks a model server what it has. */
   modelList: { files: ["cli/operator/check-host.ts"], deadlineMs: 5_000, answerBytes: MIB, connections: 1 },
-  /** Whether an Ollama answers on this machine, for the console to offer it. */
+  /** Whether an Ollama answers on this machine, for the console and `roost doctor` to offer it. */
   ollama: { files: ["models/ollama.ts"], deadlineMs: 1_000, answerBytes: MIB, connections: 1 },
   /** A user command to a server's API; the longest answer is an agent with all its files, the deadline a stream's head. */
   command: { files: ["cli/user/client.ts"], deadlineMs: 30_000, answerBytes: 64 * MIB, connections: 1 },

@@ -1,7 +1,8 @@
 import type { Agents } from "../agents/agents.ts";
+import { isUnchanged } from "../agents/default-files.ts";
 import type { Workspaces } from "../agents/workspaces.ts";
 import type { Instances } from "../instances/instances.ts";
-import type { ModelEngine, ToolDescription } from "../models/engine.ts";
+import type { ModelAbilities, ModelEngine, ToolDescription } from "../models/engine.ts";
 import type { HostedRun } from "../runtime/host.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import {
@@ -33,7 +34,7 @@ export interface PrepareParts {
 }
 
 /** What a model that nobody knows may do; asking it then fails with words of its own. */
-const UNKNOWN_MODEL = { contextTokens: 2048, tools: false };
+const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, prompt: "full" };
 
 /**
  * All that a run's worker needs, and of texts no more than its prompt can hold, as things stand when the run starts: a change made later is seen by the next run
@@ -52,7 +53,7 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
     input: {
       runId: run.runId,
       agentName: agent.displayName,
-      files: chooseFiles(parts.workspaces.some(agent, PROMPT_FILES), room),
+      files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room),
       ...chooseSkills(parts.skills.outline(instanceId), room, (name) => parts.skills.instructions(instanceId, name)),
       tools: abilities.tools ? [...parts.tools] : [],
       model: abilities,
@@ -62,10 +63,23 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
   };
 }
 
-function abilitiesOf(parts: PrepareParts, model: string) {
+function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
   try {
     return parts.engineOf(model).abilities(model);
   } catch {
     return UNKNOWN_MODEL;
   }
+}
+
+/**
+ * The files that a model of these abilities is told. Those that nobody has changed say nothing of this agent, and a small
+ * model says them again: with them 16 of 17 fresh agents echoed their first question, and the last told its prompt. A
+ * character it needs, be it the default one.
+ */
+export function filesFor<File extends { name: string; text: string }>(
+  files: File[],
+  { prompt }: ModelAbilities,
+): File[] {
+  if (prompt === "full") return files;
+  return files.filter((file) => file.name === "SOUL.md" || !isUnchanged(file));
 }

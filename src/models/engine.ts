@@ -50,6 +50,11 @@ export interface ModelAbilities {
   contextTokens: number;
   /** Whether the engine takes tool descriptions; one that does not gets none. */
   tools: boolean;
+  /**
+   * Which prompt the model can follow: `full` is all of the agent's files, `short` its owner's own words alone, since a
+   * small model says again what it reads.
+   */
+  prompt: "full" | "short";
 }
 
 export interface ModelEngine {

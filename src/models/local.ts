@@ -38,6 +38,8 @@ export interface LocalEngineOptions {
   answerTokens?: number;
   /** Makes the answers repeatable. */
   seed?: number;
+  /** Whether answers are judged while they are written (guarded-generation.ts); true where absent. */
+  guarded?: boolean;
 }
 
 export interface LocalStats {
@@ -134,6 +136,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           maxTokens: Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens)),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
+          guarded: options.guarded ?? true,
           ...(options.seed === undefined ? {} : { seed: options.seed }),
         },
         onReply,
@@ -155,7 +158,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   return {
     abilities(model): ModelAbilities {
       refuseUnknown(model);
-      return { contextTokens: CONTEXT_TOKENS, tools: false };
+      return { contextTokens: CONTEXT_TOKENS, tools: false, prompt: "short" };
     },
     stream: answer,
     warm(model) {

@@ -28,11 +28,15 @@ export function createOllamaWatch(baseUrl: string, now: () => number): () => Pro
   let looked: { atMs: number; found: Promise<NearbyOllama | null> } | undefined;
   return () => {
     if (looked === undefined || now() - looked.atMs >= REMEMBERED_MS) {
-      looked = { atMs: now(), found: look(baseUrl).catch(() => null) };
+      looked = { atMs: now(), found: findOllama(baseUrl) };
     }
     return looked.found;
   };
 }
+
+/** The Ollama that answers there; null where none does within a second, or none that has a model that talks. */
+export const findOllama = (baseUrl: string = OLLAMA_URL): Promise<NearbyOllama | null> =>
+  look(baseUrl).catch(() => null);
 
 async function look(baseUrl: string): Promise<NearbyOllama | null> {
   const { deadlineMs, answerBytes } = OUTGOING.ollama;

@@ -1,5 +1,5 @@
 import { waitFor } from "../lib/wait-for.ts";
-import type { ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
+import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
 import { type Door, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
@@ -53,7 +53,7 @@ const STREAMING = { stream: true };
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
   const door = openDoor(options);
-  const abilities = { contextTokens: options.contextTokens ?? 32_768, tools: true };
+  const abilities: ModelAbilities = { contextTokens: options.contextTokens ?? 32_768, tools: true, prompt: "full" };
   const dialects = new Map<string, Dialect>();
 
   const remember = (model: string, dialect: Dialect) => {

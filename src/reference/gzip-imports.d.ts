@@ -3,3 +3,8 @@ declare module "gzip:*" {
   const path: string;
   export default path;
 }
+
+declare module "*.css" {
+  const text: string;
+  export default text;
+}

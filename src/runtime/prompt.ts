@@ -1,6 +1,7 @@
 import type { ModelMessage } from "../models/engine.ts";
 import { cut, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
+import { shortPrompt } from "./short-prompt.ts";
 
 /** Files of the prompt, in its order; HEARTBEAT and daily notes are read on demand (runtime.md, Conventions). */
 export const PROMPT_FILES = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md"];
@@ -20,6 +21,7 @@ export interface Prompt {
  * can be in it (prompt-room.ts); here it is put together, and the oldest turns leave room for the rest.
  */
 export function buildPrompt(run: RunInput): Prompt {
+  if (run.model.prompt === "short") return shortPrompt(run);
   const room = roomOf(run.model.contextTokens);
   const system = systemText(run);
   const left = room - system.length;
@@ -55,12 +57,11 @@ function systemText(run: RunInput): string {
     }
   }
   if (run.skills.length > 0) parts.push(skillsText(run));
-  // Said last as well: small models answer with the name that stands nearest (0 and 5 of 5 answers were right).
   parts.push(`Your name is ${run.agentName}.`);
   return parts.join("\n\n");
 }
 
-function skillsText({ skills, moreSkills }: RunInput): string {
+export function skillsText({ skills, moreSkills }: RunInput): string {
   const lines = skills.map((skill) =>
     skill.instructions === null ? skillLine(skill) : `${skillLine(skill)}\n${skill.instructions}`,
   );
@@ -68,7 +69,7 @@ function skillsText({ skills, moreSkills }: RunInput): string {
   return [SKILLS_HEADING, ...lines, ...more].join("\n");
 }
 
-function cutLast(prompt: Prompt, most: number): Prompt {
+export function cutLast(prompt: Prompt, most: number): Prompt {
   const last = prompt.turns.at(-1);
   if (last === undefined || last.text.length <= most) return prompt;
   return { ...prompt, turns: prompt.turns.with(-1, { ...last, text: cut(last.text, most) }) };

@@ -1,11 +1,11 @@
-import type { ModelEvent, ModelMessage, ToolDescription } from "../models/engine.ts";
+import type { ModelAbilities, ModelEvent, ModelMessage, ToolDescription } from "../models/engine.ts";
 
 /**
  * All that passes between the host and an instance's worker, as JSON text: the same worker can run behind a socket, and
  * text crosses threads in less than half the time that a copy of the objects takes (measured: 22 µs against 58 for a
  * run with 200 turns). It is the only way in or out. A change that an older worker would misread raises the number.
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
@@ -51,7 +51,7 @@ export interface RunInput {
   moreSkills: number;
   /** Offered to a model that can call them. */
   tools: ToolDescription[];
-  model: { contextTokens: number; tools: boolean };
+  model: ModelAbilities;
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
   /** Turns of the conversation before these. */

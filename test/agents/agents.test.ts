@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import { join } from "node:path";
-import { readDefaultFiles } from "../../src/agents/workspaces.ts";
+import { readDefaultFiles } from "../../src/agents/default-files.ts";
 import { handClock, MINUTE } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 

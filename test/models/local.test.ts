@@ -139,7 +139,7 @@ test("an unknown model is rejected with the name of the one there is", async () 
 });
 
 test("the model has a context of 2,048 tokens and takes no tools", () => {
-  expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: false });
+  expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: false, prompt: "short" });
 });
 
 test("vectors of like sentences lie close together", async () => {

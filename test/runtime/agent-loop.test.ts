@@ -10,7 +10,7 @@ const RUN: RunInput = {
   skills: [],
   moreSkills: 0,
   tools: [{ name: "now", description: "", inputSchema: {} }],
-  model: { contextTokens: 8_000, tools: true },
+  model: { contextTokens: 8_000, tools: true, prompt: "full" },
   conversation: [{ role: "user", text: "hi" }],
   earlier: 0,
   journal: [],

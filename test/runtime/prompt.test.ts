@@ -14,7 +14,7 @@ function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } 
   const { files, skills, conversation, model }: Stored = {
     files: PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })),
     skills: [],
-    model: { contextTokens: 32_000, tools: true },
+    model: { contextTokens: 32_000, tools: true, prompt: "full" },
     conversation: [{ role: "user", text: "hi" }],
     ...change,
   };
@@ -72,7 +72,7 @@ test("a long file is cut in its middle, with a visible mark: 20,000 characters a
   expect(tail).toMatch(/^z+$/);
   expect(head.length / (head.length + tail.length)).toBeCloseTo(0.75, 3);
   const files = PROMPT_FILES.map((name) => ({ name, text: name.repeat(10_000) }));
-  const all = system({ files, model: { contextTokens: 1_000_000, tools: true } });
+  const all = system({ files, model: { contextTokens: 1_000_000, tools: true, prompt: "full" } });
   expect(all.length).toBeGreaterThan(59_000);
   expect(all.length).toBeLessThan(61_000);
   expect(all.match(/\[….*…\]/gu)).toHaveLength(PROMPT_FILES.length);
@@ -85,7 +85,9 @@ test("a cut does not leave half a character", () => {
 test("a small model gets a prompt that fits it", () => {
   const files = PROMPT_FILES.map((name) => ({ name, text: name.repeat(2_000) }));
   const messages = toMessages(
-    buildPrompt(run({ files, model: { contextTokens: 2_048, tools: false }, conversation: turns(101, 500) })),
+    buildPrompt(
+      run({ files, model: { contextTokens: 2_048, tools: false, prompt: "full" }, conversation: turns(101, 500) }),
+    ),
   );
   const size = messages.reduce((sum, { content }) => sum + content.length, 0);
   expect(size).toBeLessThan(2_048 * 3);
@@ -99,7 +101,7 @@ test("skills are there by name and description, and by their text as far as ther
     instructions: `how to ${name} ${"x".repeat(1_000)}`,
   }));
   const wide = system({ skills });
-  const narrow = system({ skills, files: [], model: { contextTokens: 2_600, tools: false } });
+  const narrow = system({ skills, files: [], model: { contextTokens: 2_600, tools: false, prompt: "full" } });
   for (const { name, description } of skills) {
     expect(wide).toContain(`- ${name}: ${description}\nhow to ${name}`);
     expect(narrow).toContain(`- ${name}: ${description}`);
@@ -119,7 +121,7 @@ test("skills that there is no room to name are counted, and no text is read that
     [2_048, 1],
     [32_768, 19],
   ] as const) {
-    const model = { contextTokens, tools: false };
+    const model = { contextTokens, tools: false, prompt: "full" } as const;
     const { run, read } = prepare({ skills, conversation, model });
     expect(system({ skills, conversation, model })).toContain(`(${100 - shown} more skills are installed`);
     expect(read).toBeLessThanOrEqual(Math.max(32_000, roomOf(contextTokens)));
@@ -132,7 +134,11 @@ test("the oldest turns are dropped some at a time, and the prompt says so", () =
   const starts = new Set<number>();
   for (let count = 81; count < 121; count += 2) {
     const prompt = buildPrompt(
-      run({ files: [], model: { contextTokens: 4_000, tools: false }, conversation: turns(count, 300) }),
+      run({
+        files: [],
+        model: { contextTokens: 4_000, tools: false, prompt: "full" },
+        conversation: turns(count, 300),
+      }),
     );
     const first = Number(prompt.turns[0]?.text);
     expect(prompt.turns.at(-1)?.text.trim()).toBe(String(count - 1));
@@ -146,7 +152,7 @@ test("the oldest turns are dropped some at a time, and the prompt says so", () =
 
 test("the message to answer is there however long it is, cut to what the model can hold", () => {
   const conversation: Turn[] = [...turns(4, 100), { role: "user", text: "y".repeat(30_000) }];
-  const prompt = buildPrompt(run({ model: { contextTokens: 2_048, tools: false }, conversation }));
+  const prompt = buildPrompt(run({ model: { contextTokens: 2_048, tools: false, prompt: "full" }, conversation }));
   expect(prompt.turns).toHaveLength(1);
   expect(prompt.turns[0]?.text).toContain("yyy");
   expect(prompt.turns[0]?.text).toContain("cut here");
@@ -172,7 +178,12 @@ test("a prompt of what was chosen is the prompt of everything that is stored", (
     );
     // A longer message to answer is cut now; before, it went out whole.
     conversation.push({ role: "user", text: textOf(400) });
-    const stored = { files, skills, conversation, model: { contextTokens, tools: draw() < 0.5 } };
+    const stored = {
+      files,
+      skills,
+      conversation,
+      model: { contextTokens, tools: draw() < 0.5, prompt: "full" as const },
+    };
     const chosen = run(stored);
     const messages = toMessages(buildPrompt(chosen));
     expect(messages).toEqual(promptOfEverything({ agentName: "Ada", ...stored }));

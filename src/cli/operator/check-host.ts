@@ -5,6 +5,7 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
+import { findOllama } from "../../models/ollama.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
 /** What code of agents and skills runs in. */
@@ -22,12 +23,22 @@ export async function checkModel(config: Pick<Config, "model" | "openAiBaseUrl" 
 
 async function checkLocalModel(model: string): Promise<Finding> {
   // What is inside the binary is whole, or the binary would not have started.
-  if (Bun.isStandaloneExecutable) return well(`${model} is in the binary`);
+  if (Bun.isStandaloneExecutable) return small(`${model} is in the binary`);
   const { modelsFolder, library } = await locateModelFiles("");
   const needed = [library, join(modelsFolder, model.slice("local:".length), "onnx/model_q4.onnx")];
   const missing = needed.find((path) => !existsSync(path));
   if (missing !== undefined) return ill(`${missing} is not there`, "check the sources out whole, then npm install");
-  return well(`${model} is in the checkout`);
+  return small(`${model} is in the checkout`);
+}
+
+/** Nobody should take it for more than it is, or not know how to have more. */
+async function small(where: string): Promise<Finding> {
+  const ollama = await findOllama();
+  const stronger =
+    ollama === null
+      ? "for a stronger one, set ROOST_MODEL=openai:NAME and ROOST_OPENAI_BASE_URL"
+      : `an Ollama answers here: set ROOST_MODEL=openai:${ollama.models[0]} and ROOST_OPENAI_BASE_URL=${ollama.baseUrl}`;
+  return well(`${where}: it chats, and is weak on facts, arithmetic and tools; ${stronger}`);
 }
 
 async function checkModelServer(name: string, baseUrl: string, apiKey: string | null): Promise<Finding> {

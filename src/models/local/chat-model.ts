@@ -1,9 +1,14 @@
 /** The loaded chat model: takes requests, tells what happens to them. */
 import { join } from "node:path";
+import type { Embed } from "./embedder.ts";
 import type { ModelFiles } from "./files.ts";
-import { createGeneration, type Generation } from "./generation.ts";
+import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
+import { createGuardedGeneration } from "./guarded-generation.ts";
+import { createGuard, languageOfChat } from "./guards.ts";
+import { lengthWished } from "./length-wish.ts";
+import { openingsFor } from "./openings.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
-import type { Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
+import type { ChatMessage, Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
 import { SAMPLING, seededRandom } from "./sampling.ts";
 import { createScheduler } from "./scheduler.ts";
@@ -25,6 +30,7 @@ export async function openChatModel(
   files: ModelFiles,
   settings: ProcessSettings,
   send: (message: ModelToHost) => void,
+  loadEmbedder: () => Promise<Embed>,
 ): Promise<ChatModel> {
   const folder = join(files.modelsFolder, CHAT_MODEL);
   await files.verify("native/");
@@ -45,6 +51,23 @@ export async function openChatModel(
   Bun.gc(true); // what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
+  function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
+    const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
+    let asked: Promise<Float32Array | undefined> | undefined;
+    return createGuardedGeneration({
+      ...options,
+      guard: createGuard(messages),
+      wish: lengthWished(messages),
+      openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
+      async nearness(text) {
+        const embed = await loadEmbedder();
+        asked ??= embed([question]).then(([vector]) => vector);
+        const [[vector], wanted] = [await embed([text]), await asked];
+        return dot(vector, wanted);
+      },
+    });
+  }
+
   return {
     cancel: scheduler.cancel,
     generate(request) {
@@ -56,7 +79,7 @@ export async function openChatModel(
         const slot = cache.claim(instanceId, prompt, prompt.length + maxTokens);
         release = () => cache.release(slot);
         send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
-        return createGeneration({
+        const options: GenerationOptions = {
           prompt,
           slot,
           stepper,
@@ -65,7 +88,8 @@ export async function openChatModel(
           stop: request.stop.filter((text) => text !== ""),
           sampling: { ...SAMPLING, temperature: request.temperature },
           random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
-        });
+        };
+        return request.guarded ? guarded(options, request.messages) : createGeneration(options);
       }
 
       scheduler.submit(id, {
@@ -120,3 +144,6 @@ async function openStepper(
     return { stepper: await portable(), fellBackBecause: String(error) };
   }
 }
+
+const dot = (a: Float32Array | undefined, b: Float32Array | undefined): number =>
+  a?.reduce((sum, value, at) => sum + value * (b?.[at] ?? 0), 0) ?? 0;

@@ -38,10 +38,8 @@ function createParts(settings: ProcessSettings): Parts {
     return located;
   });
   void files().catch(() => {}); // begins at once; whoever needs the files learns of the failure
-  return {
-    chat: once(async () => openChatModel(await files(), settings, send)),
-    embed: once(async () => openEmbedder(await files(), settings.threads)),
-  };
+  const embed = once<Embed>(async () => openEmbedder(await files(), settings.threads));
+  return { chat: once(async () => openChatModel(await files(), settings, send, embed)), embed };
 }
 
 async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: Parts): Promise<void> {

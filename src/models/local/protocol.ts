@@ -30,6 +30,8 @@ export interface Generate {
   maxTokens: number;
   temperature: number;
   stop: string[];
+  /** Whether the answer is judged while it is written, and parts of it written anew. */
+  guarded: boolean;
   /** Makes the sampling repeatable; drawn at random where absent. */
   seed?: number;
 }

@@ -28,7 +28,7 @@ export function createTextStream(stops: readonly string[]): TextStream {
 }
 
 /** Length of the longest end of `text` with which one of the stop strings begins. */
-function possibleStart(text: string, stops: readonly string[]): number {
+export function possibleStart(text: string, stops: readonly string[]): number {
   const longest = Math.max(0, ...stops.map((stop) => stop.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {
     const end = text.slice(-length);

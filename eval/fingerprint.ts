@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Variant } from "./answers.ts";
+import { type Case, readPersonas } from "./cases.ts";
+
+/** All that an answer depends on, beside the cases: what other sources have answered is not gone on with. */
+const SOURCES: Readonly<Record<Variant, readonly string[]>> = {
+  plain: [
+    "models/SHA256SUMS",
+    "src/models/local/generation.ts",
+    "src/models/local/sampling.ts",
+    "src/models/local/text-stream.ts",
+    "src/models/local/tokenizer.ts",
+    "workspaces/default/SOUL.md",
+  ],
+  roost: [
+    "models/SHA256SUMS",
+    "src/agents/default-files.ts",
+    "src/messages/prepare-run.ts",
+    "src/models/local",
+    "src/models/local.ts",
+    "src/runtime",
+    "workspaces/default",
+  ],
+};
+
+export function fingerprint(root: string, variant: Variant): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  hash.update(
+    JSON.stringify(readPersonas().map(({ name, soul, conversations }) => [name, soul, conversations.map(told)])),
+  );
+  for (const path of SOURCES[variant].flatMap((name) => filesBelow(join(root, name)))) {
+    hash.update(path.slice(root.length)).update(readFileSync(path));
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** The references and rules of a case change how an answer is judged, and not the answer. */
+const told = (conversation: readonly Case[]) => conversation.map(({ id, say }) => [id, say]);
+
+function filesBelow(path: string): string[] {
+  if (/\.\w+$|SUMS$/.test(path)) return [path];
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}

@@ -1,0 +1,143 @@
+/**
+ * What makes an answer good, as far as a program can tell. The rules share nothing with the guards of the model but how
+ * words are cut: a guard that was wrong shows here.
+ */
+
+import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/models/local/words.ts";
+import type { Given, Variant } from "./answers.ts";
+import type { Case, Half, Persona } from "./cases.ts";
+
+export const RULES = [
+  "echo",
+  "leak",
+  "loop",
+  "speaker",
+  "says",
+  "voice",
+  "length",
+  "whole",
+  "language",
+  "topic",
+] as const;
+export type Rule = (typeof RULES)[number];
+
+export interface Answer {
+  text: string;
+  /** All that the model was told before the conversation. */
+  instructions: string;
+  /** The cosine of the answer and the reference that is nearest to it. */
+  nearness: number;
+}
+
+/**
+ * Chosen without an answer of any model: of the references, each against the others of its own case, 9 of 10 lie above;
+ * against those of other cases, 1 of 20 (`test/eval/rules.test.ts` holds it).
+ */
+export const NEAR_ENOUGH = 0.35;
+/** Nobody who chats asked for more, unless they did. */
+const MOST_WORDS = 130;
+
+/** The rules that the answer breaks; none for a good one. */
+export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
+  const { text, instructions, nearness } = answer;
+  const broken: Record<Rule, boolean> = {
+    echo: echoes(text, asked.say),
+    leak: leaks(text, instructions),
+    loop: loops(text),
+    speaker: /(^|\n)\s*\**(user|human|assistant|system|you|me)\**\s*:/i.test(text),
+    says: !(asked.says ?? []).every((wanted) => containsRun(wordsOf(text), wordsOf(wanted))),
+    voice: asked.voice === true && !hasVoice(text, persona),
+    length: !hasLength(text, asked, persona),
+    whole: !isWhole(text),
+    language: asked.language !== "any" && !isLanguage(text, persona.language),
+    topic: nearness < NEAR_ENOUGH,
+  };
+  return RULES.filter((rule) => broken[rule]);
+}
+
+/** Most of the question again, or one of its sentences as the answer's first. */
+export function echoes(text: string, question: string): boolean {
+  const asked = wordsOf(question);
+  const first = wordsOf(sentencesOf(text)[0] ?? "").join(" ");
+  if (
+    asked.length >= 3 &&
+    sentencesOf(question).some((one) => wordsOf(one).length >= 3 && wordsOf(one).join(" ") === first)
+  )
+    return true;
+  return asked.length >= 5 && longestRun(wordsOf(text), asked) >= 0.8 * asked.length;
+}
+
+/** A heading, the name of a file, a sentence of the instructions, or seven of their words in a row. */
+export function leaks(text: string, instructions: string): boolean {
+  if (/(^|\n)#{1,6} |\b[A-Z]+\.md\b|<\|/.test(text)) return true;
+  const words = wordsOf(text);
+  const told = sentencesOf(instructions).map((sentence) => wordsOf(sentence));
+  if (told.some((sentence) => sentence.length >= 3 && containsRun(words, sentence))) return true;
+  return longestRun(words, wordsOf(instructions)) >= 7;
+}
+
+/** A sentence of four words or more twice, or eight words in a row twice. */
+export function loops(text: string): boolean {
+  const seen = new Set<string>();
+  const again = (key: string) => seen.size === seen.add(key).size;
+  const sentences = sentencesOf(text).map(wordsOf);
+  if (sentences.some((words) => words.length >= 4 && again(words.join(" ")))) return true;
+  const words = wordsOf(text);
+  seen.clear();
+  return words.some((_, at) => at + 8 <= words.length && again(words.slice(at, at + 8).join(" ")));
+}
+
+export function hasVoice(text: string, { voice }: Pick<Persona, "voice">): boolean {
+  const wanted = new Set(voice.map((word) => word.toLowerCase()));
+  return wordsOf(text).some((word) => wanted.has(word) || wanted.has(word.split("'")[0] ?? ""));
+}
+
+export function hasLength(text: string, asked: Case, persona: Pick<Persona, "length">): boolean {
+  const words = wordsOf(text).length;
+  if (words === 0) return false;
+  if (asked.least !== undefined) return words >= asked.least;
+  const own = asked.sentences ?? asked.words;
+  const { sentences = Number.POSITIVE_INFINITY, words: most = MOST_WORDS } =
+    own === undefined ? (persona.length ?? {}) : asked;
+  return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
+}
+
+/** Ends as a sentence does, or is too short to be one. */
+export const isWhole = (text: string): boolean =>
+  /[.!?…~][\s"'”’»)*\]]*$|\p{Extended_Pictographic}\s*$/u.test(text) || wordsOf(text).length <= 3;
+
+const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
+  en: new Set(
+    "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they".split(" "),
+  ),
+  de: new Set(
+    "der die das und ist ich du sie wir ihr nicht ein eine einen zu in mit auf für es sind bin habe mein dein auch wie was gut danke hallo guten bitte im den dem".split(
+      " ",
+    ),
+  ),
+  es: new Set(
+    "el la los las y es yo tú un una de en que no con para me te se mi tu por muy gracias hola buenos soy estoy está como qué sí lo del al más".split(
+      " ",
+    ),
+  ),
+};
+
+/** More little words of its language than of any other; three words tell nothing. */
+export function isLanguage(text: string, language: Persona["language"]): boolean {
+  const words = wordsOf(text);
+  const count = (one: Persona["language"]) => words.filter((word) => LITTLE_WORDS[one].has(word)).length;
+  const own = count(language);
+  const others = (Object.keys(LITTLE_WORDS) as Persona["language"][]).filter((one) => one !== language);
+  return words.length <= 3 || (own > 0 && others.every((one) => count(one) < own));
+}
+
+/** An answer with what was found of it. */
+export interface Judged extends Given {
+  variant: Variant;
+  seed: number;
+  nearness: number;
+  broken: Rule[];
+  asked: Case;
+  persona: Persona;
+  half: Half;
+}

@@ -1,0 +1,177 @@
+/**
+ * An answer of the small model, judged while it is being written. Its beginning is held back until it has been judged:
+ * a bad one is written anew, so nobody sees it. Later, what may become a fault is held back until it has not, and sampled
+ * anew if it has. An answer that its limit cuts ends with a whole sentence.
+ */
+import type { Generation, GenerationOptions } from "./generation.ts";
+import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
+import type { LengthWish } from "./length-wish.ts";
+import { chooseToken } from "./sampling.ts";
+import { possibleStart } from "./text-stream.ts";
+import { sentenceEnds, wordsOf } from "./words.ts";
+
+export interface GuardedOptions extends GenerationOptions {
+  guard: Guard;
+  wish: LengthWish;
+  /** Beginnings that are tried, one after the other, once the model's own has failed. */
+  openings: readonly (readonly number[])[];
+  /** How near the text is to what was asked, from -1 to 1. */
+  nearness(text: string): Promise<number>;
+}
+
+/** Prompt tokens of one turn, as of any generation. */
+const CHUNK_TOKENS = 128;
+/** A beginning without an end of its sentence is judged at this length. */
+const LOOK_AHEAD_TOKENS = 32;
+/** Beginnings that are written at most; each is warmer than the one before it. */
+const BEGINNINGS = 5;
+const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
+/** Times that a later part is written anew. */
+const REPAIRS = 4;
+/** Less near than this, a beginning is about something else. */
+const NEAR_ENOUGH = 0.3;
+/** The last part of the tokens, in which only whole sentences are shown. */
+const CLOSING = 0.75;
+
+interface Draft {
+  tokens: number[];
+  fault: Fault | null;
+  nearness: number;
+}
+
+export function createGuardedGeneration(options: GuardedOptions): Generation {
+  const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens } = options;
+  let answer: number[] = [];
+  /** How much of the text there is after each token. */
+  let lengths: number[] = [];
+  let text = "";
+  let shown = 0;
+  let begun = false;
+  const drafts: Draft[] = [];
+  let repairs = 0;
+  /** What the best beginning has wrong: it is not asked of it again. */
+  let forgiven: Fault | null = null;
+
+  async function feed(): Promise<Float32Array> {
+    const done = slot.tokens.length;
+    const next = done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : answer.slice(done - prompt.length);
+    const logits = await stepper.step(slot.index, done, next);
+    for (const token of next) slot.tokens.push(token);
+    return logits;
+  }
+
+  function setAnswer(tokens: number[]): void {
+    answer = tokens;
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    let length = 0;
+    text = "";
+    lengths = tokens.map((token) => {
+      text += decoder.decode(tokenizer.bytesOf(token), { stream: true });
+      length = text.length;
+      return length;
+    });
+    // What the slot holds beyond is forgotten; the last token is run again, for its logits.
+    const common = commonTokens(slot.tokens.slice(prompt.length), tokens);
+    slot.tokens.length = Math.min(slot.tokens.length, prompt.length + Math.min(common, tokens.length - 1));
+  }
+
+  /** Tokens that led astray, by where in the answer. */
+  const banned = new Map<number, Set<number>>();
+
+  const temperature = () => options.sampling.temperature + (WARMER[begun ? repairs : drafts.length] ?? 0.7);
+
+  function show(until: number): string {
+    const from = shown;
+    shown = Math.max(shown, until);
+    return text.slice(from, shown);
+  }
+
+  /** The text as far as it can be the answer: up to a stop, or the sentence that was wished to be the last. */
+  function endOfAnswer(): number | null {
+    const stops = options.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
+    const ends = sentenceEnds(text).filter((end) => text.slice(0, end).trim() !== "");
+    // More has to follow: "3." may become "3.5".
+    const last = ends.filter((end) => end < text.length).at(wish.sentences - 1);
+    const places = [...stops, ...(ends.length >= wish.sentences && last !== undefined ? [last] : [])];
+    return places.length === 0 ? null : Math.min(...places);
+  }
+
+  /** More words than were wished, and the sentence has not ended. */
+  const isTooLong = () => wish.words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
+
+  function isBeginning(ended: boolean): boolean {
+    if (ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens)) return true;
+    return sentenceEnds(text).some((end) => end < text.length && wordsOf(text.slice(0, end)).length >= 3);
+  }
+
+  /** True once there is a beginning to go on from. */
+  async function judgeBeginning(fault: Fault | null): Promise<boolean> {
+    const nearness = fault === null ? await options.nearness(text) : -1;
+    if (fault === null && nearness >= NEAR_ENOUGH) return true;
+    drafts.push({ tokens: answer, fault, nearness });
+    if (drafts.length < BEGINNINGS) {
+      setAnswer([...(options.openings[(drafts.length - 1) % options.openings.length] ?? [])]);
+      return false;
+    }
+    const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
+    forgiven = best.fault;
+    setAnswer(best.tokens);
+    return true;
+  }
+
+  return {
+    completionTokens: () => answer.length,
+    async takeTurn() {
+      const logits = await feed();
+      if (slot.tokens.length < prompt.length + answer.length) return { text: "" };
+      const sampling = { ...options.sampling, temperature: temperature() };
+      for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
+      const token = chooseToken(logits, new Set(answer), sampling, options.random);
+      const ended = token === tokenizer.endOfTurn;
+      if (!ended) setAnswer([...answer, token]);
+
+      const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
+      const fault = found === forgiven ? null : found;
+      if (!begun) {
+        if (fault === null && !isBeginning(ended)) return { text: "" };
+        const before = answer;
+        if (!(await judgeBeginning(fault))) return { text: "" };
+        begun = true;
+        // Another draft was taken up again: it goes on from where it was judged.
+        if (answer !== before) return { text: "" };
+      } else if (fault !== null) {
+        if (repairs < REPAIRS) {
+          repairs++;
+          // A token of which a part was shown stays.
+          const kept = lengths.findIndex((length) => length >= shown) + 1;
+          const astray = answer[kept];
+          if (kept > 0 && astray !== undefined) {
+            banned.set(kept, (banned.get(kept) ?? new Set()).add(astray));
+            setAnswer(answer.slice(0, kept));
+            return { text: "" };
+          }
+        }
+        return { text: "", reason: "stop" };
+      }
+
+      const end = endOfAnswer();
+      if (end !== null) return { text: show(end), reason: "stop" };
+      if (ended) return { text: show(text.length), reason: "stop" };
+      if (answer.length >= maxTokens) {
+        const whole = lastWholeSentence(text);
+        return { text: show(whole > 0 ? whole : text.length), reason: "length" };
+      }
+      const safe =
+        answer.length > CLOSING * maxTokens
+          ? lastWholeSentence(text)
+          : Math.min(guard.safeLength(text), text.length - possibleStart(text, options.stop));
+      return { text: show(safe) };
+    },
+  };
+}
+
+function commonTokens(a: readonly number[], b: readonly number[]): number {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
+}

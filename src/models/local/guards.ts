@@ -1,0 +1,149 @@
+/**
+ * What the small model does wrong although its prompt is right, found in the text that it has written so far. Pure
+ * functions of texts: the model process asks them of every draft (guarded-generation.ts), and `npm run eval` judges whole
+ * answers by rules of its own.
+ */
+
+import { countLittleWords, type Language, languageOf } from "../../lib/language.ts";
+import type { ChatMessage } from "./protocol.ts";
+import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
+
+export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length";
+
+export interface Guard {
+  /** What is wrong with the text, of which more may follow; null where nothing is. */
+  faultIn(text: string): Fault | null;
+  /** How much of the text cannot become part of a fault any more: only what is before it may be shown. */
+  safeLength(text: string): number;
+}
+
+/** As many words in a row that the instructions have too are no chance. */
+const LEAK_WORDS = 6;
+/** So many words in a row come twice in a text that goes round in circles. */
+const LOOP_WORDS = 6;
+/** A run of this many words may become one of those: it is held back until it has gone another way. */
+const SUSPECT_WORDS = 3;
+/** A sentence of fewer words is said again without being an echo or a loop: "Hello!", "Of course." */
+const TELLING_WORDS = 3;
+
+const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|answer|customer|you|me)(?:\*\*)?\s*:/i;
+const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|^\s*#{1,6}\s|\n#{1,6}\s|\b[A-Z]{3,}\.md\b/;
+const INTRODUCTION =
+  /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
+const MACHINE =
+  /\b(?:as an ai\b|ai (?:language )?(?:assistant|model)|language model|virtual assistant|smollm|hugging ?face|chatbot|ki-assistent)/i;
+const ABOUT_MACHINES =
+  /\b(?:ai|a\.i\.|ki|ia|bot|chatbot|robot|machine|model|assistant|computer|human|software|program)\b/i;
+
+/** Judges answers to the last message of this conversation. */
+export function createGuard(messages: readonly ChatMessage[]): Guard {
+  const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const asked = wordsOf(question);
+  const askedSentences = sentencesOf(question).map(wordsOf);
+  const told = instructions.map(wordsOf);
+  const toldSentences = instructions.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
+  const known = new Set(messages.flatMap(({ content }) => wordsOf(content)));
+  const language = languageOfChat(messages);
+  const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
+
+  function echoes(text: string): boolean {
+    const words = wordsOf(text);
+    if (asked.length >= 4 && longestRun(words, asked) >= Math.max(4, 0.75 * asked.length)) return true;
+    const [first = "", second = ""] = sentencesOf(text);
+    const begins = (sentence: string) => {
+      const said = wordsOf(sentence);
+      return isTelling(said) && askedSentences.some((one) => isNearly(said, one));
+    };
+    return begins(first) || (!isTelling(wordsOf(first)) && begins(second));
+  }
+
+  function leaks(words: string[]): boolean {
+    return (
+      toldSentences.some((one) => containsRun(words, one)) || told.some((one) => longestRun(words, one) >= LEAK_WORDS)
+    );
+  }
+
+  return {
+    faultIn(text) {
+      const words = wordsOf(text);
+      if (SPEAKER.test(text)) return "speaker";
+      if (CONTROL.test(text) || leaks(words)) return "leak";
+      if (echoes(text)) return "echo";
+      if (loops(text, words)) return "loop";
+      if (givesOtherName(text, known)) return "name";
+      if (!mayBeMachine && MACHINE.test(text)) return "machine";
+      if (language !== "en" && isEnglish(text)) return "language";
+      return null;
+    },
+    safeLength(text) {
+      // A line's first words may be a speaker's name, and white space its beginning.
+      const line = /\n[\s*]*[\p{L}]{0,12}(?:\*\*)?\s?$/u.exec(text)?.index ?? text.trimEnd().length;
+      const tail = suspectTail(text.replace(/[\p{L}\p{N}'’]+$/u, ""), told);
+      // Half a word is like no other.
+      const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
+      return Math.min(line, tail, word);
+    },
+  };
+}
+
+/** What its owner and its user speak. */
+export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
+  languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
+
+const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
+
+/** The same words, but for one in five. */
+function isNearly(said: readonly string[], asked: readonly string[]): boolean {
+  const most = Math.max(said.length, asked.length);
+  const others = new Set(asked);
+  const same = said.filter((word) => others.has(word)).length;
+  return most >= TELLING_WORDS && same >= 0.8 * most;
+}
+
+/** Whether a sentence, or a long run of words, comes twice. */
+export function loops(text: string, words = wordsOf(text)): boolean {
+  const sentences = sentencesOf(text)
+    .map((sentence) => wordsOf(sentence))
+    .filter(isTelling)
+    .map((one) => one.join(" "));
+  if (new Set(sentences).size < sentences.length) return true;
+  const seen = new Set<string>();
+  for (let at = 0; at + LOOP_WORDS <= words.length; at++) {
+    const run = words.slice(at, at + LOOP_WORDS).join(" ");
+    if (seen.has(run)) return true;
+    seen.add(run);
+  }
+  // "very very very very"
+  return words.some((word, at) => at >= 3 && [1, 2, 3].every((back) => words[at - back] === word));
+}
+
+/** Whether there is more English in it than a name or a loan: what a small model falls back to. */
+const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
+
+/** Whether the text introduces its speaker by a name that nobody has told it. */
+function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
+  for (const [whole, introduced, am] of text.matchAll(INTRODUCTION)) {
+    const name = introduced ?? am ?? "";
+    // "I'm Fine" at a line's beginning is none; the end of the text may be half a name.
+    if (!/^\p{Lu}/u.test(name) || text.endsWith(whole)) continue;
+    if (!known.has(name.toLowerCase())) return true;
+  }
+  return false;
+}
+
+/** Where the last words begin that the text itself, or the instructions, have had before; the text's length if nowhere. */
+function suspectTail(text: string, told: readonly string[][]): number {
+  const places = [...text.matchAll(/[\p{L}\p{N}]+(?:['’][\p{L}]+)*/gu)].map(({ index }) => index);
+  const words = wordsOf(text);
+  let count = 0;
+  for (let length = SUSPECT_WORDS; length < LEAK_WORDS + 1 && length <= words.length; length++) {
+    const tail = words.slice(-length);
+    if (!containsRun(words.slice(0, -1), tail) && !told.some((one) => containsRun(one, tail))) break;
+    count = length;
+  }
+  return count === 0 ? text.length : (places.at(-count) ?? text.length);
+}
+
+/** The last place where the text can end: after a whole sentence, or 0. */
+export const lastWholeSentence = (text: string): number => sentenceEnds(text).at(-1) ?? 0;

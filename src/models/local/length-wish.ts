@@ -1,0 +1,72 @@
+/**
+ * How long an answer is wished to be, as its conversation says in so many words: a small model reads "in two sentences"
+ * and writes five, so its answer is ended where it was to end.
+ */
+import type { ChatMessage } from "./protocol.ts";
+
+export interface LengthWish {
+  /** Sentences after which the answer ends. */
+  sentences: number;
+  /** Words in which its first sentence is to end, where so few were asked for. */
+  words: number;
+}
+
+/** What a persona that says nothing of it writes: beyond this a small model wanders off. */
+const USUAL_SENTENCES = 4;
+/** "A long story": as many as the answer has tokens for. */
+const ENDLESS = Number.POSITIVE_INFINITY;
+
+const NUMBERS: Readonly<Record<string, number>> = {
+  a: 1,
+  one: 1,
+  two: 2,
+  three: 3,
+  four: 4,
+  five: 5,
+  six: 6,
+  ten: 10,
+  single: 1,
+  einem: 1,
+  einen: 1,
+  ein: 1,
+  zwei: 2,
+  drei: 3,
+  vier: 4,
+  fünf: 5,
+  una: 1,
+  un: 1,
+  dos: 2,
+  tres: 3,
+  cuatro: 4,
+  cinco: 5,
+};
+const NUMBER = `(\\d{1,3}|${Object.keys(NUMBERS).join("|")})`;
+const SENTENCES = new RegExp(
+  `\\b${NUMBER}(?: or (?:\\w+))?(?: (?:short|brief|kurzen|kurze|breves?|cortas?))* (?:sentences?|sätzen?|satz|frases?|lines?)(?![\\p{L}])`,
+  "iu",
+);
+const WORDS = new RegExp(`\\b${NUMBER} (?:words?|wörtern?|worten?|wort|palabras?)(?![\\p{L}])`, "iu");
+const LONG =
+  /\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps?|recipe|in detail|long|explain|at length|geschichte|gedicht|brief|liste|ausführlich|cuento|historia|poema|carta|lista)\b/iu;
+
+/** The newest wish counts: that of the last message, else that of the instructions. */
+export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
+  const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+  const asked = wishIn(question);
+  if (asked) return asked;
+  if (LONG.test(question)) return { sentences: ENDLESS, words: ENDLESS };
+  return wishIn(instructions.join("\n")) ?? { sentences: USUAL_SENTENCES, words: ENDLESS };
+}
+
+function wishIn(text: string): LengthWish | null {
+  const words = numberIn(WORDS, text);
+  if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, words };
+  const sentences = numberIn(SENTENCES, text);
+  return sentences === null ? null : { sentences, words: ENDLESS };
+}
+
+function numberIn(pattern: RegExp, text: string): number | null {
+  const found = pattern.exec(text)?.[1]?.toLowerCase();
+  return found === undefined ? null : (NUMBERS[found] ?? Number(found));
+}

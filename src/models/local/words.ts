@@ -1,0 +1,49 @@
+/** Words and sentences of a text, for judging it. */
+
+/** In lower case, without punctuation; an apostrophe within a word stays in it. */
+export const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .replaceAll("’", "'")
+    .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
+
+/** What ends a sentence, with the marks that close it. A point after a letter, a title or a list's number ends none. */
+const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
+
+/** The places right after each sentence of the text; a line that says something counts as one. */
+export function sentenceEnds(text: string): number[] {
+  const ends = [...text.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
+  for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);
+  return ends.sort((a, b) => a - b);
+}
+
+/** Trimmed, none empty; what follows the last end is the last one. */
+export function sentencesOf(text: string): string[] {
+  const ends = [0, ...sentenceEnds(text), text.length];
+  return ends
+    .slice(1)
+    .map((end, at) => text.slice(ends[at], end).trim())
+    .filter((sentence) => /[\p{L}\p{N}]/u.test(sentence));
+}
+
+/** Whether `part` stands in `whole`, word for word. */
+export function containsRun(whole: readonly string[], part: readonly string[]): boolean {
+  return part.length > 0 && whole.some((_, at) => part.every((word, offset) => whole[at + offset] === word));
+}
+
+/** The most words that follow each other in both. */
+export function longestRun(a: readonly string[], b: readonly string[]): number {
+  let longest = 0;
+  let before = new Uint16Array(b.length + 1);
+  for (const word of a) {
+    const row = new Uint16Array(b.length + 1);
+    for (const [at, other] of b.entries()) {
+      if (word !== other) continue;
+      const run = (before[at] ?? 0) + 1;
+      row[at + 1] = run;
+      if (run > longest) longest = run;
+    }
+    before = row;
+  }
+  return longest;
+}

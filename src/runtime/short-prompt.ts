@@ -1,0 +1,104 @@
+/**
+ * The prompt of a small model: the owner's own words, the name, and the few turns that the message goes back to. Whatever
+ * else there is, it says again: headings, names of files, what it was told about tools (docs/eval.md has the figures).
+ */
+
+import { type Language, languageOf } from "../lib/language.ts";
+import type { Prompt } from "./prompt.ts";
+import { cut, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import type { RunInput, Turn } from "./protocol.ts";
+
+/** The character comes first; of the rest what is said last is followed best. */
+const ORDER = ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md", "USER.md"];
+/** A character of more characters than this is not said twice. */
+const SHORT_CHARACTER = 400;
+/** Turns that are looked at for what the message goes back to, and how many of the user's, with their answers, come along. */
+const LOOKED_AT = 12;
+const MOST_EXCHANGES = 2;
+/** Characters of an old turn: it is to be remembered, not gone on with. */
+const OLD_TURN = 300;
+
+export function shortPrompt(run: RunInput): Prompt {
+  const room = roomOf(run.model.contextTokens);
+  const system = systemText(run);
+  const asked = run.conversation.at(-1);
+  const left = Math.max(room - system.length, Math.floor(room / 2));
+  const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
+  const before = asked ? [...examplesFor(asked.text), ...recalled(run.conversation.slice(0, -1), asked.text)] : [];
+  const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
+  // Nothing is told of the turns that are not there: the model would speak of them.
+  return { system, turns: size > left ? last : [...before, ...last], dropped: 0 };
+}
+
+function systemText(run: RunInput): string {
+  const texts = ORDER.map((name) => withoutHeadings(run.files.find((file) => file.name === name)?.text ?? ""));
+  const [character = "", ...others] = texts;
+  const between = [...others.filter((text) => text !== ""), ...skillTexts(run)];
+  const again = between.length > 0 && character.length <= SHORT_CHARACTER ? [character] : [];
+  return [character, ...between, ...again, NAME_IS[languageOf(texts.join(" "))](run.agentName)]
+    .filter((text) => text !== "")
+    .join("\n\n");
+}
+
+/** In the language of the rest: one English sentence more, and a German persona answers in English. */
+const NAME_IS: Readonly<Record<Language, (name: string) => string>> = {
+  en: (name) => `Your name is ${name}.`,
+  de: (name) => `Du heißt ${name}.`,
+  es: (name) => `Te llamas ${name}.`,
+};
+
+const withoutHeadings = (text: string): string =>
+  text
+    .replace(/^#{1,6}\s.*$/gm, "")
+    .replace(/\n{3,}/g, "\n\n")
+    .trim();
+
+function skillTexts({ skills }: RunInput): string[] {
+  if (skills.length === 0) return [];
+  const lines = skills.map((skill) => [skillLine(skill), skill.instructions ?? ""].join("\n").trim());
+  return [[SKILLS_HEADING, ...lines].join("\n")];
+}
+
+/** Worked examples, as turns, of what it gets wrong without: it does not know how short one word is. */
+const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
+  { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
+];
+
+function examplesFor(message: string): Turn[] {
+  const turns = EXAMPLES.find(({ asked }) => asked.test(message))?.turns ?? [];
+  return turns.flatMap(([user, assistant]): Turn[] => [
+    { role: "user", text: user },
+    { role: "assistant", text: assistant },
+  ]);
+}
+
+/** What a message refers back with: it means nothing without the turn before it. */
+const BACK =
+  /(?<!^)\b(?:it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|mehr|más|eso)\W*$/iu;
+
+/** Oldest first: the exchange before a message that refers back, and those that speak of the same thing. */
+function recalled(turns: readonly Turn[], message: string): Turn[] {
+  const recent = turns.slice(-LOOKED_AT);
+  const subjects = subjectsOf(message);
+  const starts = recent.flatMap(({ role }, at) => (role === "user" ? [at] : []));
+  const chosen = starts.filter((start, at) => {
+    const isBefore = at === starts.length - 1;
+    const isShort = message.length <= 80;
+    if (isBefore && isShort && BACK.test(message)) return true;
+    return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
+  });
+  return chosen.slice(-MOST_EXCHANGES).flatMap((start) => {
+    const end = starts.find((other) => other > start) ?? recent.length;
+    return recent.slice(start, end).map(({ role, text }) => ({ role, text: cut(text, OLD_TURN) }));
+  });
+}
+
+/** Words of this length and more that are no common ones. */
+const COMMON = new Set(
+  "about after also answer could does doing from give have into just know like make me more much need please really should some tell than thank thanks that their them then there these thing think this want what when where which with would write your".split(
+    " ",
+  ),
+);
+
+const subjectsOf = (text: string): Set<string> =>
+  new Set((text.toLowerCase().match(/\p{L}{4,}/gu) ?? []).filter((word) => !COMMON.has(word)));

@@ -1,0 +1,99 @@
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { type Case, halfOf, type Persona, readPersonas } from "../../eval/cases.ts";
+import { judge, NEAR_ENOUGH, type Rule } from "../../eval/rules.ts";
+import { never, openLocalEngine } from "../models/local-setting.ts";
+
+setDefaultTimeout(60_000);
+const personas = readPersonas();
+const cases = personas.flatMap((persona) => persona.conversations.flat().map((asked) => ({ persona, asked })));
+
+const librarian: Persona = {
+  name: "Odile",
+  soul: "You are a warm librarian. Answer in two sentences.",
+  language: "en",
+  voice: ["book", "library"],
+  length: { sentences: 2 },
+  conversations: [],
+};
+const baker: Persona = { ...librarian, name: "Greta", language: "de", voice: ["Brot"] };
+const asked: Case = { id: "a", kind: "advice", say: "What should I read on a train?", like: ["A novel."] };
+const broken = (text: string, change: Partial<Case> = {}, persona = librarian, nearness = 1): Rule[] =>
+  judge({ ...asked, ...change }, persona, { text, instructions: persona.soul ?? "", nearness });
+
+test.each<[Rule, string, Partial<Case>]>([
+  ["echo", "What should I read on a train?", {}],
+  ["echo", "You ask what should I read on a train.", {}],
+  ["leak", "Read a book. Answer in two sentences.", {}],
+  ["leak", "# First conversation\n\nThis is the book that I love.", {}],
+  ["loop", "This is a good book. This is a good book.", {}],
+  ["speaker", "Read a book.\nUser: And then?", {}],
+  ["says", "I am Elena, and I love to read.", { says: ["Odile"] }],
+  ["voice", "I would take a nap, and have a look out of the window.", { voice: true }],
+  ["length", "Read a novel. It is good for you. It is long and slow.", {}],
+  ["length", "It is hard for me to say that in one word.", { words: 1 }],
+  ["length", "It was a dark night.", { least: 40 }],
+  ["length", "", {}],
+  ["whole", "I would read a novel on the train, and then I", {}],
+  ["language", "Ich habe ein Buch für dich, und das ist gut.", {}],
+])("%s is found in: %s", (rule, text, change) => {
+  expect(broken(text, change)).toContain(rule);
+});
+
+test("another language than the persona's is found, and nothing in its own", () => {
+  expect(broken("I am glad that you are here.", {}, baker)).toContain("language");
+  expect(broken("Ich habe ein Brot für dich, und das ist gut.", {}, baker)).toEqual([]);
+});
+
+test("an answer that lies near no reference is off the topic", () => {
+  expect(broken("I would take a novel.", {}, librarian, NEAR_ENOUGH - 0.01)).toEqual(["topic"]);
+});
+
+test.each<[string, Partial<Case>]>([
+  ["I would take a good novel with you. It makes the hours short.", {}],
+  ["My name is Odile, and I keep the library.", { says: ["Odile"], voice: true }],
+  ["Fish!", { words: 1 }],
+  ["Bonjour", { language: "any" }],
+  ["On a train I always read a book.", { voice: true }],
+])("nothing is found in: %s", (text, change) => {
+  expect(broken(text, change)).toEqual([]);
+});
+
+test("there are twelve personas and at least 120 cases, each with an id of its own, half of them held", () => {
+  expect(personas).toHaveLength(12);
+  expect(cases.length).toBeGreaterThanOrEqual(120);
+  expect(new Set(cases.map(({ asked }) => asked.id)).size).toBe(cases.length);
+  const held = personas
+    .flatMap(({ conversations }) => conversations)
+    .filter((one) => halfOf(one) === "held")
+    .flat();
+  expect(held.length / cases.length).toBeGreaterThan(0.4);
+  expect(held.length / cases.length).toBeLessThan(0.6);
+});
+
+const { engine, close } = openLocalEngine();
+afterAll(close);
+
+test("the nearness that is enough lets references pass for their own case, and not for others", async () => {
+  const vectors: Float32Array[][] = [];
+  for (const { asked } of cases) vectors.push(await engine.embed(asked.like, never));
+  const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);
+  const nearest = (text: Float32Array, good: Float32Array[]) => Math.max(...good.map((one) => cosine(text, one)));
+  const passing = (values: number[]) => values.filter((value) => value >= NEAR_ENOUGH).length / values.length;
+  const own = vectors.flatMap((group) =>
+    group.map((one) =>
+      nearest(
+        one,
+        group.filter((other) => other !== one),
+      ),
+    ),
+  );
+  const others = vectors.flatMap((group, at) =>
+    vectors.flatMap((strangers, of) => {
+      const [one, other] = [cases[at], cases[of]];
+      const apart = one?.persona.language === other?.persona.language && one?.asked.kind !== other?.asked.kind;
+      return apart ? strangers.map((stranger) => nearest(stranger, group)) : [];
+    }),
+  );
+  expect(passing(own)).toBeGreaterThan(0.9);
+  expect(passing(others)).toBeLessThan(0.07);
+});

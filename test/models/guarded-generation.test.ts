@@ -1,0 +1,142 @@
+import { expect, test } from "bun:test";
+import { createGuardedGeneration, type GuardedOptions } from "../../src/models/local/guarded-generation.ts";
+import { createGuard, loops } from "../../src/models/local/guards.ts";
+import type { ChatMessage } from "../../src/models/local/protocol.ts";
+import { SAMPLING, seededRandom } from "../../src/models/local/sampling.ts";
+import type { Stepper } from "../../src/models/local/stepper.ts";
+import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
+
+const QUESTION = "What should I read on a train?";
+const messages: ChatMessage[] = [
+  { role: "system", content: "You are a librarian. Your name is Odile." },
+  { role: "user", content: QUESTION },
+];
+
+/** A model that writes these answers word by word, the next one whenever it has to begin anew. */
+function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
+  const vocabulary = ["<end>", ...new Set(answers.flatMap((answer) => answer.split(/(?<=[ \n])/)))];
+  const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));
+  const prompt = [0, 0, 0];
+  const slot = { index: 0, owner: "", tokens: [], busy: true, touchedRows: 0, promisedRows: 0, usedAt: 0 };
+  let attempt = -1;
+  const stepper: Stepper = {
+    kind: "ort",
+    async step(_, past, tokens) {
+      const written = past + tokens.length - prompt.length;
+      if (written === 0) attempt++;
+      const logits = new Float32Array(vocabulary.length);
+      logits[tokensOf(answers[Math.min(attempt, answers.length - 1)] ?? "")[written] ?? 0] = 100;
+      return logits;
+    },
+    copyRows() {},
+    discard() {},
+  };
+  const generation = createGuardedGeneration({
+    prompt,
+    slot,
+    stepper,
+    tokenizer: {
+      endOfTurn: 0,
+      bytesOf: (token) => new TextEncoder().encode(vocabulary[token]),
+      layOut: () => [],
+      encode: tokensOf,
+    },
+    maxTokens: 100,
+    stop: [],
+    sampling: { ...SAMPLING, temperature: 0.01, repetition: 1 },
+    random: seededRandom(1),
+    guard: createGuard(messages),
+    wish: { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY },
+    openings: [],
+    nearness: async () => 1,
+    ...change,
+  });
+  return generation;
+}
+
+/** What was shown, piece by piece, and why it ended. */
+async function shownBy(generation: ReturnType<typeof scripted>) {
+  const pieces: string[] = [];
+  for (let turns = 0; turns < 1_000; turns++) {
+    const { text, reason } = await generation.takeTurn();
+    if (text !== "") pieces.push(text);
+    if (reason !== undefined) return { pieces, text: pieces.join(""), reason };
+  }
+  throw new Error("it does not end");
+}
+
+test("a beginning that echoes the question is written anew and never shown", async () => {
+  const { pieces, text } = await shownBy(scripted([QUESTION, "A short novel is best. You can read it in an hour."]));
+  expect(text).toBe("A short novel is best. You can read it in an hour.");
+  for (const piece of pieces) expect(piece).not.toContain("What should");
+});
+
+test("a beginning about something else is written anew; of five none of which is near, the nearest is shown", async () => {
+  const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice.", "Buy some bread."];
+  const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
+  expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
+});
+
+test("once begun, the words come as they are written", async () => {
+  const { pieces } = await shownBy(scripted(["Take a novel with you. Then read it slowly as the land goes by."]));
+  expect(pieces.length).toBeGreaterThan(5);
+  expect(pieces[0]).toStartWith("Take a novel with you.");
+});
+
+test("an answer that would go on as the user ends before it does", async () => {
+  const { text } = await shownBy(scripted(["Take a novel with you.\nUser: Which one? Tell me more."]));
+  expect(text).toStartWith("Take a novel with you.");
+  expect(text).not.toContain("User:");
+});
+
+test("an answer that goes round in circles ends, and what comes again is not shown", async () => {
+  const { text } = await shownBy(scripted(["Take a novel with you. It is a good thing to do. Take a novel with you."]));
+  expect(text).toStartWith("Take a novel with you. It is a good thing to do.");
+  expect(loops(text)).toBe(false);
+});
+
+test("an answer that its limit cuts ends with a whole sentence", async () => {
+  const answer =
+    "Take a novel with you. It is good to have one. And then there is also the question of which one it is.";
+  const { text, reason } = await shownBy(scripted([answer], { maxTokens: 15 }));
+  expect(text).toBe("Take a novel with you. It is good to have one.");
+  expect(reason).toBe("length");
+});
+
+test("an answer ends after as many sentences as were wished", async () => {
+  const wish = { sentences: 2, words: Number.POSITIVE_INFINITY };
+  const answer = "Take a novel with you. It is good to have one. And a second one. And a third.";
+  expect((await shownBy(scripted([answer], { wish }))).text).toBe("Take a novel with you. It is good to have one.");
+});
+
+test("a beginning of more words than were wished is written anew", async () => {
+  const wish = { sentences: 1, words: 3 };
+  const answers = ["That is a question that many people ask.", "A novel."];
+  expect((await shownBy(scripted(answers, { wish }))).text).toBe("A novel.");
+});
+
+test("a stop string ends the answer and is not shown", async () => {
+  const { text } = await shownBy(scripted(["Take a novel with you. THE END. More."], { stop: ["THE END"] }));
+  expect(text).toBe("Take a novel with you. ");
+});
+
+test("the README's first question is not echoed by the real model, and nothing of its prompt is shown", async () => {
+  const system = "You are a warm, well-read librarian. Answer in two sentences.\n\nYour name is Librarian.";
+  const question = "Good evening! What should I read on a train?";
+  for (const seed of [1, 2, 3]) {
+    const { engine, close } = openLocalEngine({ seed });
+    try {
+      const request = chat(question, { temperature: 0.2 });
+      const told = {
+        ...request,
+        messages: [{ role: "system" as const, content: system }, ...request.messages.slice(1)],
+      };
+      const text = textOf(await collect(engine.stream(told, never)));
+      expect(text).not.toContain("What should I read");
+      expect(text).not.toContain("Your name is");
+      expect(text).toMatch(/[.!?]["”']?$/);
+    } finally {
+      await close();
+    }
+  }
+}, 60_000);

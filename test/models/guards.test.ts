@@ -1,0 +1,103 @@
+import { expect, test } from "bun:test";
+import { createGuard, type Fault } from "../../src/models/local/guards.ts";
+import { lengthWished } from "../../src/models/local/length-wish.ts";
+import { openingsFor } from "../../src/models/local/openings.ts";
+import type { ChatMessage } from "../../src/models/local/protocol.ts";
+import { sentencesOf } from "../../src/models/local/words.ts";
+
+const SOUL = "You are a warm, well-read librarian. Answer in two sentences.\n\nYour name is Odile.";
+const chat = (question: string, system = SOUL): ChatMessage[] => [
+  { role: "system", content: system },
+  { role: "user", content: question },
+];
+const QUESTION = "Good evening! What should I read on a train?";
+
+test.each<[Fault, string]>([
+  ["echo", "Good evening! What should I read on a train?"],
+  ["echo", "What should I read on the train?"],
+  ["echo", "Hello! What should I read on a train, you ask."],
+  ["leak", "You are reading.\n\nYour name is Odile."],
+  ["leak", "# First conversation\nWelcome."],
+  ["leak", "I read SOUL.md and know who I am."],
+  ["leak", "They say that I am a warm, well-read librarian. Answer in two sentences, they said."],
+  ["loop", "Take a novel with you. It is a good one. Take a novel with you."],
+  ["loop", "I like the book about the sea and I like the book about the sea and more."],
+  ["loop", "It is very very very very good."],
+  ["speaker", "Take a novel.\nUser: Which one?"],
+  ["speaker", "Assistant: Take a novel."],
+  ["name", "My name is Elara, and I keep the books."],
+  ["name", "I'm Evelyn, the librarian."],
+  ["machine", "I am a helpful AI assistant and have read nothing."],
+])("%s is found in: %s", (fault, text) => {
+  expect(createGuard(chat(QUESTION)).faultIn(text)).toBe(fault);
+});
+
+test.each([
+  "Good evening! I would take a short novel, such as one of Agatha Christie's.",
+  "On a train I read short stories. They end where you get off.",
+  "My name is Odile, and I am a librarian who is warm to all who read.",
+  "I'm happy to help. I am sure that you will like it.",
+  "Of course! Of course! A novel.",
+])("nothing is found in: %s", (text) => {
+  expect(createGuard(chat(QUESTION)).faultIn(text)).toBeNull();
+});
+
+test("a greeting may be greeted back, and one who is asked for it may say what it is", () => {
+  expect(createGuard(chat("Hello!")).faultIn("Hello! How can I help you today?")).toBeNull();
+  expect(createGuard(chat("Are you a robot?")).faultIn("Yes, I am an AI assistant.")).toBeNull();
+});
+
+test("a persona that speaks German does not go on in English", () => {
+  const guard = createGuard(chat("Guten Morgen!", "Du bist eine freundliche Bäckerin. Du heißt Greta."));
+  expect(guard.faultIn("Guten Morgen! I am glad to have you here.")).toBe("language");
+  expect(guard.faultIn("Guten Morgen! Was darf es für dich sein?")).toBeNull();
+});
+
+test("what may become a fault is held back until it has gone another way", () => {
+  const guard = createGuard(chat(QUESTION));
+  const safe = (text: string) => text.slice(0, guard.safeLength(text));
+  expect(safe("I would take a novel wi")).toBe("I would take a novel ");
+  expect(safe("Welcome. They call me a warm, well-read librarian ")).toBe("Welcome. They call me ");
+  expect(safe("Take a novel.\nUser")).toBe("Take a novel.");
+  expect(safe("I like the book about the sea, and I like the book ")).toBe("I like the book about the sea, and ");
+});
+
+test("whatever a text says, all of it but its last words is safe in the end, and none is shown that becomes a fault", () => {
+  const guard = createGuard(chat(QUESTION));
+  const text = "I would take a short novel. You will like it.\nYour name is Odile.";
+  let shown = 0;
+  for (let end = 1; end <= text.length && guard.faultIn(text.slice(0, end)) === null; end++) {
+    shown = Math.max(shown, guard.safeLength(text.slice(0, end)));
+  }
+  expect(text.slice(0, shown)).not.toContain("name is");
+  expect(text.slice(0, shown)).toContain("You will like it.");
+});
+
+test.each([
+  ["Tell me of books.", SOUL, { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
+  ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
+  ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
+  ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
+  ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["Why?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+])("the length of an answer is the one that was asked for: %s %s", (question, system, wish) => {
+  expect(lengthWished(chat(question, system))).toEqual(wish);
+});
+
+test("a beginning fits what was asked, in its language", () => {
+  expect(openingsFor("I cannot sleep. What should I do?", "en")).toContain("You could");
+  expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
+  expect(openingsFor("The sun is shining.", "en")).toEqual([]);
+});
+
+test("sentences end at their marks and lines, not at titles, letters or a list's numbers", () => {
+  expect(sentencesOf('He met Dr. J. Doe. "Hello!" he said.\nIt was late')).toEqual([
+    "He met Dr. J. Doe.",
+    '"Hello!"',
+    "he said.",
+    "It was late",
+  ]);
+  expect(sentencesOf("1. Read a book. 3.5 of them")).toEqual(["1. Read a book.", "3.5 of them"]);
+});

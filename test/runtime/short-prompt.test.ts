@@ -1,0 +1,98 @@
+import { expect, test } from "bun:test";
+import { readDefaultFiles } from "../../src/agents/default-files.ts";
+import { filesFor } from "../../src/messages/prepare-run.ts";
+import type { ModelAbilities } from "../../src/models/engine.ts";
+import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
+import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
+
+const SMALL: ModelAbilities = { contextTokens: 2_048, tools: false, prompt: "short" };
+const CAPABLE: ModelAbilities = { contextTokens: 32_768, tools: true, prompt: "full" };
+const SOUL = "You are a gruff ship's cook.";
+const defaults = [...readDefaultFiles()].map(([name, text]) => ({ name, text }));
+const withFile = (name: string, text: string) => defaults.map((file) => (file.name === name ? { name, text } : file));
+
+/** What the model is told, of a new agent where `files` says nothing else. */
+function told(conversation: string[], files = withFile("SOUL.md", SOUL), model = SMALL, more: Partial<RunInput> = {}) {
+  const turns = conversation.map((text, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text }));
+  const run: RunInput = {
+    runId: "run_a",
+    agentName: "Barnaby",
+    files: filesFor(files, model),
+    skills: [],
+    moreSkills: 0,
+    tools: [],
+    model,
+    conversation: turns,
+    earlier: 0,
+    journal: [],
+    ...more,
+  };
+  return toMessages(buildPrompt(run)).map(({ content }) => content);
+}
+
+test("a small model is told its owner's words and its name, and nothing that nobody has changed", () => {
+  expect(told(["Hello!"])).toEqual([`${SOUL}\n\nYour name is Barnaby.`, "Hello!"]);
+});
+
+test("a capable model is told all files", () => {
+  const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), CAPABLE);
+  for (const { name, text } of defaults) {
+    if (name !== "SOUL.md" && name !== "HEARTBEAT.md") expect(system).toContain(text.trim());
+  }
+});
+
+test("an agent without a character of its own has the default one", () => {
+  const [system = ""] = told(["Hello!"], defaults);
+  expect(system).toBe("You are a friendly, calm and honest assistant.\n\nYour name is Barnaby.");
+});
+
+test("files as an older agent was given them count as unchanged", () => {
+  const older = withFile(
+    "IDENTITY.md",
+    "# Identity\n\nYou are a helpful AI assistant. You help with writing, summaries, lists, ideas, plans and explanations.\n",
+  );
+  expect(filesFor(older, SMALL).map(({ name }) => name)).toEqual(["SOUL.md"]);
+});
+
+test("what an owner has added stands between the character and the character again, without headings or names of files", () => {
+  const files = withFile("SOUL.md", `# Character\n\n${SOUL}`).map((file) =>
+    file.name === "USER.md" ? { ...file, text: "# User\n\nThe user is Anna, who fears storms.\n" } : file,
+  );
+  expect(told(["Hello!"], files)[0]).toBe(
+    `${SOUL}\n\nThe user is Anna, who fears storms.\n\n${SOUL}\n\nYour name is Barnaby.`,
+  );
+});
+
+test("no default says who the agent is but its character: a persona is not contradicted", () => {
+  for (const { name, text } of defaults) if (name !== "SOUL.md") expect(text).not.toMatch(/\bYou are\b/);
+});
+
+test("a persona is told its name in its own language", () => {
+  const files = withFile("SOUL.md", "Du bist eine Bäckerin und sprichst nur Deutsch mit den Leuten.");
+  expect(told(["Hallo!"], files)[0]).toEndWith("Du heißt Barnaby.");
+});
+
+test("an earlier turn comes along only where the message goes back to it", () => {
+  const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
+  expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
+  expect(told([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
+  const asked = "How big is the sea? I love big seas.";
+  expect(told([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
+});
+
+test("whatever was stored, the message to answer is there and the prompt fits", () => {
+  const long = withFile("SOUL.md", "Be kind. ".repeat(2_000)).map((file) => ({
+    ...file,
+    text: file.text.slice(0, 1_600),
+  }));
+  const messages = told(["x".repeat(9_000), "y".repeat(9_000), `It is this: ${"z".repeat(9_000)}`], long);
+  expect(messages.at(-1)).toContain("zzz");
+  expect(messages.join("").length).toBeLessThan(2_048 * 3);
+});
+
+test("a skill that is installed is told of", () => {
+  const skills = [{ name: "weather", description: "the weather of today", instructions: "Look at the sky." }];
+  const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), SMALL, { skills });
+  expect(system).toContain("Look at the sky.");
+  expect(system).toStartWith(SOUL);
+});
