@@ -22,7 +22,8 @@ test.skipIf(Bun.which("curl") === null)(
       const { asked, said } = JSON.parse(stdout.toString());
       expect(asked).toBe('{"sent":true,"expiresInSeconds":600}');
       expect(said).toStartWith("retry: 2000\n\nid: 1\nevent: run.queued\n");
-      expect(said.match(/^event: message\.delta$/gm)?.length).toBeGreaterThan(3);
+      // A short answer comes at once: its beginning is judged before it is shown.
+      expect(said).toMatch(/^event: message\.delta$/m);
       expect(said).toContain("event: run.completed");
     } finally {
       await rm(folder, { recursive: true, force: true });

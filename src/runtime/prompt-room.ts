@@ -89,6 +89,9 @@ export interface TurnOutline {
   read(): string;
 }
 
+/** What a turn takes of the room: its bytes, since a character of three (Chinese, say) is about a token by itself. */
+export const turnRoom = (text: string): number => Buffer.byteLength(text);
+
 /** The newest turns that fit, oldest first, and how many are before them. The last is the message to answer: it stays. */
 export function chooseTurns(
   outlines: readonly TurnOutline[],
@@ -97,11 +100,9 @@ export function chooseTurns(
   const turns: Turn[] = [];
   let left = room;
   for (const { role, bytes, read } of outlines.toReversed()) {
-    if (turns.length > 0 && bytes > left * BYTES_A_CHARACTER) break;
-    const text = read();
-    if (turns.length > 0 && text.length > left) break;
-    left = Math.max(0, left - text.length);
-    turns.push({ role, text });
+    if (turns.length > 0 && bytes > left) break;
+    left -= bytes;
+    turns.push({ role, text: read() });
   }
   return { conversation: turns.reverse(), earlier: outlines.length - turns.length };
 }

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "../models/engine.ts";
-import { cut, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import { cut, roomOf, SKILLS_HEADING, skillLine, turnRoom } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 import { shortPrompt } from "./short-prompt.ts";
 
@@ -32,7 +32,7 @@ export function buildPrompt(run: RunInput): Prompt {
 
 /** The same prompt at `ratio` of its size, for a model that counted more tokens than it can hold. */
 export function shrinkPrompt(prompt: Prompt, ratio: number): Prompt {
-  const size = prompt.system.length + prompt.turns.reduce((sum, turn) => sum + turn.text.length, 0);
+  const size = prompt.system.length + prompt.turns.reduce((sum, turn) => sum + turnRoom(turn.text), 0);
   const room = Math.floor(size * Math.min(ratio, 1) * 0.9);
   const system = cut(prompt.system, Math.max(512, Math.floor(room * 0.6)));
   const fitted = fitTurns({ ...prompt, system }, room - system.length);
@@ -77,10 +77,10 @@ export function cutLast(prompt: Prompt, most: number): Prompt {
 
 /** Drops the oldest turns, a step's at a time, until the rest fits; the message to answer stays. */
 function fitTurns(prompt: Prompt, room: number): Prompt {
-  let size = prompt.turns.reduce((sum, turn) => sum + turn.text.length, 0);
+  let size = prompt.turns.reduce((sum, turn) => sum + turnRoom(turn.text), 0);
   let start = 0;
   while (start < prompt.turns.length - 1 && (size > room || (prompt.dropped + start) % WINDOW_STEP !== 0)) {
-    size -= prompt.turns[start++]?.text.length ?? 0;
+    size -= turnRoom(prompt.turns[start++]?.text ?? "");
   }
   return { ...prompt, turns: prompt.turns.slice(start), dropped: prompt.dropped + start };
 }

@@ -17,11 +17,11 @@ export interface Whole {
 export function promptOfEverything(run: Whole): ModelMessage[] {
   const room = roomOf(run.model.contextTokens);
   const system = systemText(run, room);
-  let size = run.conversation.reduce((sum, turn) => sum + turn.text.length, 0);
+  let size = run.conversation.reduce((sum, turn) => sum + Buffer.byteLength(turn.text), 0);
   let start = 0;
   while (size > room - system.length && start < run.conversation.length - 1) {
     const end = Math.min(start + 8, run.conversation.length - 1);
-    for (; start < end; start++) size -= run.conversation[start]?.text.length ?? 0;
+    for (; start < end; start++) size -= Buffer.byteLength(run.conversation[start]?.text ?? "");
   }
   const note = start > 0 ? `\n\n(The ${start} oldest messages of this conversation are not shown.)` : "";
   const turns = run.conversation.slice(start).map(({ role, text }): ModelMessage => ({ role, content: text }));
