@@ -27,8 +27,11 @@ export interface FileContent {
 export interface Jail {
   /** Null where there is no such plain file, or none that this process may read. Throws `invalid_request` for one of more than `maxBytes`. */
   read(name: string, maxBytes: number): FileContent | null;
-  /** The plain files of the root that are there, of at most `maxBytes`, in the order of the names; opened in one go. */
-  readRoot(names: readonly string[], maxBytes: number): { name: string; bytes: Buffer }[];
+  /**
+   * What `use` makes of files of one folder, opened in one go. Each is read when it is asked for: null where there is no
+   * such plain file, or one of more than `maxBytes`.
+   */
+  readIn<T>(folder: readonly string[], maxBytes: number, use: (read: (file: string) => Buffer | null) => T): T;
   stat(name: string): FileStat | null;
   /** The same of many files of one folder, opened in one go. */
   statAll(folder: readonly string[], files: readonly string[]): (FileStat | null)[];
@@ -127,14 +130,15 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       if (content !== "too large") return content;
       throw new AppError("invalid_request", `${name}: expected a file of at most ${maxBytes} bytes`);
     },
-    readRoot(names, maxBytes) {
-      const found = inFolder([], ({ path }) =>
-        names.flatMap((name) => {
-          const content = readFile(`${path}/${splitName(name).file}`, maxBytes);
-          return content === null || content === "too large" ? [] : [{ name, bytes: content.bytes }];
+    readIn(parts, maxBytes, use) {
+      const folder = openFolder(root, parts);
+      if (folder === "absent" || folder === "blocked") return use(() => null);
+      return closing(folder, ({ path }) =>
+        use((file) => {
+          const content = readFile(`${path}/${file}`, maxBytes);
+          return content === null || content === "too large" ? null : content.bytes;
         }),
       );
-      return found ?? [];
     },
     stat(name) {
       const { folder, file } = splitName(name);

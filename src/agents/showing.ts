@@ -1,6 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Agent } from "./table.ts";
-import { decodeText, readFile } from "./workspace.ts";
+import { decodeText, readFolder } from "./workspace.ts";
 import type { WorkspaceFiles } from "./workspace-files.ts";
 
 /** Text that an agent's record shows in all, and the files it looks at; what is beyond is read file by file. */
@@ -37,25 +37,38 @@ export function showTexts(
   const rows = index.page(agentId, "", RECORD_FILES + 1);
   const texts: [name: string, text: string][] = [];
   let left = RECORD_BYTES;
-  for (const { name, size } of rows.slice(0, RECORD_FILES)) {
-    if (size > left) continue;
-    const bytes = written.get(name) ?? bytesOf(folder, name);
-    const text = bytes && textOf(bytes);
-    if (text === null || bytes === null || bytes.byteLength > left) continue;
-    texts.push([name, text]);
-    left -= bytes.byteLength;
+  for (const { parts, files } of byFolder(rows.slice(0, RECORD_FILES))) {
+    readFolder(folder, parts, (read) => {
+      for (const { name, file, size } of files) {
+        if (size > left) continue;
+        const bytes = written.get(name) ?? read(file);
+        const text = bytes && textOf(bytes);
+        if (text === null || bytes === null || bytes.byteLength > left) continue;
+        texts.push([name, text]);
+        left -= bytes.byteLength;
+      }
+    });
   }
   return { files: Object.fromEntries(texts), isCut: texts.length < rows.length };
 }
 
-function bytesOf(folder: string, name: string): Uint8Array | null {
-  try {
-    return readFile(folder, name)?.bytes ?? null;
-  } catch (error) {
-    // An operator put there what is larger than a file may be: it is listed, and not shown.
-    if (error instanceof AppError) return null;
-    throw error;
+interface FilesOfFolder {
+  parts: string[];
+  files: { name: string; file: string; size: number }[];
+}
+
+/** In the order that they have; those of one folder that follow each other together, so that it is opened once. */
+function byFolder(rows: readonly { name: string; size: number }[]): FilesOfFolder[] {
+  const folders: FilesOfFolder[] = [];
+  let path: string | undefined;
+  for (const { name, size } of rows) {
+    const end = name.lastIndexOf("/");
+    const above = name.slice(0, Math.max(0, end));
+    if (above !== path) folders.push({ parts: above === "" ? [] : above.split("/"), files: [] });
+    path = above;
+    folders.at(-1)?.files.push({ name, file: name.slice(end + 1), size });
   }
+  return folders;
 }
 
 function textOf(bytes: Uint8Array): string | null {

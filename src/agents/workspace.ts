@@ -94,13 +94,21 @@ export function readFile(folder: string, name: string): WorkspaceFile | null {
 
 /** Those of the named files at the top of the workspace that are there and are text, in the order of the names. */
 export function readTexts(folder: string, names: readonly string[]): { name: string; text: string }[] {
-  return openJail(folder)
-    .readRoot(names, MAX_FILE_BYTES)
-    .flatMap(({ name, bytes }) => {
-      const text = textOf(bytes);
+  return readFolder(folder, [], (read) =>
+    names.flatMap((name) => {
+      const bytes = read(name);
+      const text = bytes === null ? null : textOf(bytes);
       return text === null ? [] : [{ name, text }];
-    });
+    }),
+  );
 }
+
+/** What `use` makes of files of one folder of the workspace, each read when it is asked for; null for what cannot be. */
+export const readFolder = <T>(
+  folder: string,
+  parts: readonly string[],
+  use: (read: (file: string) => Buffer | null) => T,
+): T => openJail(folder).readIn(parts, MAX_FILE_BYTES, use);
 
 /**
  * The changes as bytes, one for each name (the last counts), if a workspace can take them in which `standing` tells of

@@ -35,7 +35,7 @@ export const VERSION = packageFile.version;
 const MAX_STREAMS = 20_000;
 
 /** Of one account's requests in one turn of the event loop, while others may wait: a dozen small reads. */
-const TURN_SHARE_MS = 2;
+const TURN_SHARE_MS = 1;
 
 /** The running appliance. */
 export interface App {

@@ -23,7 +23,7 @@ export interface RunQueue {
 }
 
 /** To start a run is to read its prompt. Where one commit ends many, their next ones do not all start in the same turn. */
-const STARTS_MS = 4;
+const STARTS_MS = 2;
 
 export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }: RunQueueParts): RunQueue {
   /** Agents with a run that waits for a place. */
