@@ -34,7 +34,7 @@ export const VERSION = packageFile.version;
 /** Event streams of the host, where it has the files for them (api.md section 1, Limits). */
 const MAX_STREAMS = 20_000;
 
-/** Of one account's requests in one turn of the event loop, while others may wait: a dozen small reads. */
+/** Of one account's requests in one turn of the event loop, while others may wait: half a dozen small reads. */
 const TURN_SHARE_MS = 1;
 
 /** The running appliance. */
