@@ -61,7 +61,7 @@ function systemText(run: RunInput): string {
   return parts.join("\n\n");
 }
 
-export function skillsText({ skills, moreSkills }: RunInput): string {
+function skillsText({ skills, moreSkills }: RunInput): string {
   const lines = skills.map((skill) =>
     skill.instructions === null ? skillLine(skill) : `${skillLine(skill)}\n${skill.instructions}`,
   );
@@ -69,7 +69,7 @@ export function skillsText({ skills, moreSkills }: RunInput): string {
   return [SKILLS_HEADING, ...lines, ...more].join("\n");
 }
 
-export function cutLast(prompt: Prompt, most: number): Prompt {
+function cutLast(prompt: Prompt, most: number): Prompt {
   const last = prompt.turns.at(-1);
   if (last === undefined || last.text.length <= most) return prompt;
   return { ...prompt, turns: prompt.turns.with(-1, { ...last, text: cut(last.text, most) }) };

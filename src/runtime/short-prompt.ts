@@ -84,6 +84,8 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
   const chosen = starts.filter((start, at) => {
     const isBefore = at === starts.length - 1;
     const isShort = message.length <= 80;
+    // Asked the same again, it would say the same again.
+    if (recent[start]?.text.trim() === message.trim()) return false;
     if (isBefore && isShort && BACK.test(message)) return true;
     return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
   });

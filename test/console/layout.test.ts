@@ -43,8 +43,8 @@ async function talkAtLength(): Promise<void> {
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: axe has put itself there
-    const { violations } = await (globalThis as any).axe.run(document, { resultTypes: ["violations"] });
+    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations as { id: string; nodes: { html: string }[] }[];
   });
   return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
-import { browserPath, withBrowser } from "../support/browser.ts";
+import { browserPath } from "../support/browser.ts";
+import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
 const browserTest = test.skipIf(browserPath === "");
@@ -18,14 +19,7 @@ beforeEach(() => {
   email = `session${++people}@example.com`;
 });
 
-const withPage = (use: (page: Page) => Promise<void>) =>
-  withBrowser(async (browser) => {
-    browser.setDefaultTimeout(20_000);
-    const complaints: string[] = [];
-    browser.on("weberror", (error) => complaints.push(String(error.error())));
-    await use(browser.pages()[0] ?? (await browser.newPage()));
-    expect(complaints).toEqual([]);
-  });
+const withPage = (use: (page: Page) => Promise<void>) => withConsole(() => appliance.url, use);
 const linkFor = (who: string) => `${appliance.url}/#link=${appliance.foundation.links.create(who, 0n)}`;
 const tokenOf = (page: Page) => page.evaluate(() => sessionStorage.getItem("roost.token") ?? "");
 const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;

@@ -72,6 +72,12 @@ test("a persona is told its name in its own language", () => {
   expect(told(["Hallo!"], files)[0]).toEndWith("Du heißt Barnaby.");
 });
 
+test("a question that is asked again does not bring its first answer along", () => {
+  const question = "What should I read on a train?";
+  expect(told([question, "A book about trains.", question])).toHaveLength(2);
+  expect(told([question, "A book about trains.", "And on a boat?"])).toHaveLength(4);
+});
+
 test("an earlier turn comes along only where the message goes back to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
