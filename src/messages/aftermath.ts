@@ -1,5 +1,6 @@
 import type { Log } from "../lib/log.ts";
-import { type ClearRows, rest } from "../storage/removals.ts";
+import { createBackgroundWork, rest } from "../storage/background-work.ts";
+import type { ClearRows } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 
 /** What is left to be done of an instance's change, in the order in which it is done. */
@@ -49,10 +50,6 @@ export function createAftermath(parts: AftermathParts): Aftermath {
   const { sqlite } = store;
   let spent = 0;
   let at = { instance_id: "", kind: "" };
-  let running = false;
-  let stopped = false;
-  let work: Promise<void> | null = null;
-  let retry: ReturnType<typeof setTimeout> | undefined;
 
   const find = (instanceId: string, kind: Kind) =>
     sqlite
@@ -123,7 +120,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
   }
 
   async function workOff(): Promise<void> {
-    for (let left = next(); left !== null && !stopped; left = next()) {
+    for (let left = next(); left !== null && !work.isStopped(); left = next()) {
       const { instance_id, kind } = left;
       // Also where it fails: the next try begins with another.
       at = { instance_id, kind };
@@ -133,19 +130,12 @@ export function createAftermath(parts: AftermathParts): Aftermath {
     }
   }
 
-  function wake(): void {
-    if (stopped || !running || work !== null) return;
-    work = workOff()
-      .catch((err: unknown) => {
-        if (stopped) return;
-        log.error({ err }, "what follows an instance's change could not be done; it is tried again");
-        retry = setTimeout(wake, retryMs);
-        retry.unref();
-      })
-      .finally(() => {
-        work = null;
-      });
-  }
+  const work = createBackgroundWork({
+    isLeft: () => next() !== null,
+    workOff,
+    onFailure: (err) => log.error({ err }, "what follows an instance's change could not be done; it is tried again"),
+    retryMs,
+  });
 
   return {
     add(instanceId, kind, data = {}) {
@@ -158,7 +148,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
       const room = roomOfCommit();
       // One more, so that a slice that does nothing is counted too.
       if (room > 0) spent += 1 + slice(instanceId, kind, room);
-      if (find(instanceId, kind)) store.afterCommit(() => void setTimeout(wake, 0).unref());
+      if (find(instanceId, kind)) store.afterCommit(work.wakeSoon);
     },
     *beforeClearing(instanceId) {
       for (slice(instanceId, "agent.deleted", AFTERMATH_SLICE); find(instanceId, "agent.deleted"); ) {
@@ -166,20 +156,8 @@ export function createAftermath(parts: AftermathParts): Aftermath {
         slice(instanceId, "agent.deleted", AFTERMATH_SLICE);
       }
     },
-    run() {
-      running = true;
-      wake();
-    },
-    async settled() {
-      while (!stopped && next() !== null) {
-        wake();
-        await (work ?? Promise.resolve());
-      }
-    },
-    async stop() {
-      stopped = true;
-      clearTimeout(retry);
-      await work;
-    },
+    run: work.run,
+    settled: work.settled,
+    stop: work.stop,
   };
 }

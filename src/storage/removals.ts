@@ -1,4 +1,5 @@
 import type { Log } from "../lib/log.ts";
+import { createBackgroundWork, rest } from "./background-work.ts";
 import type { Store } from "./store.ts";
 
 /** What was deleted, or of a conversation cleared; `trash` is what an earlier process left of an instance's folders. */
@@ -43,10 +44,6 @@ interface Removal {
   id: string;
 }
 
-/** At least so long, and so many times as long as the slice: a host with much to clear away serves as well as any. */
-const PAUSE_MS = 2;
-const PAUSE_SHARE = 2;
-const LONGEST_PAUSE_MS = 50;
 const RETRY_MS = 5_000;
 
 /**
@@ -57,9 +54,6 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   const { pause = rest, retryMs = RETRY_MS } = settings;
   const { sqlite } = store;
   let plan: ClearingPlan | null = null;
-  let stopped = false;
-  let work: Promise<void> | null = null;
-  let retry: ReturnType<typeof setTimeout> | undefined;
 
   const next = (after = 0) =>
     sqlite
@@ -69,7 +63,7 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
       .get(after);
 
   async function inSlices(next: () => Promise<IteratorResult<unknown>>): Promise<void> {
-    while (!stopped) {
+    while (!work.isStopped()) {
       const startedMs = performance.now();
       if ((await next()).done) return;
       await pause(performance.now() - startedMs);
@@ -79,7 +73,7 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   async function clear(steps: ClearingPlan, kind: RemovalKind, id: string): Promise<void> {
     for (const step of steps[kind]) {
       if ("each" in step) {
-        for (let child = step.first(id); child !== null && !stopped; child = step.first(id)) {
+        for (let child = step.first(id); child !== null && !work.isStopped(); child = step.first(id)) {
           await clear(steps, step.each, child);
         }
       } else if ("rows" in step) {
@@ -89,20 +83,20 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
         const slices = step.files(id);
         await inSlices(() => slices.next());
       }
-      if (stopped) return;
+      if (work.isStopped()) return;
     }
   }
 
   async function clearOne(steps: ClearingPlan, { removal_id, kind, id }: Removal): Promise<void> {
     await clear(steps, kind, id);
-    if (stopped) return;
+    if (work.isStopped()) return;
     await store.commitSoon(() => sqlite.run("DELETE FROM removals WHERE removal_id = ?", [removal_id]), "process");
   }
 
   /** What cannot be cleared away holds up nothing else. Throws what the first that failed has thrown. */
   async function clearAll(steps: ClearingPlan): Promise<void> {
     const failures: unknown[] = [];
-    for (let removal = next(); removal !== null && !stopped; removal = next(removal.removal_id)) {
+    for (let removal = next(); removal !== null && !work.isStopped(); removal = next(removal.removal_id)) {
       await clearOne(steps, removal).catch(
         (failure: unknown) => void (failures.length === 0 && failures.push(failure)),
       );
@@ -111,48 +105,27 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
     if (failures.length > 0) throw failures[0];
   }
 
-  function wake(): void {
-    if (stopped || plan === null || work !== null) return;
-    work = clearAll(plan)
-      .catch((err: unknown) => {
-        if (stopped) return;
-        log.error({ err }, "what was deleted could not be cleared away; it is tried again");
-        clearTimeout(retry);
-        retry = setTimeout(wake, retryMs);
-        retry.unref();
-      })
-      .finally(() => {
-        work = null;
-      });
-  }
+  const work = createBackgroundWork({
+    isLeft: () => next() !== null,
+    workOff: async () => (plan === null ? undefined : clearAll(plan)),
+    onFailure: (err) => log.error({ err }, "what was deleted could not be cleared away; it is tried again"),
+    retryMs,
+  });
 
   return {
     add(kind, id) {
       store.transaction(() => sqlite.run("INSERT INTO removals (kind, id) VALUES (?, ?)", [kind, id]));
-      // Not in the turn of the request: its answer goes out first.
-      store.afterCommit(() => void setTimeout(wake, 0).unref());
+      // Its answer goes out first.
+      store.afterCommit(work.wakeSoon);
     },
     run(steps) {
       plan = steps;
-      wake();
+      work.run();
     },
-    async settled() {
-      while (!stopped && next() !== null) {
-        wake();
-        await (work ?? Promise.resolve());
-      }
-    },
-    async stop() {
-      stopped = true;
-      clearTimeout(retry);
-      await work;
-    },
+    settled: work.settled,
+    stop: work.stop,
   };
 }
-
-/** A pause behind a slice that took so long (ms). */
-export const rest = (tookMs: number): Promise<void> =>
-  Bun.sleep(Math.min(Math.max(PAUSE_MS, PAUSE_SHARE * tookMs), LONGEST_PAUSE_MS));
 
 export interface RowsOf {
   table: string;
