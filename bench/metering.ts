@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../src/app/foundation.ts";
-import { createMeter } from "../src/billing/meter/meter.ts";
-import { createMetering } from "../src/billing/meter/metering.ts";
 import { newId } from "../src/lib/id.ts";
 import { createLog } from "../src/lib/log.ts";
+import { createMeter } from "../src/meter/meter.ts";
+import { createMeterTimer } from "../src/meter/meter-timer.ts";
 import { HOUR, handClock, SECOND } from "../test/lib/hand-clock.ts";
 import { startBinary } from "../test/support/binary.ts";
 import { median, type Row } from "./figure.ts";
@@ -88,7 +88,7 @@ async function meterAnHour(accounts: number, instancesEach: number): Promise<{ p
     const termsOf = () => ({ monthlyLimit: null, suspended: false });
     const meter = createMeter({ store, clock, ledger, pricePerHour: HOURLY, termsOf });
     meter.resume(running);
-    const metering = createMetering(meter, store, clock, await createLog("silent", "json"));
+    const metering = createMeterTimer(meter, store, clock, await createLog("silent", "json"));
     const size = () => {
       store.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
       return statSync(join(dataDir, "roost.db")).size;

@@ -5,7 +5,7 @@
  */
 
 import { readDefaultFiles } from "../src/agents/default-files.ts";
-import { filesFor } from "../src/messages/prepare-run.ts";
+import { filesFor } from "../src/messages/runs/prepare.ts";
 import type { ModelMessage, ModelRequest } from "../src/models/engine.ts";
 import type { LocalEngine } from "../src/models/local.ts";
 import { LOCAL_MODEL } from "../src/models/local-models.ts";

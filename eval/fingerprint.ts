@@ -16,7 +16,7 @@ const SOURCES: Readonly<Record<Variant, readonly string[]>> = {
   roost: [
     "models/SHA256SUMS",
     "src/agents/default-files.ts",
-    "src/messages/prepare-run.ts",
+    "src/messages/runs/prepare.ts",
     "src/models/local",
     "src/models/local.ts",
     "src/runtime",

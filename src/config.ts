@@ -91,7 +91,7 @@ function clashes({ model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, mini
   if (typeof smtpUrl === "string" && mailFrom === null) {
     told.push("ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set");
   }
-  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/billing/facilitator/x402-protocol.ts).
+  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/payments/facilitator/x402-protocol.ts).
   if (typeof facilitatorUrl === "string" && minimumTopUp !== undefined && minimumTopUp > FACILITATED_TOP_UP) {
     told.push(
       `ROOST_MINIMUM_TOP_UP is "${formatMoney(minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +

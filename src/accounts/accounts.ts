@@ -6,7 +6,7 @@ import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
-import { type Account, accounts } from "./table.ts";
+import { type Account, accounts } from "./schema.ts";
 
 export interface AccountParts {
   store: Store;

@@ -2,7 +2,7 @@ import { AppError } from "../lib/app-error.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, mayUse, SCOPES, type Scope } from "./caller.ts";
 import { type Keys, looksLikeKey } from "./keys.ts";
-import type { Account } from "./table.ts";
+import type { Account } from "./schema.ts";
 import type { TokenClaims, Tokens } from "./tokens.ts";
 
 const EVERY_SCOPE: ReadonlySet<Scope> = new Set(SCOPES);

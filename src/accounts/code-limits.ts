@@ -3,7 +3,7 @@ import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Db, Store } from "../storage/store.ts";
 import { knownAddresses } from "./known-addresses.ts";
-import { type Invite, signInCodes } from "./table.ts";
+import { type Invite, signInCodes } from "./schema.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -6,7 +6,7 @@ import { newId } from "../lib/id.ts";
 import { formatMoney, type Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
-import { type Invite, invites } from "./table.ts";
+import { type Invite, invites } from "./schema.ts";
 
 export interface Invites {
   /** The code is shown here once; only its hash is kept. */

@@ -11,7 +11,7 @@ import { addressKey } from "../limits/address.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
-import { type ApiKey, apiKeys } from "./table.ts";
+import { type ApiKey, apiKeys } from "./schema.ts";
 
 const PREFIX = "rst_live_";
 const NOTED_EVERY_MS = 60_000;

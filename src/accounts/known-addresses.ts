@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, lte, notInArray, sql } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import type { Db, Store } from "../storage/store.ts";
-import { signInAddresses } from "./table.ts";
+import { signInAddresses } from "./schema.ts";
 
 const KEPT_MS = 90 * 24 * 60 * 60 * 1000;
 const MOST_OF_ONE = 20;

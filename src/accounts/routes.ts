@@ -10,10 +10,10 @@ import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
+import type { Account, ApiKey } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
 import type { SignedOut } from "./signed-out.ts";
-import type { Account, ApiKey } from "./table.ts";
 import type { Tokens } from "./tokens.ts";
 
 export interface AccountRouteParts {

@@ -7,7 +7,7 @@ import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
 import { rememberAddress } from "./known-addresses.ts";
-import { type Account, signInLinks } from "./table.ts";
+import { type Account, signInLinks } from "./schema.ts";
 
 const LIFE_MS = 60 * 60 * 1000;
 const ENDED_KEPT_MS = 24 * 60 * 60 * 1000;

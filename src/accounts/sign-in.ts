@@ -9,7 +9,7 @@ import type { Accounts } from "./accounts.ts";
 import { createCodeLimits } from "./code-limits.ts";
 import type { Invites } from "./invites.ts";
 import { rememberAddress } from "./known-addresses.ts";
-import { type Account, signInCodes } from "./table.ts";
+import { type Account, signInCodes } from "./schema.ts";
 
 /** How long a code lives, and how often it is tried (api.md section 2). */
 export const CODE_LIFE_SECONDS = 600;

@@ -1,7 +1,7 @@
 import { asc, gt, inArray, lte } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../storage/store.ts";
-import { signedOutTokens } from "./table.ts";
+import { signedOutTokens } from "./schema.ts";
 
 /** The tokens that were signed out before their end. Asked at every request, so all of them are in memory too. */
 export interface SignedOut {

@@ -2,8 +2,8 @@ import type { Clock } from "../lib/clock.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Caller, Credential } from "./caller.ts";
 import type { Keys } from "./keys.ts";
+import type { Account } from "./schema.ts";
 import type { SignedOut } from "./signed-out.ts";
-import type { Account } from "./table.ts";
 
 export interface StillValidParts {
   clock: Clock;

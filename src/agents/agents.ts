@@ -1,19 +1,19 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
 import type { Instances } from "../instances/instances.ts";
-import type { Instance } from "../instances/table.ts";
+import type { Instance } from "../instances/schema.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
-import type { Quotas } from "../limits/usage.ts";
+import type { Quotas } from "../limits/quotas.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
 import type { Condition } from "./condition.ts";
-import type { ShownTexts } from "./showing.ts";
+import { type Agent, agents } from "./schema.ts";
+import type { ShownTexts } from "./shown-files.ts";
 import { freeSlug } from "./slug.ts";
-import { type Agent, agents } from "./table.ts";
-import { decodeText, etagOf, type FileChange } from "./workspace.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 

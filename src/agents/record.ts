@@ -2,8 +2,8 @@ import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import type { AgentWithFiles } from "./agents.ts";
-import type { ShownNames } from "./showing.ts";
-import type { Agent } from "./table.ts";
+import type { Agent } from "./schema.ts";
+import type { ShownNames } from "./shown-files.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 
 const shared = {

@@ -1,8 +1,8 @@
 import type { Store } from "../storage/store.ts";
-import { MAX_NAME_PARTS } from "./file-name.ts";
-import type { FileStat, Jail } from "./jail.ts";
-import type { FolderEntry } from "./jail-entries.ts";
-import { MAX_WORKSPACE_FILES } from "./workspace.ts";
+import { MAX_NAME_PARTS } from "../workspace/file-name.ts";
+import type { FileStat, Jail } from "../workspace/jail.ts";
+import type { FolderEntry } from "../workspace/jail-entries.ts";
+import { MAX_WORKSPACE_FILES } from "../workspace/workspace.ts";
 import type { WorkspaceFiles } from "./workspace-files.ts";
 
 export interface ReindexParts {

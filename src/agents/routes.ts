@@ -7,10 +7,10 @@ import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
+import type { FileChange } from "../workspace/workspace.ts";
 import type { Agents } from "./agents.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import { SLUG } from "./slug.ts";
-import type { FileChange } from "./workspace.ts";
 import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
 
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
-import { foldName, type StandingNames, type Step } from "./file-name.ts";
-import { agents, workspaceFiles } from "./table.ts";
-import type { Totals } from "./workspace.ts";
+import { foldName, type StandingNames, type Step } from "../workspace/file-name.ts";
+import type { Totals } from "../workspace/workspace.ts";
+import { agents, workspaceFiles } from "./schema.ts";
 
 export interface IndexedFile {
   name: string;

@@ -1,21 +1,15 @@
 import { join } from "node:path";
 import { and, eq, isNull, sql } from "drizzle-orm";
-import { instances } from "../instances/table.ts";
+import { instances } from "../instances/schema.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
-import { type Changing, createChanging, type StagedChange } from "./changing.ts";
-import { clearFolder, clearTrash, namesIn } from "./clear-folder.ts";
-import { type Condition, checkCondition } from "./condition.ts";
-import { NO_NAMES, parseFileName } from "./file-name.ts";
-import { openJail } from "./jail.ts";
-import { reindexSmall, SMALL_WORKSPACE } from "./reindex.ts";
-import { createReindexing, type Reindexing } from "./reindexing.ts";
-import { type ShownNames, type ShownTexts, showNames, showTexts } from "./showing.ts";
-import { type Agent, agents } from "./table.ts";
+import { clearFolder, clearTrash, namesIn } from "../workspace/clear-folder.ts";
+import { NO_NAMES, parseFileName } from "../workspace/file-name.ts";
+import { openJail } from "../workspace/jail.ts";
 import {
   type CheckedChange,
   checkChanges,
@@ -26,7 +20,13 @@ import {
   refuseOverWorkspace,
   type WorkspaceFile,
   workspaceFolder,
-} from "./workspace.ts";
+} from "../workspace/workspace.ts";
+import { type Condition, checkCondition } from "./condition.ts";
+import { reindexSmall, SMALL_WORKSPACE } from "./reindex.ts";
+import { createReindexer, type Reindexer } from "./reindexer.ts";
+import { type Agent, agents } from "./schema.ts";
+import { type ShownNames, type ShownTexts, showNames, showTexts } from "./shown-files.ts";
+import { createWorkspaceChanges, type StagedChange, type WorkspaceChanges } from "./workspace-changes.ts";
 import { createWorkspaceFiles, type IndexedFile } from "./workspace-files.ts";
 
 /** Files that one request may bring (api.md section 1, Sizes). */
@@ -48,7 +48,7 @@ export interface Workspaces {
   check(place: Place | null, changes: readonly FileChange[], field?: string): CheckedChange[];
   /** The same of changes that were found good before, and may be so no more. */
   recheck(place: Place, changes: readonly CheckedChange[]): void;
-  inTurn: Changing["inTurn"];
+  inTurn: WorkspaceChanges["inTurn"];
   /**
    * Has the workspace change with the transaction that is open: indexed now, and in place when it has committed. A crash
    * in between is mended by `recover`. Throws `conflict` over the quota of a workspace. Gives the files that are set.
@@ -76,7 +76,7 @@ export interface Workspaces {
   checkDelete(place: Place, name: string, condition: Condition): CheckedChange[];
   /** Sees to it that what an operator has done on the disk shows: at once in a small workspace, in others before long. */
   refresh(agent: Agent): void;
-  reindexing: Reindexing;
+  reindexing: Reindexer;
   /** After a start, before anything else: finishes what was committed, removes what was not. */
   recover(): void;
   /** Once nothing is being changed. */
@@ -103,7 +103,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   const folderOf = ({ instanceId, slug }: Pick<Place, "instanceId" | "slug">) =>
     workspaceFolder(instanceFolder(instanceId), slug);
   const index = createWorkspaceFiles(db);
-  const changing = createChanging({ store, log, removals, folderOf: instanceFolder });
+  const changing = createWorkspaceChanges({ store, log, removals, folderOf: instanceFolder });
   const placeOf = lazily(() =>
     db
       .select({ instanceId: agents.instanceId, slug: agents.slug })
@@ -119,7 +119,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     return place !== undefined && changing.isInPlace(place.instanceId) ? openJail(folderOf(place)) : null;
   }
   const reindexParts = { index, jailOf, store };
-  const reindexing = createReindexing({ ...reindexParts, clock, log });
+  const reindexing = createReindexer({ ...reindexParts, clock, log });
 
   function indexChanges(agentId: string, files: readonly IndexedFile[], changes: readonly CheckedChange[]): void {
     const before = index.totals(agentId);

@@ -1,4 +1,4 @@
-import { TOLD } from "../messages/event-log.ts";
+import { TOLD } from "../messages/events/event-reader.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";

@@ -8,10 +8,6 @@ import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
-import { createCollecting } from "../billing/collecting.ts";
-import { createMeter } from "../billing/meter/meter.ts";
-import { mailRunways } from "../billing/meter/runway-notice.ts";
-import { findLostWallet } from "../billing/payments/lost-wallet.ts";
 import type { Address } from "../chain/networks.ts";
 import { isWellTyped, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
@@ -21,12 +17,16 @@ import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
 import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
-import { createQuotas } from "../limits/usage.ts";
+import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
-import { type Conversations, createConversations } from "../messages/conversations.ts";
+import { createMessaging, type Messaging } from "../messages/messaging.ts";
+import { createMeter } from "../meter/meter.ts";
+import { mailRunways } from "../meter/runway-notice.ts";
 import { createModelChoice } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
+import { createPaymentGateway } from "../payments/gateway.ts";
+import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
@@ -83,7 +83,7 @@ export async function createFeatures(
       return { monthlyLimit, suspended: suspendedAt !== null };
     },
   });
-  const collecting = createCollecting({
+  const paymentGateway = createPaymentGateway({
     store,
     clock,
     log,
@@ -104,7 +104,7 @@ export async function createFeatures(
     meter,
     async requireLaunch(accountId, payment) {
       meter.requireUnderLimit(accountId);
-      await collecting.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
+      await paymentGateway.invoices.requireBalance(accountId, minimumLaunchBalance, payment);
     },
     quotas,
     removals,
@@ -137,7 +137,7 @@ export async function createFeatures(
     },
     onRoom: () => conversations.runs.serve(),
   });
-  const conversations: Conversations = createConversations({
+  const conversations: Messaging = createMessaging({
     store,
     clock,
     log,
@@ -160,7 +160,7 @@ export async function createFeatures(
   const access = { keys, tokens, signedOut, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host };
-  return { ...held, ...run, meter, collecting, workspaces, instances, agents, secrets, conversations };
+  return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {

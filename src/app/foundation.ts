@@ -1,8 +1,8 @@
 import { type Accounts, createAccounts } from "../accounts/accounts.ts";
 import { createInvites, type Invites } from "../accounts/invites.ts";
 import { createSignInLinks, type SignInLinks } from "../accounts/sign-in-links.ts";
-import { createLedger, type Ledger } from "../billing/ledger.ts";
 import type { Config } from "../config.ts";
+import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { createAuditAllowance } from "../limits/audit-allowance.ts";
 import { createOutbox, type Outbox } from "../mail/outbox.ts";

@@ -1,9 +1,9 @@
-import type { Collecting } from "../billing/collecting.ts";
-import type { Meter } from "../billing/meter/meter.ts";
-import { createRevenue, sumBalances } from "../billing/totals.ts";
 import type { RpcHealth } from "../chain/chain.ts";
 import type { Figure, Sample } from "../http/metrics.ts";
+import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
+import type { Meter } from "../meter/meter.ts";
+import type { PaymentGateway } from "../payments/gateway.ts";
 import type { Db } from "../storage/store.ts";
 
 export interface GaugeParts {
@@ -12,7 +12,7 @@ export interface GaugeParts {
   host: { awake(): number };
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
-  collecting: Pick<Collecting, "invoices" | "payments" | "health">;
+  paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
 }
 
 const usdc = (micros: Micros): number => Number(micros) / 1e6;
@@ -24,8 +24,8 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` tells of the appliance, beside its requests and its process. Each is cheap, whatever the data's size. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, collecting } = parts;
-  const { invoices, payments, health } = collecting;
+  const { db, instances, host, hub, meter, paymentGateway } = parts;
+  const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
     kind: "gauge",

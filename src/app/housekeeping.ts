@@ -40,12 +40,12 @@ async function inSlices(store: Store, prune: (limit: number) => boolean): Promis
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
   { store, outbox, links, clock }: Foundation,
-  { idempotency, conversations, collecting, keys, signedOut, checkpoints }: Features,
+  { idempotency, conversations, paymentGateway, keys, signedOut, checkpoints }: Features,
 ) => ({
   auditCheckpoints: checkpoints.sign,
   audit: checkpoints.prune,
   idempotency: idempotency.prune,
-  payments: collecting.prune,
+  payments: paymentGateway.prune,
   signInCodes: () => inSlices(store, (limit) => pruneSignInCodes(store, clock, limit)),
   signInLinks: () => inSlices(store, links.prune),
   signInAddresses: () => inSlices(store, (limit) => pruneKnownAddresses(store, clock, limit)),

@@ -1,15 +1,17 @@
 import { accountRoutes } from "../accounts/routes.ts";
 import { CODE_LIFE_SECONDS, createSignIn } from "../accounts/sign-in.ts";
 import { agentRoutes } from "../agents/routes.ts";
-import { signedPaymentHeader } from "../billing/facilitator/signed-payment.ts";
-import { billingRoutes } from "../billing/routes.ts";
 import type { Config } from "../config.ts";
 import type { LastingAnswers } from "../http/lasting-answers.ts";
 import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
+import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
 import { messageRoutes } from "../messages/routes.ts";
+import { usageRoutes } from "../meter/routes.ts";
 import { type HostRouteParts, hostRoutes } from "../models/routes.ts";
+import { signedPaymentHeader } from "../payments/facilitator/signed-payment.ts";
+import { billingRoutes } from "../payments/routes.ts";
 import { secretRoutes } from "../secrets/routes.ts";
 import { skillRoutes } from "../skills/routes.ts";
 import type { Features } from "./features.ts";
@@ -49,7 +51,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
   function takePayment(accountId: string, request: Request) {
     // A facilitator may take longer than a connection may be silent.
     if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
-    return features.collecting.takePayment(accountId, request.headers);
+    return features.paymentGateway.takePayment(accountId, request.headers);
   }
   const sendCode = (to: string, code: string) => {
     const text = signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS });
@@ -74,7 +76,9 @@ export function createRoutes(parts: RouteTableParts): Route[] {
       costOf: meter.costOf,
       takePayment,
     }),
-    ...billingRoutes({ ...config, db: store.db, clock, meter, takePayment, quote: features.collecting.invoices.quote }),
+    ...ledgerRoutes({ db: store.db }),
+    ...usageRoutes({ db: store.db, clock, meter }),
+    ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
     ...hostRoutes({ model: config.model, offer, isFromHere }),

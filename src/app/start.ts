@@ -1,6 +1,4 @@
 import packageFile from "../../package.json" with { type: "json" };
-import type { Metering } from "../billing/meter/metering.ts";
-import { createMetering } from "../billing/meter/metering.ts";
 import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
 import { createAdmission } from "../http/admission.ts";
@@ -19,6 +17,8 @@ import { createAccountRates } from "../limits/account-rates.ts";
 import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
 import { createTurnShares } from "../limits/turn-shares.ts";
 import { createWindows } from "../limits/windows.ts";
+import type { MeterTimer } from "../meter/meter-timer.ts";
+import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
 import { clearingPlan } from "./clearing.ts";
@@ -41,7 +41,7 @@ const TURN_SHARE_MS = 1;
 export interface App {
   url: string;
   routes: readonly Route[];
-  metering: Pick<Metering, "tick">;
+  meterTimer: Pick<MeterTimer, "tick">;
   /** Once all is done that requests left to be done behind them: clearing away, and comparing workspaces with the disk. */
   settled(): Promise<void>;
   /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
@@ -81,7 +81,7 @@ async function startBehind(
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
   const features = await createFeatures(config, foundation, log, machine, publicUrl);
-  const { workspaces, instances, conversations, host, engines, collecting, meter, removals } = features;
+  const { workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   const seconds = secondsOf(foundation.clock);
   let ready = true;
   const lasting = createLastingAnswers({
@@ -156,9 +156,9 @@ async function startBehind(
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
   meter.resume(instances.allRunning());
-  const metering = createMetering(meter, store, foundation.clock, log);
-  metering.run();
-  collecting.run();
+  const meterTimer = createMeterTimer(meter, store, foundation.clock, log);
+  meterTimer.run();
+  paymentGateway.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   removals.run(clearingPlan(store, features));
   workspaces.reindexing.run();
@@ -168,7 +168,7 @@ async function startBehind(
   return {
     url: listener.url,
     routes,
-    metering,
+    meterTimer,
     async settled() {
       await strays;
       await workspaces.settled();
@@ -187,8 +187,8 @@ async function startBehind(
       await workspaces.reindexing.stop();
       await conversations.aftermath.stop();
       await removals.stop();
-      await collecting.stop();
-      await metering.stop();
+      await paymentGateway.stop();
+      await meterTimer.stop();
       host.close();
       await engines.close();
     },

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { InstanceStatus } from "../instances/table.ts";
+import type { InstanceStatus } from "../instances/schema.ts";
 import { eventId, fileOfPath, profileName, serverUrl } from "./arguments.ts";
 import type { ServerOptions } from "./user/credentials.ts";
 

@@ -2,7 +2,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../storage/store.ts";
-import { type IdempotentRequest, idempotencyTable } from "./table.ts";
+import { idempotencyQueries } from "./queries.ts";
+import type { IdempotentRequest } from "./schema.ts";
 
 const KEPT_MS = 24 * 60 * 60 * 1000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -63,7 +64,7 @@ export interface Idempotency {
  * of few digits, and whoever has a plain hash of it needs less than a second for all of them.
  */
 export function createIdempotency(store: Store, clock: Clock, secret: Buffer): Idempotency {
-  const table = idempotencyTable(store.db);
+  const queries = idempotencyQueries(store.db);
   // One entry for each request that is being answered, taken out when its answer is made: bounded by the requests that
   // the host admits at once.
   const running = new Map<string, Buffer>();
@@ -82,7 +83,7 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
           retryAfterSeconds: 1,
         });
       }
-      const stored = table.find(accountId, key);
+      const stored = queries.find(accountId, key);
       if (stored && stored.createdAt > clock.now() - KEPT_MS) {
         if (!isSame(stored.requestMac, requestMac)) throw otherRequest();
         return { kind: "replay", stored };
@@ -95,7 +96,7 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
           save({ status, body, runId = null, record = null }) {
             const kept = Buffer.byteLength(body) > MOST_BYTES ? { body: null, record } : { body, record: null };
             const row = { accountId, key, requestMac, status, ...kept, runId, createdAt: clock.now() };
-            store.transaction(() => table.save(row, MOST_ANSWERS));
+            store.transaction(() => queries.save(row, MOST_ANSWERS));
             saved = true;
           },
           saved: () => saved,
@@ -104,7 +105,7 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
       };
     },
     async prune() {
-      const slice = () => table.prune(clock.now() - KEPT_MS, PRUNED_AT_ONCE);
+      const slice = () => queries.prune(clock.now() - KEPT_MS, PRUNED_AT_ONCE);
       while ((await store.commitSoon(slice, "process")) === PRUNED_AT_ONCE);
     },
   };

@@ -13,7 +13,7 @@ import { parseJson } from "./json.ts";
 import type { StartPage } from "./paging.ts";
 import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
-import type { IdempotentRequest } from "./table.ts";
+import type { IdempotentRequest } from "./schema.ts";
 
 export interface ServingParts {
   admission: Admission;

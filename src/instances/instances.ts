@@ -1,16 +1,16 @@
 import { and, asc, desc, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
-import type { Meter } from "../billing/meter/meter.ts";
-import type { RunwayWarning } from "../billing/meter/runway.ts";
-import type { Payment } from "../billing/payments/payment.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
-import type { Quotas } from "../limits/usage.ts";
+import type { Quotas } from "../limits/quotas.ts";
+import type { Meter } from "../meter/meter.ts";
+import type { RunwayWarning } from "../meter/runway.ts";
+import type { Payment } from "../payments/payment.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
-import { type Instance, type InstanceStatus, instances } from "./table.ts";
+import { type Instance, type InstanceStatus, instances } from "./schema.ts";
 
 export interface InstanceParts {
   store: Store;

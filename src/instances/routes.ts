@@ -1,6 +1,4 @@
 import { z } from "zod";
-import type { Payment } from "../billing/payments/payment.ts";
-import { bringsProof } from "../billing/payments/proof.ts";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
@@ -8,8 +6,10 @@ import { type Route, route } from "../http/route.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import type { Payment } from "../payments/payment.ts";
+import { bringsProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
-import { INSTANCE_STATUSES, type Instance } from "./table.ts";
+import { INSTANCE_STATUSES, type Instance } from "./schema.ts";
 
 const InstanceRecord = z.object({
   instanceId: idForm("inst"),

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
-import { accountLimits, type LIMIT_NAMES } from "./table.ts";
+import { accountLimits, type LIMIT_NAMES } from "./schema.ts";
 
 /** What one account may have and do (api.md section 1, Limits), by the name it has in `roost account limit`. */
 export interface AccountLimits extends Record<LimitName, number> {

@@ -22,7 +22,7 @@ export const OUTGOING = {
   rpc: { files: ["chain/node.ts"], deadlineMs: 1_500, answerBytes: 2 * MIB, connections: 16 },
   /** What an x402 facilitator settles, by what it is asked. */
   facilitator: {
-    files: ["billing/facilitator/facilitator.ts"],
+    files: ["payments/facilitator/facilitator.ts"],
     supportedMs: 1_500,
     verifyMs: 5_000,
     deadlineMs: 30_000,

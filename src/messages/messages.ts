@@ -1,20 +1,17 @@
-import type { Agent } from "../agents/table.ts";
-import type { Instance } from "../instances/table.ts";
+import type { Agent } from "../agents/schema.ts";
+import type { Instance } from "../instances/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import type { Quotas } from "../limits/usage.ts";
-import type { TurnOutline } from "../runtime/prompt-room.ts";
+import type { Quotas } from "../limits/quotas.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
-import type { MessageQueries, Order, RecentMessage } from "./message-table.ts";
-import type { Runs } from "./runs.ts";
-import type { Message, Run } from "./table.ts";
+import type { MessageQueries, Order } from "./queries.ts";
+import type { Runs } from "./runs/runs.ts";
+import type { Message, Run } from "./schema.ts";
 
 /** Messages that may wait for an agent, besides the run in progress (api.md section 5, rule 1). */
 const MOST_QUEUED = 32;
-/** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
-const WINDOW_MESSAGES = 100;
 /** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
 const PAGE_BYTES = 256 * 1024;
 
@@ -38,8 +35,6 @@ export interface Messages {
    * learns its end. Call it in a transaction.
    */
   clear(agent: Agent): void;
-  /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
-  conversation(run: Run): TurnOutline[];
 }
 
 export function createMessages(
@@ -50,12 +45,6 @@ export function createMessages(
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
 ): Messages {
-  const turnOf = (role: TurnOutline["role"], { messageSeq, bytes, shortText }: RecentMessage): TurnOutline => ({
-    role,
-    bytes,
-    read: () => shortText ?? queries.text(messageSeq),
-  });
-
   return {
     send(instance, agent, { text, sender }) {
       return store.transaction(() => {
@@ -104,21 +93,6 @@ export function createMessages(
         queries.clear(agent.agentId);
         removals.add("conversation", agent.agentId);
       });
-    },
-    conversation(run) {
-      const rows = queries.recent(run.agentId, WINDOW_MESSAGES).reverse();
-      const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
-      const turns: TurnOutline[] = [];
-      for (const row of rows) {
-        if (row.role === "agent") continue;
-        turns.push(turnOf("user", row));
-        if (row.messageId === run.messageId) return turns;
-        const reply = replies.get(row.runId);
-        if (reply && reply.bytes > 0) turns.push(turnOf("assistant", reply));
-      }
-      // The run's message is older than the window only when hundreds were written behind it; it is answered alone.
-      const own = queries.message(run.messageId);
-      return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
     },
   };
 }

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
-import type { NewMessage } from "./message-table.ts";
-import { FINISH_REASONS, RUN_STATUSES, type Run } from "./table.ts";
+import type { NewMessage } from "./queries.ts";
+import { FINISH_REASONS, RUN_STATUSES, type Run } from "./schema.ts";
 
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 

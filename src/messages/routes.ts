@@ -9,12 +9,12 @@ import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
-import type { EventLog } from "./event-log.ts";
-import type { Hub, Subscription } from "./hub.ts";
+import type { EventLog } from "./events/event-log.ts";
+import type { Hub, Subscription } from "./events/hub.ts";
 import type { Messages } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
-import type { EndedRun, Runs } from "./runs.ts";
-import type { Run } from "./table.ts";
+import type { EndedRun, Runs } from "./runs/runs.ts";
+import type { Run } from "./schema.ts";
 
 export interface MessageRouteParts {
   agents: Agents;

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../storage/store.ts";
+import { dataKeyQueries } from "./queries.ts";
+import type { DataKeyRow } from "./schema.ts";
 import { KEY_BYTES, seal, unseal } from "./seal.ts";
-import { type DataKeyRow, dataKeyTable } from "./table.ts";
 
 export interface DataKey {
   dataKeyId: number;
@@ -23,7 +24,7 @@ export interface DataKeys {
  * remembered: an operator's command may rotate them under a running server.
  */
 export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): DataKeys {
-  const table = dataKeyTable(store.db);
+  const queries = dataKeyQueries(store.db);
   const about = (dataKeyId: number) => `data key|${dataKeyId}`;
 
   function unwrap({ dataKeyId, wrapped }: DataKeyRow): DataKey | null {
@@ -33,9 +34,9 @@ export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): D
 
   function create(): DataKey {
     return store.transaction(() => {
-      const dataKeyId = (table.newestFirst()[0]?.dataKeyId ?? 0) + 1;
+      const dataKeyId = (queries.newestFirst()[0]?.dataKeyId ?? 0) + 1;
       const key = randomBytes(KEY_BYTES);
-      table.add({ dataKeyId, wrapped: seal(masterKey, key, about(dataKeyId)), createdAt: clock.now() });
+      queries.add({ dataKeyId, wrapped: seal(masterKey, key, about(dataKeyId)), createdAt: clock.now() });
       return { dataKeyId, key };
     });
   }
@@ -43,16 +44,16 @@ export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): D
   return {
     create,
     current() {
-      for (const row of table.newestFirst()) {
+      for (const row of queries.newestFirst()) {
         const opened = unwrap(row);
         if (opened) return opened;
       }
       return create();
     },
     open(dataKeyId) {
-      const row = table.find(dataKeyId);
+      const row = queries.find(dataKeyId);
       return row ? unwrap(row) : null;
     },
-    removeAllBut: table.removeAllBut,
+    removeAllBut: queries.removeAllBut,
   };
 }

@@ -4,8 +4,9 @@ import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { createDataKeys } from "./data-keys.ts";
+import { secretQueries } from "./queries.ts";
+import type { Secret, SecretName } from "./schema.ts";
 import { seal, unseal } from "./seal.ts";
-import { type Secret, type SecretName, secretTable } from "./table.ts";
 
 /** Of one instance (api.md section 6). */
 export const MAX_SECRETS = 100;
@@ -43,7 +44,7 @@ export interface Secrets {
 const about = (instanceId: string, key: string, dataKeyId: number): string => `${instanceId}|${key}|${dataKeyId}`;
 
 export function createSecrets({ store, clock, audit, masterKey }: SecretParts): Secrets {
-  const table = secretTable(store.db);
+  const queries = secretQueries(store.db);
   const dataKeys = createDataKeys(store, clock, masterKey);
 
   function open({ instanceId, key, dataKeyId, sealed }: Secret): Buffer {
@@ -64,25 +65,25 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
         const now = clock.now();
         for (const [key, value] of values) {
           const sealed = seal(dataKey, Buffer.from(value), about(instanceId, key, dataKeyId));
-          table.put({ instanceId, key, dataKeyId, sealed, now });
+          queries.put({ instanceId, key, dataKeyId, sealed, now });
         }
         // A request brings as many as an instance may have: with it there are never more than twice that.
-        const { length } = table.page(instanceId, "", 2 * MAX_SECRETS);
+        const { length } = queries.page(instanceId, "", 2 * MAX_SECRETS);
         refuseOverQuota("secrets", "an instance", length, MAX_SECRETS);
         const keys = [...values.keys()].join(" ");
         audit.append({ actor: accountId, action: "secret.set", subject: instanceId, detail: { keys } });
       });
     },
-    list: (instanceId, after, limit) => table.page(instanceId, after ?? "", limit),
-    names: (instanceId) => table.page(instanceId, "", MAX_SECRETS).map(({ key }) => key),
+    list: (instanceId, after, limit) => queries.page(instanceId, after ?? "", limit),
+    names: (instanceId) => queries.page(instanceId, "", MAX_SECRETS).map(({ key }) => key),
     remove(accountId, instanceId, key) {
       store.transaction(() => {
-        if (!table.remove(instanceId, key)) throw notFound("secret");
+        if (!queries.remove(instanceId, key)) throw notFound("secret");
         audit.append({ actor: accountId, action: "secret.delete", subject: instanceId, detail: { key } });
       });
     },
     read(instanceId, key) {
-      const secret = table.find(instanceId, key);
+      const secret = queries.find(instanceId, key);
       if (!secret) return undefined;
       const value = open(secret).toString();
       audit.append({ actor: "host", action: "secret.use", subject: instanceId, detail: { key } });
@@ -93,11 +94,11 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
         const { dataKeyId, key: dataKey } = dataKeys.create();
         let count = 0;
         for (;;) {
-          const batch = table.sealedUnderOthers(dataKeyId, ROTATED_AT_ONCE);
+          const batch = queries.sealedUnderOthers(dataKeyId, ROTATED_AT_ONCE);
           for (const secret of batch) {
             const { instanceId, key } = secret;
             const sealed = seal(dataKey, open(secret), about(instanceId, key, dataKeyId));
-            table.reseal({ instanceId, key, dataKeyId, sealed });
+            queries.reseal({ instanceId, key, dataKeyId, sealed });
           }
           count += batch.length;
           if (batch.length < ROTATED_AT_ONCE) break;
@@ -113,7 +114,7 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
       });
     },
     countLocked() {
-      const locked = table.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);
+      const locked = queries.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);
       return locked.reduce((sum, group) => sum + group.secrets, 0);
     },
   };

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { NO_NAMES, parseFileName, refuseClash } from "../agents/file-name.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
+import { NO_NAMES, parseFileName, refuseClash } from "../workspace/file-name.ts";
 import type { Catalog } from "./catalog.ts";
+import { SKILL_SOURCES } from "./schema.ts";
 import type { Skill } from "./skill-file.ts";
 import type { InstalledSkill, SkillChoice, Skills } from "./skills.ts";
-import { SKILL_SOURCES } from "./table.ts";
 
 const SKILLS = "/v1/instances/:instanceId/skills";
 const names = z.array(z.string());

@@ -3,8 +3,9 @@ import type { Clock } from "../lib/clock.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Store } from "../storage/store.ts";
 import type { Catalog, SkillFolder } from "./catalog.ts";
+import { skillQueries } from "./queries.ts";
+import type { InstalledSkillRow, SkillOutline, SkillSource } from "./schema.ts";
 import { parseSkill } from "./skill-file.ts";
-import { type InstalledSkillRow, type SkillOutline, type SkillSource, skillTable } from "./table.ts";
 
 /** Of one instance (api.md section 1, Limits). */
 export const MAX_SKILLS = 100;
@@ -45,7 +46,7 @@ export interface Skills {
 }
 
 export function createSkills({ store, clock, catalog, secretNames }: SkillParts): Skills {
-  const table = skillTable(store.db);
+  const queries = skillQueries(store.db);
 
   function withMissing(row: InstalledSkillRow, held = secretNames(row.instanceId)): InstalledSkill {
     return { ...row, missingSecrets: row.requires.secrets.filter((name) => !held.includes(name)) };
@@ -56,10 +57,10 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
     const row = { instanceId, name, version, description, source, installedAt: clock.now(), requires };
     return store.transaction(() => {
       const textBytes = [...texts.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-      if (!table.add({ ...row, instructions, files: Object.fromEntries(texts), textBytes })) {
+      if (!queries.add({ ...row, instructions, files: Object.fromEntries(texts), textBytes })) {
         throw new AppError("conflict", `the skill ${name} is installed already`);
       }
-      const used = table.used(instanceId);
+      const used = queries.used(instanceId);
       refuseOverQuota("skills", "an instance", used.skills, MAX_SKILLS);
       refuseOverQuota("bytes of skill text", "an instance", used.textBytes, MAX_SKILL_TEXT_BYTES);
       return withMissing(row);
@@ -73,14 +74,14 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
         : add(instanceId, "upload", { skill: parseSkill(choice.files), texts: choice.files }),
     list(instanceId, after, limit) {
       const held = secretNames(instanceId);
-      return table.page(instanceId, after ?? "", limit).map((row) => withMissing(row, held));
+      return queries.page(instanceId, after ?? "", limit).map((row) => withMissing(row, held));
     },
     remove(instanceId, name) {
-      if (!table.remove(instanceId, name)) throw notFound("skill");
+      if (!queries.remove(instanceId, name)) throw notFound("skill");
     },
-    outline: table.outline,
+    outline: queries.outline,
     instructions(instanceId, name) {
-      const text = table.instructions(instanceId, name);
+      const text = queries.instructions(instanceId, name);
       if (text === undefined) throw notFound("skill");
       return text;
     },

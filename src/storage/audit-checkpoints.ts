@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
-import { auditTable, type Checkpoint, follows, GENESIS } from "./audit-table.ts";
+import { auditQueries, follows, GENESIS } from "./audit-queries.ts";
+import type { Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -65,7 +66,7 @@ export interface Checkpoints {
 /** For the server alone: it holds the key, and nobody else signs. */
 export function createCheckpoints(parts: CheckpointParts): Checkpoints {
   const { store, clock, log, dataDir, key, retention = RETENTION } = parts;
-  const table = auditTable(store.db);
+  const queries = auditQueries(store.db);
   const publicKey = createPublicKey(key);
 
   /** The hash and the number of the rows behind a checkpoint (or the beginning) up to `end`. Throws at a break. */
@@ -73,7 +74,7 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
     if (from && !isSigned(from, publicKey))
       throw broken(`the checkpoint at row ${from.auditId} is not signed by this host`);
     let at = { hash: from?.hash ?? GENESIS, rows: from?.rows ?? 0, auditId: from?.auditId ?? 0 };
-    const rows = table.read(at.auditId, EVERY_ROWS).filter(({ auditId }) => auditId <= end);
+    const rows = queries.read(at.auditId, EVERY_ROWS).filter(({ auditId }) => auditId <= end);
     for (const row of rows) {
       if (!follows(at.hash, row)) throw broken(`row ${row.auditId} does not follow from the one before it`);
       at = { hash: row.hash, rows: at.rows + 1, auditId: row.auditId };
@@ -83,7 +84,7 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
 
   /** The next checkpoint, signed and written; null where none is due. */
   function signNext(): Checkpoint | null {
-    const last = table.newestCheckpoint();
+    const last = queries.newestCheckpoint();
     const head = readHead(dataDir);
     if (head !== null && (last === undefined || last.auditId < head.auditId)) {
       throw broken(`the checkpoint at row ${head.auditId} is gone from the database`);
@@ -95,21 +96,21 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
     if (!isFull && last && createdAt - last.createdAt < DAY_MS) return null;
     const told = { ...reached, createdAt };
     const checkpoint = { ...told, signature: sign(null, textOf(told), key) };
-    table.addCheckpoint(checkpoint);
+    queries.addCheckpoint(checkpoint);
     return checkpoint;
   }
 
   /** Removes what is over up to the next checkpoint; false where nothing is. */
   function pruneNext(): boolean {
-    const [oldest] = table.read(0, 1);
-    const newest = table.newestCheckpoint();
+    const [oldest] = queries.read(0, 1);
+    const newest = queries.newestCheckpoint();
     if (!oldest || !newest) return false;
-    const [next] = table.checkpointsFrom(oldest.auditId, 1);
+    const [next] = queries.checkpointsFrom(oldest.auditId, 1);
     // The newest one's own row stays, so that there is always one to show that the log was not cut off before it.
     if (!next || next.auditId === newest.auditId || !isOver(next, newest.rows, clock.now(), retention)) return false;
-    const reached = walk(table.checkpointBefore(oldest.auditId), next.auditId);
+    const reached = walk(queries.checkpointBefore(oldest.auditId), next.auditId);
     if (!reached?.hash.equals(next.hash)) throw broken(`the checkpoint at row ${next.auditId} does not fit its row`);
-    table.removeUpTo(next.auditId);
+    queries.removeUpTo(next.auditId);
     return true;
   }
 

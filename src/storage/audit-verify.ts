@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { isOver, isSigned, RETENTION, type Retention } from "./audit-checkpoints.ts";
-import { type AuditRow, type AuditTable, auditTable, type Checkpoint, follows, GENESIS } from "./audit-table.ts";
+import { type AuditQueries, auditQueries, follows, GENESIS } from "./audit-queries.ts";
+import type { AuditRow, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
 
 const SLICE = 1_000;
@@ -30,9 +31,9 @@ export interface Verifying {
   retention?: Retention;
 }
 
-function* rowsOf(table: AuditTable): Generator<AuditRow, undefined> {
+function* rowsOf(queries: AuditQueries): Generator<AuditRow, undefined> {
   for (let after = 0; ; ) {
-    const rows = table.read(after, SLICE);
+    const rows = queries.read(after, SLICE);
     yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < SLICE) return;
@@ -40,9 +41,9 @@ function* rowsOf(table: AuditTable): Generator<AuditRow, undefined> {
   }
 }
 
-function* checkpointsOf(table: AuditTable, first: number): Generator<Checkpoint, undefined> {
+function* checkpointsOf(queries: AuditQueries, first: number): Generator<Checkpoint, undefined> {
   for (let from = first; ; ) {
-    const checkpoints = table.checkpointsFrom(from, SLICE);
+    const checkpoints = queries.checkpointsFrom(from, SLICE);
     yield* checkpoints;
     const last = checkpoints.at(-1);
     if (last === undefined || checkpoints.length < SLICE) return;
@@ -51,10 +52,10 @@ function* checkpointsOf(table: AuditTable, first: number): Generator<Checkpoint,
 }
 
 /** The first row whose hash does not follow from the one before it; null where the chain holds. Looks at no signature. */
-export function findBreak(table: AuditTable): number | null {
-  const [oldest] = table.read(0, 1);
-  let before = (oldest && table.checkpointBefore(oldest.auditId)?.hash) ?? GENESIS;
-  for (const row of rowsOf(table)) {
+export function findBreak(queries: AuditQueries): number | null {
+  const [oldest] = queries.read(0, 1);
+  let before = (oldest && queries.checkpointBefore(oldest.auditId)?.hash) ?? GENESIS;
+  for (const row of rowsOf(queries)) {
     if (!follows(before, row)) return row.auditId;
     before = row.hash;
   }
@@ -73,16 +74,16 @@ interface Found {
  */
 export function verifyAudit(parts: Verifying): AuditVerdict {
   parts.store.readTogether();
-  const table = auditTable(parts.store.db);
+  const queries = auditQueries(parts.store.db);
   const seen: Seen = { rows: 0, checkpoints: 0, sinceMs: null };
-  const found = wrongSignature(table, seen, parts) ?? wrongRow(table, seen, parts) ?? wrongEnd(table, parts);
+  const found = wrongSignature(queries, seen, parts) ?? wrongRow(queries, seen, parts) ?? wrongEnd(queries, parts);
   return { ...seen, brokenAt: found?.at ?? null, finding: found?.what ?? null };
 }
 
-function wrongSignature(table: AuditTable, seen: Seen, { publicKey, head }: Verifying): Found | null {
+function wrongSignature(queries: AuditQueries, seen: Seen, { publicKey, head }: Verifying): Found | null {
   let key: KeyObject | null | undefined;
   let isHeadThere = head === null;
-  for (const checkpoint of checkpointsOf(table, 0)) {
+  for (const checkpoint of checkpointsOf(queries, 0)) {
     const at = checkpoint.auditId;
     key ??= publicKey();
     if (key === null) return { at, what: "its checkpoints cannot be verified: host-keys.json holds no key for them" };
@@ -97,14 +98,14 @@ function wrongSignature(table: AuditTable, seen: Seen, { publicKey, head }: Veri
   return { at: head.auditId, what };
 }
 
-function wrongRow(table: AuditTable, seen: Seen, { nowMs, retention = RETENTION }: Verifying): Found | null {
-  const [oldest] = table.read(0, 1);
-  const base = oldest && table.checkpointBefore(oldest.auditId);
+function wrongRow(queries: AuditQueries, seen: Seen, { nowMs, retention = RETENTION }: Verifying): Found | null {
+  const [oldest] = queries.read(0, 1);
+  const base = oldest && queries.checkpointBefore(oldest.auditId);
   let before = base?.hash ?? GENESIS;
   let written = base?.rows ?? 0;
-  const checkpoints = checkpointsOf(table, base ? base.auditId + 1 : 0);
+  const checkpoints = checkpointsOf(queries, base ? base.auditId + 1 : 0);
   let next = checkpoints.next().value;
-  for (const row of rowsOf(table)) {
+  for (const row of rowsOf(queries)) {
     const at = row.auditId;
     seen.sinceMs ??= row.createdAt;
     if (next && next.auditId < at) break;
@@ -119,15 +120,15 @@ function wrongRow(table: AuditTable, seen: Seen, { nowMs, retention = RETENTION 
     next = checkpoints.next().value;
   }
   if (next) return { at: next.auditId, what: `row ${next.auditId} is gone, for which a checkpoint was signed` };
-  const newest = table.newestCheckpoint();
+  const newest = queries.newestCheckpoint();
   if (!base || !newest || isOver(base, newest.rows, nowMs, retention)) return null;
   return { at: base.auditId, what: `the rows up to ${base.auditId} were removed before their time` };
 }
 
 /** The database counts its rows apart from them: a tail that was cut off, if no more than that was done, is seen. */
-function wrongEnd(table: AuditTable, { store }: Verifying): Found | null {
+function wrongEnd(queries: AuditQueries, { store }: Verifying): Found | null {
   const count = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'";
   const written = store.sqlite.query<{ seq: number }, []>(count).get()?.seq ?? 0;
-  const at = table.newestRow()?.auditId ?? 0;
+  const at = queries.newestRow()?.auditId ?? 0;
   return written > at ? { at, what: `it ends at row ${at}, but row ${written} was written` } : null;
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
-import { type AuditRow, auditTable } from "./audit-table.ts";
+import { auditQueries } from "./audit-queries.ts";
 import { findBreak } from "./audit-verify.ts";
+import type { AuditRow } from "./schema.ts";
 import type { Store } from "./store.ts";
 
 export interface AuditEntry {
@@ -36,19 +37,19 @@ export interface Audit {
 
 /** The append-only, hash-chained log of what touches credentials, secrets and money (security.md). */
 export function createAudit(store: Store, clock: Clock, admit: AdmitEntry): Audit {
-  const table = auditTable(store.db);
+  const queries = auditQueries(store.db);
 
   function reserve({ actor, action, subject, detail = {} }: AuditEntry): () => void {
     const text = JSON.stringify(detail);
     if (!admit(actor, action, text)) return () => {};
     return () =>
-      store.transaction(() => table.append({ actor, action, subject, detail: text, createdAt: clock.now() }));
+      store.transaction(() => queries.append({ actor, action, subject, detail: text, createdAt: clock.now() }));
   }
 
   return {
     append: (entry) => reserve(entry)(),
     reserve,
-    read: table.read,
-    findBreak: () => findBreak(table),
+    read: queries.read,
+    findBreak: () => findBreak(queries),
   };
 }

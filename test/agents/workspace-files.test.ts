@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { refuseClash } from "../../src/agents/file-name.ts";
-import { showNames } from "../../src/agents/showing.ts";
+import { showNames } from "../../src/agents/shown-files.ts";
 import { createWorkspaceFiles, type WorkspaceFiles } from "../../src/agents/workspace-files.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
+import { refuseClash } from "../../src/workspace/file-name.ts";
 import { plansOf } from "../support/query-plans.ts";
-import { standing } from "./disk.ts";
+import { standing } from "../workspace/disk.ts";
 
 let store: Store;
 let files: WorkspaceFiles;

@@ -17,11 +17,13 @@ const FLOORS: readonly (readonly string[])[] = [
   ["messages"],
   ["agents", "skills", "secrets"],
   ["instances"],
-  ["billing"],
+  ["payments"],
+  ["meter"],
+  ["ledger"],
   ["accounts"],
   ["runtime"],
   ["tools"],
-  ["sandbox", "models", "chain", "mail"],
+  ["workspace", "sandbox", "models", "chain", "mail"],
   ["limits"],
   ["storage"],
   ["lib"],
@@ -34,6 +36,8 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   // The server's plumbing knows who calls, and nothing else of the features.
   http: ["accounts", "limits", "storage", "lib"],
   runtime: ["tools", "sandbox", "models", "limits", "storage", "lib"],
+  // The jail knows no agent: tools stand on it too.
+  workspace: ["limits", "lib"],
 };
 
 /** Rooms that only the named ones may import. */
@@ -46,14 +50,14 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * A package lives in one room, so that replacing it is the work of one room. `table` is any file named for its tables.
- * The longest name that fits counts: Drizzle's tables are declared in table files, its operators (`eq`, `and`) are the
- * language of the queries beside them.
+ * A package lives in one room, so that replacing it is the work of one room. `schema` is the `schema.ts` of any room. The
+ * longest name that fits counts: Drizzle's tables are declared in schemas, its operators (`eq`, `and`) are the language of
+ * the queries beside them.
  */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   elysia: ["http", "routes"],
   "@elysiajs/jwt": ["accounts"],
-  "drizzle-orm/sqlite-core": ["storage", "table"],
+  "drizzle-orm/sqlite-core": ["storage", "schema"],
   "drizzle-orm/bun-sqlite": ["storage"],
   "drizzle-orm": [
     "storage",
@@ -62,7 +66,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     "skills",
     "secrets",
     "instances",
-    "billing",
+    "payments",
+    "meter",
+    "ledger",
     "accounts",
     "mail",
     "http",
@@ -114,7 +120,7 @@ test("every folder of src/ has its place on a floor", () => {
 
 test("a package is imported in its own room only", () => {
   const wrong = files.flatMap((file) => {
-    const rooms = [roomOf(file.path), ...(file.path.endsWith("table.ts") ? ["table"] : [])];
+    const rooms = [roomOf(file.path), ...(file.path.endsWith("/schema.ts") ? ["schema"] : [])];
     return packagesOf(file)
       .map((to) => ({ to, owners: PACKAGES[lineOf(to)] }))
       .filter(({ owners }) => owners !== undefined && !owners.some((room) => rooms.includes(room)))

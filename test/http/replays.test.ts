@@ -3,8 +3,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Caller, requireVisible } from "../../src/accounts/caller.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
+import { idempotencyQueries } from "../../src/http/queries.ts";
 import { route } from "../../src/http/route.ts";
-import { idempotencyTable } from "../../src/http/table.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
@@ -205,7 +205,7 @@ describe("an account's stored answers", () => {
     expect(held(quiet)).toEqual({ n: 1, oldest: 1 });
     const plans = plansOf(store, () => {
       const row = { accountId: busy.accountId, key: "one more", requestMac: Buffer.alloc(32), status: 200, body: "{}" };
-      idempotencyTable(store.db).save({ ...row, record: null, runId: null, createdAt: 0 }, 10_000);
+      idempotencyQueries(store.db).save({ ...row, record: null, runId: null, createdAt: 0 }, 10_000);
     });
     expect(plans.filter((plan) => /SCAN|TEMP B-TREE/.test(plan))).toEqual([]);
     expect(plans.filter((plan) => /SEARCH.*by_place/.test(plan))).toHaveLength(2);

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/id.ts";
 import { MAX_HISTORY_BYTES } from "../../src/limits/account-limits.ts";
-import { createEventLog } from "../../src/messages/event-log.ts";
-import { EVENT_ROW_BYTES, KEPT_BYTES } from "../../src/messages/event-pruning.ts";
-import { createHub, type Hub } from "../../src/messages/hub.ts";
-import { messageQueries } from "../../src/messages/message-table.ts";
+import { createEventLog } from "../../src/messages/events/event-log.ts";
+import { createEventReader } from "../../src/messages/events/event-reader.ts";
+import { createHub, type Hub } from "../../src/messages/events/hub.ts";
+import { EVENT_ROW_BYTES, KEPT_BYTES } from "../../src/messages/events/pruning.ts";
+import { messageQueries } from "../../src/messages/queries.ts";
 import { type Conversation, readEvents, startConversation } from "./conversation.ts";
 
 let it: Conversation;
@@ -199,7 +200,7 @@ describe("the events of an agent", () => {
   });
 
   test("that a slow reader has not read when they go end its stream; it learns why when it comes back", async () => {
-    const hub: Hub = createHub((...behind) => events.follow(...behind));
+    const hub: Hub = createHub(createEventReader(store().db).follow);
     const events = createEventLog(store(), systemClock, hub.publish);
     const say = (count: number) =>
       store().transaction(() => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
-import { messageQueries } from "../../src/messages/message-table.ts";
+import { messageQueries } from "../../src/messages/queries.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
 const RUNS = 600;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { EventSource } from "eventsource";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/clock.ts";
-import { createEventLog } from "../../src/messages/event-log.ts";
+import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { type Conversation, type Frame, kindsOf, readEvents, shownText, startConversation } from "./conversation.ts";
 
 let it: Conversation;

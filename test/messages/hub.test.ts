@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
-import { createHub, type Hub } from "../../src/messages/hub.ts";
-import type { StoredEvent } from "../../src/messages/table.ts";
+import { createHub, type Hub } from "../../src/messages/events/hub.ts";
+import type { StoredEvent } from "../../src/messages/schema.ts";
 import { readEvents } from "./conversation.ts";
 
 const AGENT = "agt_a";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { EventLog } from "../../src/messages/event-log.ts";
-import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/journal.ts";
-import type { Run, StoredEvent } from "../../src/messages/table.ts";
+import type { EventLog } from "../../src/messages/events/event-log.ts";
+import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/runs/journal.ts";
+import type { Run, StoredEvent } from "../../src/messages/schema.ts";
 import { type Conversation, type Frame, kindsOf, shownText, startConversation } from "./conversation.ts";
 
 const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;

@@ -6,9 +6,9 @@ import { clearingPlan } from "../../src/app/clearing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createAftermath } from "../../src/messages/aftermath.ts";
-import { createEventLog } from "../../src/messages/event-log.ts";
-import { messageQueries } from "../../src/messages/message-table.ts";
-import type { Run } from "../../src/messages/table.ts";
+import { createEventLog } from "../../src/messages/events/event-log.ts";
+import { messageQueries } from "../../src/messages/queries.ts";
+import type { Run } from "../../src/messages/schema.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { plansOf } from "../support/query-plans.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
 import { AFTERMATH_SLICE } from "../../src/messages/aftermath.ts";
-import { messageQueries } from "../../src/messages/message-table.ts";
+import { messageQueries } from "../../src/messages/queries.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
 let it: Conversation;

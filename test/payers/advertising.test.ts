@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createFacilitator } from "../../src/billing/facilitator/facilitator.ts";
 import type { NetworkName } from "../../src/chain/networks.ts";
 import { loadConfig } from "../../src/config.ts";
+import { createFacilitator } from "../../src/payments/facilitator/facilitator.ts";
 import { type HandClock, HOUR, handClock, SECOND } from "../lib/hand-clock.ts";
 import type { Answer } from "../support/appliance.ts";
 import { decode, launch, recipientOf, type Settling, signPayment, startSettling } from "./settling.ts";

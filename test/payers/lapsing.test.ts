@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createAuthorizations } from "../../src/billing/facilitator/authorization-table.ts";
+import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { balanceOf, launch, recipientOf, signPayment, startSettling } from "./settling.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readDefaultFiles } from "../../src/agents/default-files.ts";
-import { filesFor } from "../../src/messages/prepare-run.ts";
+import { filesFor } from "../../src/messages/runs/prepare.ts";
 import type { ModelAbilities } from "../../src/models/engine.ts";
 import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";

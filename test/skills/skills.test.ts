@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadCatalog } from "../../src/skills/catalog.ts";
+import { skillQueries } from "../../src/skills/queries.ts";
 import { createSkills, MAX_SKILL_TEXT_BYTES, MAX_SKILLS } from "../../src/skills/skills.ts";
-import { skillTable } from "../../src/skills/table.ts";
 import { plansOf } from "../support/query-plans.ts";
 import { openGround } from "../support/route-harness.ts";
 
@@ -106,7 +106,7 @@ test("neither the quota nor a prompt's outline reads a skill's text", async () =
   await using room = openRoom();
   const { store } = room.ground;
   const plans = plansOf(store, () => {
-    const table = skillTable(store.db);
+    const table = skillQueries(store.db);
     table.used(room.instanceId);
     table.outline(room.instanceId);
   });

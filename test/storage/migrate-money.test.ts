@@ -3,13 +3,13 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLedger } from "../../src/billing/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
 import firstLight from "../../src/storage/migrations/0001-first-light.sql" with { type: "text" };
 import money from "../../src/storage/migrations/0002-money.sql" with { type: "text" };
 import { openStore, type Store } from "../../src/storage/store.ts";
-import { checkBooks } from "../billing/meter/metered.ts";
+import { checkBooks } from "../meter/metered.ts";
 
 let dataDir: string;
 const path = () => join(dataDir, "roost.db");
@@ -87,7 +87,7 @@ test("the first release's data is all there, balanced, and goes on being posted 
   const ledger = createLedger(store, systemClock);
   const accountId = "acct_a";
   ledger.post({ type: "reversal", accountId, amount: -5n, against: "grants", note: "too much again" });
-  expect(ledger.booksOf(accountId).balance).toBe(11_999_995n);
+  expect(ledger.accountBalance(accountId).balance).toBe(11_999_995n);
   checkBooks({ store });
   store.close();
   using sqlite = new Database(path());

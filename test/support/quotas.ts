@@ -1,6 +1,6 @@
 import { type AccountLimits, createAccountLimits } from "../../src/limits/account-limits.ts";
-import { LIMIT_NAMES } from "../../src/limits/table.ts";
-import { createQuotas, type Quotas } from "../../src/limits/usage.ts";
+import { createQuotas, type Quotas } from "../../src/limits/quotas.ts";
+import { LIMIT_NAMES } from "../../src/limits/schema.ts";
 import type { Store } from "../../src/storage/store.ts";
 
 /** Real quotas that a test does not come near. */

@@ -1,6 +1,6 @@
 import { limitDefaults } from "../../app/limit-defaults.ts";
 import { createAccountLimits, type LimitName } from "../../limits/account-limits.ts";
-import { LIMIT_NAMES } from "../../limits/table.ts";
+import { LIMIT_NAMES } from "../../limits/schema.ts";
 import { printJson, printTable } from "../output.ts";
 import { type AccountOptions, findAccount, optionOf, readLimits, showAccountRecord } from "./account-record.ts";
 import { withData } from "./data-folder.ts";

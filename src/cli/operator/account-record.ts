@@ -1,12 +1,12 @@
-import type { Account } from "../../accounts/table.ts";
+import type { Account } from "../../accounts/schema.ts";
 import type { Foundation } from "../../app/foundation.ts";
 import { limitDefaults } from "../../app/limit-defaults.ts";
-import type { Ledger } from "../../billing/ledger.ts";
 import type { Config } from "../../config.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import { createAccountLimits, type LimitName } from "../../limits/account-limits.ts";
-import { LIMIT_NAMES } from "../../limits/table.ts";
+import { LIMIT_NAMES } from "../../limits/schema.ts";
 import type { Store } from "../../storage/store.ts";
 import { Failure } from "../failure.ts";
 import { roost } from "./advice.ts";
@@ -18,7 +18,7 @@ export interface AccountOptions extends DataOptions {
 
 /** What was last committed: up to ten seconds of what a server is metering are not in it. */
 function balanceOf(accountId: string, ledger: Ledger): Micros {
-  const { balance, unposted } = ledger.booksOf(accountId);
+  const { balance, unposted } = ledger.accountBalance(accountId);
   return balance - unposted;
 }
 

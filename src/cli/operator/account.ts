@@ -1,9 +1,9 @@
-import type { Account } from "../../accounts/table.ts";
-import { type Dealings, readDealings } from "../../billing/dealings.ts";
+import type { Account } from "../../accounts/schema.ts";
 import { NETWORK_NAMES, NETWORKS } from "../../chain/networks.ts";
 import { isoTime } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
-import { LIMIT_NAMES } from "../../limits/table.ts";
+import { LIMIT_NAMES } from "../../limits/schema.ts";
+import { type AccountSummary, readAccountSummary } from "../../payments/account-summary.ts";
 import { printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import {
   type AccountOptions,
@@ -51,10 +51,10 @@ export function showAccount(email: string, options: AccountOptions): Promise<voi
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
     const found = findAccount(parts, address);
-    const dealings = showDealings(readDealings(parts.store.db, found.accountId, parts.clock.now()));
+    const summary = showSummary(readAccountSummary(parts.store.db, found.accountId, parts.clock.now()));
     const limits = readLimits(parts, found.accountId);
     const record = showAccountRecord(found, parts);
-    const account = { ...record, ...dealings, limits: { ...record.limits, ...limits } };
+    const account = { ...record, ...summary, limits: { ...record.limits, ...limits } };
     if (options.json) printJson(account);
     else print(account, limits);
   });
@@ -63,7 +63,7 @@ export function showAccount(email: string, options: AccountOptions): Promise<voi
 const networkOf = (chainId: number): string =>
   NETWORK_NAMES.find((name) => NETWORKS[name].chainId === chainId) ?? `chain ${chainId}`;
 
-const showDealings = ({ owed, spentThisMonth, revenue, openInvoices, uncredited, payments }: Dealings) => ({
+const showSummary = ({ owed, spentThisMonth, revenue, openInvoices, uncredited, payments }: AccountSummary) => ({
   owed: formatMoney(owed),
   spentThisMonth: formatMoney(spentThisMonth),
   revenue: formatMoney(revenue),
@@ -90,7 +90,7 @@ const showDealings = ({ owed, spentThisMonth, revenue, openInvoices, uncredited,
 });
 
 function print(
-  account: ReturnType<typeof showAccountRecord> & ReturnType<typeof showDealings>,
+  account: ReturnType<typeof showAccountRecord> & ReturnType<typeof showSummary>,
   limits: ShownLimits,
 ): void {
   const changed = LIMIT_NAMES.filter((name) => !limits[name].isDefault);

@@ -1,6 +1,6 @@
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
-import type { AuditRow } from "../../storage/audit-table.ts";
 import type { AuditVerdict } from "../../storage/audit-verify.ts";
+import type { AuditRow } from "../../storage/schema.ts";
 import { Failure } from "../failure.ts";
 import { printJson, printTable, say } from "../output.ts";
 import { examineAudit, tellVerified } from "./check-audit.ts";

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { openFoundation } from "../../app/foundation.ts";
-import { createFacilitator } from "../../billing/facilitator/facilitator.ts";
-import { namesOf } from "../../billing/facilitator/x402-protocol.ts";
-import { findLostWallet } from "../../billing/payments/lost-wallet.ts";
 import { checkNode } from "../../chain/check-node.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { isKeyOf, isWellTyped, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
+import { createFacilitator } from "../../payments/facilitator/facilitator.ts";
+import { namesOf } from "../../payments/facilitator/x402-protocol.ts";
+import { findLostWallet } from "../../payments/lost-wallet.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, ill, well } from "./finding.ts";

@@ -1,4 +1,4 @@
-import type { Invite } from "../../accounts/table.ts";
+import type { Invite } from "../../accounts/schema.ts";
 import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import { formatMoney, type Micros } from "../../lib/money.ts";
 import { Failure } from "../failure.ts";

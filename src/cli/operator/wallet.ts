@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
-import { invoiceQueries } from "../../billing/payments/invoice-table.ts";
 import type { Address } from "../../chain/networks.ts";
 import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
+import { invoiceQueries } from "../../payments/invoice-queries.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { Failure } from "../failure.ts";
 import { note, printFields, printJson, say } from "../output.ts";

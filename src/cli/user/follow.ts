@@ -1,5 +1,5 @@
 import { waitFor } from "../../lib/wait-for.ts";
-import { type AgentEvent, endsRun } from "../../messages/event.ts";
+import { type AgentEvent, endsRun } from "../../messages/events/event.ts";
 import { Failure } from "../failure.ts";
 import { type Client, Refusal, Unreachable } from "./client.ts";
 import { readServerEvents } from "./sse.ts";

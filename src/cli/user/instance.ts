@@ -1,4 +1,4 @@
-import type { InstanceStatus } from "../../instances/table.ts";
+import type { InstanceStatus } from "../../instances/schema.ts";
 import { colours, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, type InstanceRecord, instancePath } from "./find.ts";

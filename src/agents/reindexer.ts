@@ -1,0 +1,151 @@
+import { and, asc, gt, isNull } from "drizzle-orm";
+import { AppError } from "../lib/app-error.ts";
+import { within } from "../lib/bounds.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Store } from "../storage/store.ts";
+import { type ReindexParts, reindex } from "./reindex.ts";
+import { agents } from "./schema.ts";
+import type { WorkspaceFiles } from "./workspace-files.ts";
+
+export interface Reindexer {
+  /** Has the workspace compared with the disk before long, unless that was done lately. */
+  soon(agentId: string): void;
+  /**
+   * Waits for those that were never indexed, which an upgrade leaves: they come first. Throws `instance_not_ready`
+   * where that takes longer than a request should.
+   */
+  ready(agents: readonly { agentId: string; indexedAt: number | null }[]): Promise<void> | null;
+  /** Begins, with all that was never indexed. */
+  run(): void;
+  /** Once nothing is left to be compared. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ReindexerParts extends ReindexParts {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  index: WorkspaceFiles;
+}
+
+/** Between two slices, the time of everybody else: at least so long, and so many times as long as the slice. */
+const PAUSE_MS = 4;
+const PAUSE_SHARE = 9;
+const LONGEST_PAUSE_MS = 100;
+/** The same while a request waits. */
+const SHORT_PAUSE_MS = 1;
+/** A workspace is compared at most so often, and rests so many times as long as it took. */
+const EVERY_MS = 10_000;
+const REST_SHARE = 5;
+const MOST_QUEUED = 10_000;
+const READY_WITHIN_MS = 10_000;
+
+/** Compares workspaces with the disk, off the requests: one at a time on the whole host, in slices. */
+export function createReindexer(parts: ReindexerParts): Reindexer {
+  const { store, clock, log, index } = parts;
+  const queue = new Set<string>();
+  const awaited = new Map<string, PromiseWithResolvers<void>>();
+  /** When each may be compared again, by the monotonic clock, in milliseconds. */
+  const restUntil = new Map<string, number>();
+  let lastUnindexed = "";
+  let running = false;
+  let stopped = false;
+  let work: Promise<void> | null = null;
+
+  const nextUnindexed = () =>
+    store.db
+      .select({ agentId: agents.agentId })
+      .from(agents)
+      .where(and(isNull(agents.indexedAt), isNull(agents.removedAt), gt(agents.agentId, lastUnindexed)))
+      .orderBy(asc(agents.agentId))
+      .limit(1)
+      .get()?.agentId;
+
+  function next(): string | undefined {
+    const [first = queue.values().next().value] = awaited.keys();
+    if (first !== undefined) return first;
+    const unindexed = nextUnindexed();
+    if (unindexed !== undefined) lastUnindexed = unindexed;
+    return unindexed;
+  }
+
+  async function compare(agentId: string): Promise<void> {
+    const slices = reindex(parts, agentId);
+    while (!stopped) {
+      const startedMs = performance.now();
+      const slice = await slices.next();
+      if (slice.done) {
+        if (slice.value) await store.commitSoon(() => index.noteIndexed(agentId, clock.now()), "process");
+        return;
+      }
+      const share = Math.max(PAUSE_MS, PAUSE_SHARE * (performance.now() - startedMs));
+      await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : Math.min(share, LONGEST_PAUSE_MS));
+    }
+  }
+
+  async function compareAll(): Promise<void> {
+    for (let agentId = next(); agentId !== undefined && !stopped; agentId = next()) {
+      const startedMs = performance.now();
+      queue.delete(agentId);
+      const waiting = awaited.get(agentId);
+      try {
+        await compare(agentId);
+        waiting?.resolve();
+      } catch (err) {
+        log.error({ err, agentId }, "a workspace could not be compared with its index");
+        waiting?.reject(err);
+      } finally {
+        awaited.delete(agentId);
+        const endedMs = performance.now();
+        if (restUntil.size >= MOST_QUEUED) restUntil.clear();
+        restUntil.set(agentId, endedMs + Math.max(EVERY_MS, REST_SHARE * (endedMs - startedMs)));
+      }
+    }
+  }
+
+  function wake(): void {
+    if (!running || stopped || work !== null) return;
+    work = compareAll().finally(() => {
+      work = null;
+    });
+  }
+
+  function wait(agentId: string): Promise<void> {
+    const waiting = awaited.get(agentId) ?? Promise.withResolvers<void>();
+    awaited.set(agentId, waiting);
+    wake();
+    return waiting.promise;
+  }
+
+  return {
+    soon(agentId) {
+      if (queue.size >= MOST_QUEUED || performance.now() < (restUntil.get(agentId) ?? 0)) return;
+      queue.add(agentId);
+      wake();
+    },
+    ready(some) {
+      const unknown = some.filter(({ indexedAt }) => indexedAt === null);
+      if (unknown.length === 0) return null;
+      return within(Promise.all(unknown.map(({ agentId }) => wait(agentId))), READY_WITHIN_MS).then((done) => {
+        if (done !== null) return;
+        throw new AppError("instance_not_ready", "the workspaces are being read after an upgrade; try again", {
+          retryAfterSeconds: 5,
+        });
+      });
+    },
+    run() {
+      running = true;
+      wake();
+    },
+    async settled() {
+      while (work !== null) await work;
+    },
+    async stop() {
+      stopped = true;
+      await work;
+      for (const { reject } of awaited.values()) reject(new Error("the appliance is stopping"));
+    },
+  };
+}

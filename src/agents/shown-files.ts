@@ -1,0 +1,119 @@
+import { AppError } from "../lib/app-error.ts";
+import { decodeText, readFolder } from "../workspace/workspace.ts";
+import type { Agent } from "./schema.ts";
+import type { WorkspaceFiles } from "./workspace-files.ts";
+
+/** Text that an agent's record shows in all, and the files it looks at; what is beyond is read file by file. */
+const RECORD_BYTES = 1024 * 1024;
+const RECORD_FILES = 250;
+/** Of the names that a list shows of one agent (api.md section 1, Limits). */
+const NAME_BYTES = 64 * 1024;
+/** Of all names on one page of agents, where each costs its bytes and what it takes to read and send it. */
+const PAGE_BYTES = 512 * 1024;
+const NAME_COST = 32;
+const NAMES_AT_ONCE = 100;
+
+/** What is shown of a workspace; `isCut` where it holds more. */
+export interface ShownTexts {
+  files: Record<string, string>;
+  isCut: boolean;
+}
+
+export interface ShownNames {
+  names: string[];
+  isCut: boolean;
+}
+
+/**
+ * Name → text of the text files, by name, as far as a record shows them. `written` are files of a change that has not
+ * reached the folder yet.
+ */
+export function showTexts(
+  index: WorkspaceFiles,
+  agentId: string,
+  folder: string,
+  written: ReadonlyMap<string, Uint8Array> = new Map(),
+): ShownTexts {
+  const rows = index.page(agentId, "", RECORD_FILES + 1);
+  const texts: [name: string, text: string][] = [];
+  let left = RECORD_BYTES;
+  for (const { parts, files } of byFolder(rows.slice(0, RECORD_FILES))) {
+    readFolder(folder, parts, (read) => {
+      for (const { name, file, size } of files) {
+        if (size > left) continue;
+        const bytes = written.get(name) ?? read(file);
+        const text = bytes && textOf(bytes);
+        if (text === null || bytes === null || bytes.byteLength > left) continue;
+        texts.push([name, text]);
+        left -= bytes.byteLength;
+      }
+    });
+  }
+  return { files: Object.fromEntries(texts), isCut: texts.length < rows.length };
+}
+
+interface FilesOfFolder {
+  parts: string[];
+  files: { name: string; file: string; size: number }[];
+}
+
+/** In the order that they have; those of one folder that follow each other together, so that it is opened once. */
+function byFolder(rows: readonly { name: string; size: number }[]): FilesOfFolder[] {
+  const folders: FilesOfFolder[] = [];
+  let path: string | undefined;
+  for (const { name, size } of rows) {
+    const end = name.lastIndexOf("/");
+    const above = name.slice(0, Math.max(0, end));
+    if (above !== path) folders.push({ parts: above === "" ? [] : above.split("/"), files: [] });
+    path = above;
+    folders.at(-1)?.files.push({ name, file: name.slice(end + 1), size });
+  }
+  return folders;
+}
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return decodeText(bytes);
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
+}
+
+type Sums = Pick<Agent, "agentId" | "fileCount" | "fileNameBytes">;
+
+/** The names of each agent's files, by name, as far as one page of agents shows them. */
+export function showNames(index: WorkspaceFiles, page: readonly Sums[]): Map<string, ShownNames> {
+  const shares = shareOut(page);
+  return new Map(page.map((agent) => [agent.agentId, namesWithin(index, agent, shares.get(agent.agentId) ?? 0)]));
+}
+
+const costOf = ({ fileCount, fileNameBytes }: Sums) => fileNameBytes + NAME_COST * fileCount;
+
+/** Who needs little gets it whole; the others share alike what is left. */
+function shareOut(page: readonly Sums[]): Map<string, number> {
+  let left = PAGE_BYTES;
+  const needs = [...page].sort((a, b) => costOf(a) - costOf(b));
+  return new Map(
+    needs.map((agent, at) => {
+      const share = Math.min(costOf(agent), Math.floor(left / (needs.length - at)));
+      left -= share;
+      return [agent.agentId, share];
+    }),
+  );
+}
+
+function namesWithin(index: WorkspaceFiles, { agentId, fileCount }: Sums, share: number): ShownNames {
+  const names: string[] = [];
+  let bytes = 0;
+  while (names.length < fileCount) {
+    const rows = index.page(agentId, names.at(-1) ?? "", NAMES_AT_ONCE);
+    for (const { name } of rows) {
+      bytes += name.length;
+      if (bytes > NAME_BYTES || bytes + NAME_COST * (names.length + 1) > share) return { names, isCut: true };
+      names.push(name);
+    }
+    if (rows.length < NAMES_AT_ONCE) break;
+  }
+  return { names, isCut: false };
+}

@@ -1,0 +1,83 @@
+import { and, asc, desc, eq, lt, lte, sql } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
+import type { Db } from "../storage/store.ts";
+import { type IdempotentRequest, idempotentRequests } from "./schema.ts";
+
+export function idempotencyQueries(db: Db) {
+  const p = sql.placeholder;
+  const { accountId, key, place, createdAt } = idempotentRequests;
+  const ofAccount = eq(accountId, p("accountId"));
+  const find = lazily(() =>
+    db
+      .select()
+      .from(idempotentRequests)
+      .where(and(ofAccount, eq(key, p("key"))))
+      .prepare(),
+  );
+  const newest = lazily(() =>
+    db.select({ place }).from(idempotentRequests).where(ofAccount).orderBy(desc(place)).limit(1).prepare(),
+  );
+  const put = lazily(() => {
+    const excluded = (name: string) => sql.raw(`excluded.${name}`);
+    return db
+      .insert(idempotentRequests)
+      .values({
+        accountId: p("accountId"),
+        key: p("key"),
+        place: p("place"),
+        requestMac: p("requestMac"),
+        status: p("status"),
+        body: p("body"),
+        record: p("record"),
+        runId: p("runId"),
+        createdAt: p("createdAt"),
+      })
+      .onConflictDoUpdate({
+        target: [accountId, key],
+        set: {
+          place: excluded("place"),
+          requestMac: excluded("request_mac"),
+          status: excluded("status"),
+          body: excluded("body"),
+          record: excluded("record"),
+          runId: excluded("run_id"),
+          createdAt: excluded("created_at"),
+        },
+      })
+      .prepare();
+  });
+  const evict = lazily(() =>
+    db
+      .delete(idempotentRequests)
+      .where(and(ofAccount, lte(place, p("last"))))
+      .prepare(),
+  );
+  const old = lazily(() =>
+    db
+      .select({ accountId, key })
+      .from(idempotentRequests)
+      .where(lt(createdAt, p("before")))
+      .orderBy(asc(createdAt))
+      .limit(p("most"))
+      .prepare(),
+  );
+  return {
+    find: (accountId: string, key: string): IdempotentRequest | undefined => find().get({ accountId, key }),
+    /** Of the account's rows only the newest `most` stay: what goes is found by the index, never counted. */
+    save(row: Omit<IdempotentRequest, "place">, most: number): void {
+      const place = (newest().get({ accountId: row.accountId })?.place ?? 0) + 1;
+      put().run({ ...row, place });
+      evict().run({ accountId: row.accountId, last: place - most });
+    },
+    /** Removes at most `most` of those stored before this time, in milliseconds; how many there were. */
+    prune(before: number, most: number): number {
+      const rows = old().all({ before, most });
+      for (const row of rows) {
+        db.delete(idempotentRequests)
+          .where(and(eq(accountId, row.accountId), eq(key, row.key)))
+          .run();
+      }
+      return rows.length;
+    },
+  };
+}

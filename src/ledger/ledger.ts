@@ -1,0 +1,131 @@
+import { eq, sql } from "drizzle-orm";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import { lazily } from "../lib/lazily.ts";
+import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import type { Store } from "../storage/store.ts";
+import { type AccountBalance, balances, type ENTRY_TYPES, journalEntries, postings } from "./schema.ts";
+
+export type EntryType = (typeof ENTRY_TYPES)[number];
+
+export interface Side {
+  ledgerAccount: string;
+  amount: Micros;
+}
+
+export interface Entry {
+  type: EntryType;
+  accountId: string;
+  /** What the customer's balance changes by; 0 where all of it is on other ledger accounts. */
+  amount: Micros;
+  /** The ledger account of the other side, such as `grants` or `revenue`; or each of them, where there are several. */
+  against: string | readonly Side[];
+  /** Of usage: what was used, in which hour since 1970. */
+  usage?: { instanceId: string; hour: number };
+  /** Of a top-up and its reversal: the transfer. */
+  transfer?: { chainId: number; txHash: string };
+  note?: string;
+}
+
+export interface Ledger {
+  /** Gives a new account its balance, with an opening credit where there is one. */
+  open(accountId: string, credit: Micros, note: string): void;
+  /**
+   * Posts every side and moves the cached balance, in one transaction. Throws when the sides do not sum to zero, or when
+   * the balance would go below what the meter has read of it, or a credit above what an account may hold.
+   */
+  post(entry: Entry): { transactionId: string };
+  /** What the ledger holds of an account. Throws for one that was never opened. */
+  accountBalance(accountId: string): AccountBalance;
+}
+
+/** Well below 2^53, where the database's driver is no longer exact: what is paid has room above it. */
+const MOST_CREDITED: Micros = 999_999_999_999_999n;
+
+/** Double entry in micro-USDC: every entry's postings sum to zero, nothing is ever updated (billing.md). */
+export function createLedger(store: Store, clock: Clock): Ledger {
+  const { db } = store;
+  const p = sql.placeholder;
+  const byAccount = lazily(() =>
+    db
+      .select()
+      .from(balances)
+      .where(eq(balances.accountId, p("accountId")))
+      .prepare(),
+  );
+  const move = lazily(() =>
+    db
+      .update(balances)
+      .set({ balance: sql`${balances.balance} + ${p("amount")}` })
+      .where(eq(balances.accountId, p("accountId")))
+      .returning({ balance: balances.balance })
+      .prepare(),
+  );
+  const insertEntry = lazily(() =>
+    db
+      .insert(journalEntries)
+      .values({
+        transactionId: p("transactionId"),
+        type: p("type"),
+        accountId: p("accountId"),
+        instanceId: p("instanceId"),
+        hour: p("hour"),
+        chainId: p("chainId"),
+        txHash: p("txHash"),
+        note: p("note"),
+        balanceAfter: p("balanceAfter"),
+        createdAt: p("createdAt"),
+      })
+      .returning({ entryId: journalEntries.entryId })
+      .prepare(),
+  );
+  const insertPosting = lazily(() =>
+    db
+      .insert(postings)
+      .values({ entryId: p("entryId"), ledgerAccount: p("ledgerAccount"), amount: p("amount") })
+      .prepare(),
+  );
+
+  function post({ type, accountId, amount, against, usage, transfer, note }: Entry): { transactionId: string } {
+    const others = typeof against === "string" ? [{ ledgerAccount: against, amount: -amount }] : against;
+    const sides = [{ ledgerAccount: `customer:${accountId}`, amount }, ...others].filter((side) => side.amount !== 0n);
+    const sum = sides.reduce((total, side) => total + side.amount, 0n);
+    if (sum !== 0n || sides.length < 2) throw new Error(`the sides of a ledger entry must sum to zero, not to ${sum}`);
+    const transactionId = newId("txn");
+    store.transaction(() => {
+      const moved = move().get({ accountId, amount: Number(amount) });
+      if (!moved) throw new Error(`the account ${accountId} has no balance to post to`);
+      if (type === "credit" && moved.balance > MOST_CREDITED)
+        throw new Error(`an account holds at most ${formatMoney(MOST_CREDITED)} ${CURRENCY}`);
+      const { entryId } = insertEntry().get({
+        transactionId,
+        type,
+        accountId,
+        instanceId: usage?.instanceId ?? null,
+        hour: usage?.hour ?? null,
+        chainId: transfer?.chainId ?? null,
+        txHash: transfer?.txHash ?? null,
+        note: note ?? null,
+        balanceAfter: moved.balance,
+        createdAt: clock.now(),
+      });
+      for (const side of sides) insertPosting().run({ entryId, ...side });
+    });
+    return { transactionId };
+  }
+
+  return {
+    open(accountId, credit, note) {
+      store.transaction(() => {
+        db.insert(balances).values({ accountId, balance: 0n }).run();
+        if (credit > 0n) post({ type: "credit", accountId, amount: credit, against: "grants", note });
+      });
+    },
+    post,
+    accountBalance(accountId) {
+      const found = byAccount().get({ accountId });
+      if (!found) throw new Error(`the account ${accountId} has no balance`);
+      return found;
+    },
+  };
+}

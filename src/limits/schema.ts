@@ -1,0 +1,23 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** The limits of an account that an operator can change, as `roost account limit` names them. */
+export const LIMIT_NAMES = ["reads", "writes", "streams", "instances", "agents", "workspaceBytes"] as const;
+
+export const accountLimits = sqliteTable(
+  "account_limits",
+  {
+    accountId: text("account_id").notNull(),
+    name: text("name", { enum: LIMIT_NAMES }).notNull(),
+    value: integer("value").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.name] })],
+);
+
+/** What an account has, against its quotas; the database's triggers keep it. */
+export const accountUsage = sqliteTable("account_usage", {
+  accountId: text("account_id").primaryKey(),
+  instances: integer("instances").notNull(),
+  agents: integer("agents").notNull(),
+  workspaceBytes: integer("workspace_bytes").notNull(),
+  historyBytes: integer("history_bytes").notNull(),
+});

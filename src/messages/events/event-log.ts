@@ -1,0 +1,88 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import { agents } from "../../agents/schema.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { lazily } from "../../lib/lazily.ts";
+import type { Store } from "../../storage/store.ts";
+import { events, type StoredEvent } from "../schema.ts";
+import { type AgentEvent, toRow } from "./event.ts";
+import { createEventReader, type EventReader } from "./event-reader.ts";
+import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES, KEPT_MS } from "./pruning.ts";
+
+/** Of the oldest events, that one append removes where there are too many; housekeeping sees to what is left. */
+const MOST_REMOVED = 1_000;
+
+export interface EventLog extends EventReader {
+  /**
+   * Numbers and writes events in the transaction that is open; they are published when it has committed, so an event
+   * that anybody saw is in the log. Gives the last number. Does nothing for an agent that is gone. Beyond what is kept
+   * of one agent, its oldest go.
+   */
+  append(agentId: string, batch: readonly AgentEvent[]): number;
+  /**
+   * Removes what is older than seven days or too much: for at most `agentsAtOnce` agents behind `afterAgentId`, and at
+   * most `rowsAtOnce` events. Gives the agent to go on behind, null at the end. Call it in a transaction.
+   */
+  prune(afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
+}
+
+export function createEventLog(
+  store: Store,
+  clock: Clock,
+  publish: (agentId: string, rows: StoredEvent[]) => void,
+  reader: EventReader = createEventReader(store.db),
+): EventLog {
+  const { db } = store;
+  const p = sql.placeholder;
+  const advance = lazily(() =>
+    db
+      .update(agents)
+      .set({
+        lastEventId: sql`${agents.lastEventId} + ${p("count")}`,
+        eventBytes: sql`${agents.eventBytes} + ${p("bytes")}`,
+      })
+      .where(and(eq(agents.agentId, p("agentId")), isNull(agents.removedAt)))
+      .returning({ lastEventId: agents.lastEventId, eventBytes: agents.eventBytes })
+      .prepare(),
+  );
+  const insert = lazily(() =>
+    db
+      .insert(events)
+      .values({
+        agentId: p("agentId"),
+        eventId: p("eventId"),
+        runId: p("runId"),
+        type: p("type"),
+        data: p("data"),
+        createdAt: p("createdAt"),
+      })
+      .prepare(),
+  );
+  const pruning = createPruning(db);
+
+  return {
+    ...reader,
+    append(agentId, batch) {
+      const now = clock.now();
+      const rows = batch.map((event) => toRow(agentId, 0, event, now));
+      let bytes = 0;
+      for (const { data } of rows) bytes += EVENT_ROW_BYTES + Buffer.byteLength(data);
+      const advanced = advance().get({ agentId, count: batch.length, bytes });
+      if (advanced === undefined) return 0;
+      const { lastEventId, eventBytes } = advanced;
+      let eventId = lastEventId - batch.length;
+      for (const row of rows) {
+        row.eventId = ++eventId;
+        insert().run(row);
+      }
+      const excess = eventBytes - KEPT_BYTES;
+      if (excess > 0) {
+        const most = Math.min(MOST_REMOVED, Math.ceil(excess / EVENT_ROW_BYTES));
+        pruning.removeOldest(agentId, { before: Number.NEGATIVE_INFINITY, excess, most });
+      }
+      store.afterCommit(() => publish(agentId, rows));
+      return lastEventId;
+    },
+    prune: (afterAgentId, agentsAtOnce, rowsAtOnce) =>
+      pruning.step(clock.now() - KEPT_MS, afterAgentId, agentsAtOnce, rowsAtOnce),
+  };
+}

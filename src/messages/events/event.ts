@@ -1,0 +1,33 @@
+import { isoTime } from "../../lib/clock.ts";
+import type { MessageRecord } from "../record.ts";
+import type { StoredEvent } from "../schema.ts";
+
+/** Everything that can happen to an agent, as its event stream tells it (api.md section 5). */
+export type AgentEvent =
+  | { type: "run.queued" | "run.started" | "run.restarted" | "run.completed" | "run.cancelled"; runId: string }
+  | { type: "message.delta"; runId: string; delta: string }
+  | { type: "tool.started"; runId: string; toolCallId: string; name: string; input: unknown }
+  | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
+  | { type: "message.completed"; runId: string; message: MessageRecord }
+  | { type: "run.failed"; runId: string; error: { code: string; message: string } }
+  | { type: "agent.updated" | "agent.deleted" }
+  | { type: "instance.status"; status: string }
+  | { type: "instance.runway"; reason: string; secondsLeft: number; stopsAt: string };
+
+const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
+
+/** Exactly one of these ends a run. */
+export const endsRun = (type: string): boolean => TERMINAL.has(type);
+
+/** The event as its row: what is the kind's own goes into `data`. */
+export function toRow(agentId: string, eventId: number, event: AgentEvent, createdAt: number): StoredEvent {
+  const { type, runId = null, ...own } = event as AgentEvent & { runId?: string };
+  return { agentId, eventId, runId, type, data: JSON.stringify(own), createdAt };
+}
+
+/** One frame of the event stream. Put together as text: this runs once for each token of each answer. */
+export function toFrame({ agentId, eventId, runId, type, data, createdAt }: StoredEvent): string {
+  const run = runId === null ? "" : `"runId":"${runId}",`;
+  const own = data === "{}" ? "}" : `,${data.slice(1)}`;
+  return `id: ${eventId}\nevent: ${type}\ndata: {"id":${eventId},"type":"${type}","agentId":"${agentId}",${run}"createdAt":"${isoTime(createdAt)}"${own}\n\n`;
+}

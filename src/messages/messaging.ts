@@ -1,0 +1,103 @@
+import type { Agents } from "../agents/agents.ts";
+import type { Instances } from "../instances/instances.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Quotas } from "../limits/quotas.ts";
+import type { Host } from "../runtime/host.ts";
+import type { Removals } from "../storage/removals.ts";
+import type { Store } from "../storage/store.ts";
+import { type Aftermath, createAftermath } from "./aftermath.ts";
+import type { AgentEvent } from "./events/event.ts";
+import { createEventLog, type EventLog } from "./events/event-log.ts";
+import { createEventReader } from "./events/event-reader.ts";
+import { createHub, type Hub } from "./events/hub.ts";
+import { createMessages, type Messages } from "./messages.ts";
+import { messageQueries } from "./queries.ts";
+import { type PrepareParts, prepareRun } from "./runs/prepare.ts";
+import { createRuns, type Runs } from "./runs/runs.ts";
+import { readWindow } from "./runs/window.ts";
+
+export interface MessagingParts extends Omit<PrepareParts, "conversation"> {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  instances: Instances;
+  agents: Agents;
+  host: Host;
+  removals: Pick<Removals, "add">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
+}
+
+export interface Messaging {
+  events: EventLog;
+  hub: Hub;
+  runs: Runs;
+  messages: Messages;
+  aftermath: Aftermath;
+}
+
+/** Puts messages, runs and events together, and makes them follow what happens to instances and agents. */
+export function createMessaging(parts: MessagingParts): Messaging {
+  const { store, clock, log, instances, agents, host } = parts;
+  const reader = createEventReader(store.db);
+  const hub = createHub(reader.follow);
+  const events = createEventLog(store, clock, hub.publish, reader);
+  const queries = messageQueries(store.db);
+  const runs = createRuns({
+    store,
+    clock,
+    log,
+    events,
+    queries,
+    host,
+    prepare: (run, journal) => prepareRun({ ...parts, conversation: (run) => readWindow(queries, run) }, run, journal),
+    accountOf: (instanceId) => instances.find(instanceId)?.accountId,
+    senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
+  });
+  const messages = createMessages(store, clock, queries, runs, parts.removals, parts.quotas);
+
+  /** Who follows an agent that is gone, or waits for it, learns the end. */
+  function part(agentId: string): number {
+    const unfinished = queries.unfinishedOf(agentId);
+    runs.cancelAll(unfinished);
+    events.append(agentId, [{ type: "agent.deleted" }]);
+    store.afterCommit(() => hub.end(agentId));
+    return unfinished.length + 1;
+  }
+
+  const aftermath = createAftermath({
+    store,
+    log,
+    cancelStopped: runs.cancelStopped,
+    tell(agentId, kind, data) {
+      // Nobody can ask for what the others of a deleted instance had: it is cleared away untold.
+      if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? part(agentId) : 0;
+      events.append(agentId, [{ type: kind, ...data } as AgentEvent]);
+      return 1;
+    },
+  });
+
+  agents.listen({
+    updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),
+    removed: ({ agentId }) => void part(agentId),
+  });
+  instances.listen({
+    statusChanged({ instanceId, status }) {
+      if (status !== "running") {
+        runs.cancelInProgress(instanceId);
+        aftermath.add(instanceId, "cancel");
+        store.afterCommit(() => host.sleep(instanceId));
+      }
+      aftermath.add(instanceId, "instance.status", { status });
+    },
+    runwayShort(instanceId, { reason, secondsLeft, stopsAt }) {
+      aftermath.add(instanceId, "instance.runway", { reason, secondsLeft, stopsAt: isoTime(stopsAt) });
+    },
+    removed({ instanceId }) {
+      runs.cancelInProgress(instanceId);
+      aftermath.add(instanceId, "agent.deleted");
+      store.afterCommit(() => host.sleep(instanceId));
+    },
+  });
+  return { events, hub, runs, messages, aftermath };
+}

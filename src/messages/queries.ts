@@ -1,0 +1,235 @@
+import { and, asc, desc, eq, getTableColumns, gt, lt, max, type SQL, sql } from "drizzle-orm";
+import { agents } from "../agents/schema.ts";
+import { lazily } from "../lib/lazily.ts";
+import type { Db } from "../storage/store.ts";
+import { type Message, messages, type Run, runs } from "./schema.ts";
+
+/** The prepared queries of messages and runs. */
+export function messageQueries(db: Db) {
+  const p = sql.placeholder;
+  // The partial index of unfinished runs is named, because without figures SQLite prefers the index of all runs and
+  // reads an agent's whole past. It may be used only where its own condition stands word for word.
+  const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
+    WHERE status IN ('queued', 'running') AND ${whose})`;
+  const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
+  /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
+  const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
+    WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
+  const insertMessage = lazily(() =>
+    db
+      .insert(messages)
+      .values(placeholdersOf(columnsOf(messages)) as never)
+      .prepare(),
+  );
+  const insertRun = lazily(() =>
+    db
+      .insert(runs)
+      .values(placeholdersOf(columnsOf(runs)) as never)
+      .prepare(),
+  );
+  const runById = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const messageById = lazily(() =>
+    db
+      .select()
+      .from(messages)
+      .where(eq(messages.messageId, p("messageId")))
+      .prepare(),
+  );
+  const replyTo = lazily(() =>
+    db
+      .select()
+      .from(messages)
+      .where(
+        and(
+          eq(messages.agentId, p("agentId")),
+          eq(messages.inReplyTo, p("messageId")),
+          // A reply stands behind its message, and close to it: without this the whole conversation is searched.
+          gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
+        ),
+      )
+      .orderBy(asc(messages.messageSeq))
+      .limit(1)
+      .prepare(),
+  );
+  const nextUnfinished = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(waitingOfAgent)
+      // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
+      // progress arrived before those that wait. They are few: a limit would cost SQLite more than it saves.
+      .orderBy(asc(runs.firstEventId))
+      .prepare(),
+  );
+  const countUnfinished = lazily(() =>
+    db.select({ count: sql<number>`count(*)` }).from(runs).where(waitingOfAgent).prepare(),
+  );
+  const unfinishedRuns = lazily(() =>
+    db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
+  );
+  const stoppedRuns = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(
+        sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
+          WHERE status IN ('queued', 'running') AND instance_id = ${p("instanceId")}
+            AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
+          ORDER BY run_id LIMIT ${p("limit")})`,
+      )
+      .prepare(),
+  );
+  const startRun = lazily(() =>
+    db
+      .update(runs)
+      .set({ status: "running", startedAt: p("startedAt") as never })
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const setSteps = lazily(() =>
+    db
+      .update(runs)
+      .set({ steps: p("steps") as never })
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  const endRun = lazily(() =>
+    db
+      .update(runs)
+      .set(placeholdersOf(ENDING) as never)
+      .where(eq(runs.runId, p("runId")))
+      .prepare(),
+  );
+  /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
+  const uncleared = (agentId: unknown) =>
+    gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
+  const { messageSeq, messageId, runId, role, text } = messages;
+  const bytes = sql<number>`octet_length(${text})`;
+  const behind = (order: Order) =>
+    and(
+      eq(messages.agentId, p("agentId")),
+      uncleared(p("agentId")),
+      (order === "asc" ? gt : lt)(messageSeq, p("after")),
+    );
+  const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
+  const pages = inBothOrders((order) =>
+    lazily(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare()),
+  );
+  const sizes = inBothOrders((order) =>
+    lazily(() =>
+      db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare(),
+    ),
+  );
+  // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
+  const recent = lazily(() =>
+    db
+      .select({
+        messageSeq,
+        messageId,
+        runId,
+        role,
+        bytes,
+        shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
+      })
+      .from(messages)
+      .where(and(eq(messages.agentId, p("agentId")), uncleared(p("agentId"))))
+      .orderBy(desc(messages.messageSeq))
+      .limit(p("limit"))
+      .prepare(),
+  );
+
+  const textBySeq = lazily(() =>
+    db
+      .select({ text })
+      .from(messages)
+      .where(eq(messageSeq, p("messageSeq")))
+      .prepare(),
+  );
+  const clearedEvents = lazily(() =>
+    db
+      .select({ id: agents.clearedEventId })
+      .from(agents)
+      .where(eq(agents.agentId, p("agentId")))
+      .prepare(),
+  );
+
+  return {
+    insertMessage: (row: NewMessage) => void insertMessage().run({ ...row, messageSeq: null }),
+    insertRun: (row: Run) => void insertRun().run(row),
+    run: (runId: string): Run | undefined => runById().get({ runId }),
+    message: (messageId: string): Message | undefined => messageById().get({ messageId }),
+    reply: (agentId: string, messageId: string): Message | undefined => replyTo().get({ agentId, messageId }),
+    nextUnfinished: (agentId: string): Run | undefined => nextUnfinished().get({ agentId }),
+    countUnfinished: (agentId: string): number => countUnfinished().get({ agentId })?.count ?? 0,
+    /** Newest first. */
+    recent: (agentId: string, limit: number): RecentMessage[] => recent().all({ agentId, limit }),
+    text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
+    startRun: (runId: string, startedAt: number) => void startRun().run({ runId, startedAt }),
+    setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
+    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
+    /** In the order of arrival. */
+    unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
+    /** Unfinished runs of before the instance's last stop. */
+    stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
+    /** Those with a run in progress before those whose runs wait. */
+    agentsWithUnfinished: (): string[] =>
+      db
+        .select({ agentId: runs.agentId })
+        .from(runs)
+        .where(unfinished(sql`TRUE`))
+        .groupBy(runs.agentId)
+        .orderBy(desc(max(runs.status)), asc(runs.agentId))
+        .all()
+        .map(({ agentId }) => agentId),
+    page: (agentId: string, order: Order, after: number | null, limit: number): Message[] =>
+      pages[order]().all({ agentId, after: after ?? START[order], limit }),
+    /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
+    sizes: (agentId: string, order: Order, after: number | null, limit: number): number[] =>
+      sizes[order]()
+        .all({ agentId, after: after ?? START[order], limit })
+        .map(({ bytes }) => bytes),
+    /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
+    clear(agentId: string): void {
+      db.run(sql`UPDATE agents SET cleared_event_id = last_event_id, cleared_message_seq =
+        coalesce((SELECT max(message_seq) FROM messages WHERE agent_id = ${agentId}), 0) WHERE agent_id = ${agentId}`);
+    },
+    isCleared: (run: Run): boolean => run.firstEventId <= (clearedEvents().get(run)?.id ?? 0),
+  };
+}
+
+export type Order = "asc" | "desc";
+/** Before all messages, in either order. */
+const START: Record<Order, number> = { asc: 0, desc: Number.MAX_SAFE_INTEGER };
+/** A message with its text, if that is short; `bytes` is the text's length in UTF-8. */
+export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
+  bytes: number;
+  shortText: string | null;
+};
+export type NewMessage = Omit<Message, "messageSeq">;
+export type MessageQueries = ReturnType<typeof messageQueries>;
+
+const ENDING = [
+  "status",
+  "finishedAt",
+  "errorCode",
+  "errorMessage",
+  "promptTokens",
+  "completionTokens",
+] as const satisfies (keyof Run)[];
+
+/** In UTF-8: what most messages are under, and of which many may be read to no end. */
+const SHORT_TEXT_BYTES = 2048;
+
+const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
+
+const inBothOrders = <T>(make: (order: Order) => T): Record<Order, T> => ({ asc: make("asc"), desc: make("desc") });
+
+/** A placeholder for each of them, so that a statement is prepared once. */
+const placeholdersOf = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]));

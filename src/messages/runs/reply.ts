@@ -1,0 +1,34 @@
+import { newId } from "../../lib/id.ts";
+import type { RunOutcome, Usage } from "../../runtime/protocol.ts";
+import type { NewMessage } from "../queries.ts";
+import type { Run } from "../schema.ts";
+
+export interface Said {
+  text: string;
+  outcome: RunOutcome;
+  usage: Usage;
+  /** How the agent signs. */
+  sender: { id: string; name: string };
+  createdAt: number;
+}
+
+/** The message that a run ends with. */
+export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }: Said): NewMessage {
+  const used = usage.promptTokens + usage.completionTokens > 0;
+  return {
+    messageId: newId("msg"),
+    agentId: run.agentId,
+    runId: run.runId,
+    role: "agent",
+    text,
+    senderType: "agent",
+    senderId: sender.id,
+    senderName: sender.name,
+    inReplyTo: run.messageId,
+    finishReason:
+      outcome.kind === "completed" ? outcome.finishReason : outcome.kind === "failed" ? "error" : "cancelled",
+    promptTokens: used ? usage.promptTokens : null,
+    completionTokens: used ? usage.completionTokens : null,
+    createdAt,
+  };
+}

@@ -1,0 +1,112 @@
+import type { Ledger } from "../ledger/ledger.ts";
+import type { AccountBalance } from "../ledger/schema.ts";
+import { AppError } from "../lib/app-error.ts";
+import { dayOf, monthOf } from "../lib/calendar.ts";
+import type { Clock } from "../lib/clock.ts";
+import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import { nsUntil } from "./accrual.ts";
+import type { DayUsage, MeterQueries } from "./queries.ts";
+import type { Readings } from "./readings.ts";
+import { leftOf } from "./runway.ts";
+import { createUnread } from "./unread.ts";
+
+/** The last year that ISO 8601 writes in four digits. */
+const LAST_TIME = Date.UTC(9999, 11, 31);
+
+/** What is asked of an account at each reading. */
+export interface Terms {
+  /** Null for an account without one. */
+  monthlyLimit: Micros | null;
+  suspended: boolean;
+}
+
+export interface FundsParts {
+  rows: MeterQueries;
+  readings: Readings;
+  clock: Clock;
+  ledger: Ledger;
+  pricePerHour: Micros;
+  termsOf(accountId: string): Terms;
+  /** When the account is to be settled at the latest, by the monotonic clock; null where it is not known to run out. */
+  dueNs(accountId: string): bigint | null;
+}
+
+/** How accounts and their instances stand at this moment: what is committed, and what the next reading will charge. */
+export interface Funds {
+  /** What an instance has cost over its life. */
+  costOf(instanceId: string): Micros;
+  /** What an account has. */
+  balanceOf(accountId: string): Micros;
+  /** The same, and its usage in this calendar month (UTC). */
+  standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
+  /** What the days' usage does not have yet of a running instance; undefined for one that does not run. */
+  unread(instanceId: string): DayUsage | undefined;
+  runningInstances(accountId: string): number;
+  /** When the balance ends as things are, milliseconds since 1970; null where nothing runs or it never does. */
+  emptyAt(accountId: string): number | null;
+  /** Throws `forbidden` when this month's usage has reached the account's limit (api.md section 2). */
+  requireUnderLimit(accountId: string): void;
+}
+
+/** The balance turned to a month. Its days are summed, so a wall clock that steps there and back forgets no usage. */
+export const inMonth = (month: string, account: AccountBalance, rows: Pick<MeterQueries, "costIn">): AccountBalance =>
+  month === account.month ? account : { ...account, month, spent: rows.costIn(account.accountId, month) };
+
+export function createFunds(parts: FundsParts): Funds {
+  const { rows, readings, clock, ledger, pricePerHour, termsOf, dueNs } = parts;
+  const unread = createUnread({ readings, clock, pricePerHour, leftOf: leftAtEnd });
+  const thisMonth = (account: AccountBalance) => inMonth(monthOf(clock.now()), account, rows);
+
+  /** What an account can still be charged; null before the moment at which it may have run out. */
+  function leftAtEnd(accountId: string): Micros | null {
+    if (pricePerHour === 0n || clock.monotonicNs() < (dueNs(accountId) ?? 0n)) return null;
+    const account = thisMonth(ledger.accountBalance(accountId));
+    return leftOf(account.balance - account.unposted, termsOf(accountId).monthlyLimit, account.spent).amount;
+  }
+
+  function standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros } {
+    const account = ledger.accountBalance(accountId);
+    const cost = unread.costOfAll(accountId);
+    return { balance: balanceIn(account, cost), spentThisMonth: thisMonth(account).spent + cost };
+  }
+
+  const balanceOf = (accountId: string): Micros =>
+    balanceIn(ledger.accountBalance(accountId), unread.costOfAll(accountId));
+
+  return {
+    costOf(instanceId) {
+      const reading = readings.get(instanceId);
+      return reading ? reading.accrued + unread.costOf(reading) : (rows.find(instanceId)?.accrued ?? 0n);
+    },
+    balanceOf,
+    standingOf,
+    unread(instanceId) {
+      const reading = readings.get(instanceId);
+      if (!reading) return undefined;
+      const { accountId, sinceMs, sinceNs } = reading;
+      const runningNs = clock.monotonicNs() - sinceNs;
+      return { accountId, day: dayOf(sinceMs), instanceId, runningNs, cost: unread.costOf(reading) };
+    },
+    runningInstances: readings.countOf,
+    emptyAt(accountId) {
+      const remainders = readings.of(accountId).map((reading) => unread.accrualOf(reading).remainder);
+      const ns = nsUntil(balanceOf(accountId), remainders, pricePerHour);
+      const at = clock.now() + Number(ns ?? 0n) / 1e6;
+      return ns === null || at > LAST_TIME ? null : at;
+    },
+    requireUnderLimit(accountId) {
+      const limit = termsOf(accountId).monthlyLimit;
+      if (limit === null || pricePerHour === 0n || standingOf(accountId).spentThisMonth < limit) return;
+      throw new AppError(
+        "forbidden",
+        `this month's usage has reached the account's monthly limit of ${formatMoney(limit)} ${CURRENCY}: raise it with PATCH /v1/auth/me, or wait for the next month`,
+      );
+    },
+  };
+}
+
+/** What is posted, less what is not and what is unread. */
+function balanceIn({ balance, unposted }: AccountBalance, unreadCost: Micros): Micros {
+  const left = balance - unposted - unreadCost;
+  return left > 0n ? left : 0n;
+}

@@ -1,0 +1,125 @@
+import { and, between, eq, sql } from "drizzle-orm";
+import { balances } from "../ledger/schema.ts";
+import { daysOf } from "../lib/calendar.ts";
+import { lazily } from "../lib/lazily.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
+import type { Reading } from "./readings.ts";
+import { meters, prices, usageDays } from "./schema.ts";
+
+/** What a reading adds to an instance's day. */
+export interface DayUsage {
+  accountId: string;
+  day: string;
+  instanceId: string;
+  runningNs: bigint;
+  cost: Micros;
+}
+
+/** What of a reading is kept. */
+export type Counted = Pick<Reading, "instanceId" | "accountId" | "accrued" | "remainder" | "unposted" | "hour">;
+export type MeterQueries = ReturnType<typeof meterQueries>;
+
+/** The meter's rows, each statement prepared once: a pass over a thousand instances runs them a thousand times. */
+export function meterQueries(db: Db) {
+  const p = sql.placeholder;
+  const find = lazily(() =>
+    db
+      .select()
+      .from(meters)
+      .where(eq(meters.instanceId, p("instanceId")))
+      .prepare(),
+  );
+  const write = lazily(() =>
+    db
+      .insert(meters)
+      .values({
+        instanceId: p("instanceId"),
+        accountId: p("accountId"),
+        accrued: p("accrued"),
+        remainder: p("remainder"),
+        unposted: p("unposted"),
+        hour: p("hour"),
+      })
+      .onConflictDoUpdate({
+        target: meters.instanceId,
+        set: {
+          accrued: sql`excluded.accrued`,
+          remainder: sql`excluded.remainder`,
+          unposted: sql`excluded.unposted`,
+          hour: sql`excluded.hour`,
+        },
+      })
+      .prepare(),
+  );
+  const addDay = lazily(() =>
+    db
+      .insert(usageDays)
+      .values({
+        accountId: p("accountId"),
+        day: p("day"),
+        instanceId: p("instanceId"),
+        runningNs: p("runningNs"),
+        cost: p("cost"),
+      })
+      .onConflictDoUpdate({
+        target: [usageDays.accountId, usageDays.day, usageDays.instanceId],
+        set: {
+          runningNs: sql`${usageDays.runningNs} + excluded.running_ns`,
+          cost: sql`${usageDays.cost} + excluded.cost`,
+        },
+      })
+      .prepare(),
+  );
+  const setBalance = lazily(() =>
+    db
+      .update(balances)
+      .set({
+        unposted: sql`${p("unposted")}`,
+        month: sql`${p("month")}`,
+        spent: sql`${p("spent")}`,
+        runwayWarned: sql`${p("runwayWarned")}`,
+      })
+      .where(eq(balances.accountId, p("accountId")))
+      .prepare(),
+  );
+  const costIn = lazily(() =>
+    db
+      .select({ cost: sql<number>`total(${usageDays.cost})` })
+      .from(usageDays)
+      .where(and(eq(usageDays.accountId, p("accountId")), between(usageDays.day, p("first"), p("last"))))
+      .prepare(),
+  );
+
+  return {
+    find: (instanceId: string) => find().get({ instanceId }),
+    write({ instanceId, accountId, accrued, remainder, unposted, hour }: Counted): void {
+      write().run({ instanceId, accountId, accrued, remainder, unposted, hour });
+    },
+    remove: (instanceId: string) => void db.delete(meters).where(eq(meters.instanceId, instanceId)).run(),
+    addDay: ({ runningNs, ...usage }: DayUsage) => void addDay().run({ ...usage, runningNs: Number(runningNs) }),
+    setBalance(account: {
+      accountId: string;
+      unposted: Micros;
+      month: string;
+      spent: Micros;
+      runwayWarned: number | null;
+    }): void {
+      setBalance().run({ ...account, unposted: Number(account.unposted), spent: Number(account.spent) });
+    },
+    /** What the account's days of a month cost, deleted instances too. */
+    costIn(accountId: string, month: string): Micros {
+      return BigInt(costIn().get({ accountId, ...daysOf(month) })?.cost ?? 0);
+    },
+    /** Those that hold something which the journal does not have. */
+    unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),
+    notePrice(pricePerHour: Micros, since: number): void {
+      const last = db.select().from(prices).orderBy(sql`${prices.since} DESC`).limit(1).get();
+      if (last?.pricePerHour === pricePerHour) return;
+      db.insert(prices)
+        .values({ since, pricePerHour })
+        .onConflictDoUpdate({ target: prices.since, set: { pricePerHour } })
+        .run();
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { pageOf, pageQuery, toPage } from "../http/paging.ts";
+import { queryOf } from "../http/request.ts";
+import { type Route, route } from "../http/route.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
+import { dayOf } from "../lib/calendar.ts";
+import type { Clock } from "../lib/clock.ts";
+import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import { isId } from "../lib/id.ts";
+import { CURRENCY, formatMoney } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
+import type { Meter } from "./meter.ts";
+import type { DayUsage } from "./queries.ts";
+import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
+
+const UsageRecord = z.object({
+  instanceId: idForm("inst"),
+  day: z.iso.date(),
+  seconds: z.int(),
+  cost: moneyForm("0.720000"),
+  currency: currencyForm,
+});
+
+export interface UsageRouteParts {
+  db: Db;
+  clock: Clock;
+  meter: Pick<Meter, "unread">;
+}
+
+const DAY_MS = 86_400_000;
+const DEFAULT_DAYS = 30;
+const day = z.iso.date({ error: "a day such as 2026-11-21" }).optional();
+
+export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
+  /** The row and what the meter has not yet added to it. */
+  function showUsage(row: DayUsage): z.infer<typeof UsageRecord> {
+    const unread = meter.unread(row.instanceId);
+    const more = unread?.day === row.day ? unread : { runningNs: 0n, cost: 0n };
+    return {
+      instanceId: row.instanceId,
+      day: row.day,
+      seconds: Number((row.runningNs + more.runningNs) / 1_000_000_000n),
+      cost: formatMoney(row.cost + more.cost),
+      currency: CURRENCY,
+    };
+  }
+
+  return [
+    route({
+      method: "GET",
+      path: "/v1/billing/usage",
+      summary: "What each instance ran and cost on each day, newest day first",
+      access: "account-read",
+      bound: "page",
+      query: pageQuery.extend({ from: day, to: day, instanceId: idForm("inst").optional() }),
+      answer: pageOf(UsageRecord),
+      errors: ["not_found"],
+      handle({ caller: { accountId }, request, query, startPage }) {
+        const { instanceId } = queryOf(request);
+        const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
+        if (!isOwn) throw notFound("instance");
+        const { from, to, ...page } = query();
+        const days = rangeOf(from, to, clock.now());
+        const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
+        const behind = start.position === null ? null : usagePlace(start.position);
+        const limit = start.limit + 1;
+        const rows =
+          instanceId === undefined
+            ? readUsage(db, accountId, days, behind, limit)
+            : readUsageOf(db, accountId, instanceId, days, behind, limit);
+        return toPage(start, rows, (row) => `${row.day} ${row.instanceId}`, showUsage);
+      },
+    }),
+  ];
+}
+
+const noCursor = (): AppError => new AppError("invalid_request", "after: expected a nextCursor of this list");
+
+function usagePlace(position: string): { day: string; instanceId: string } {
+  const [day, instanceId] = position.split(" ");
+  if (day === undefined || instanceId === undefined) throw noCursor();
+  return { day, instanceId };
+}
+
+/** The days that are asked for. Throws `invalid_request` for an end before its beginning. */
+function rangeOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
+  const today = dayOf(nowMs);
+  const last = to ?? (from !== undefined && from > today ? from : today);
+  const first = from ?? dayOf(Date.parse(last) - (DEFAULT_DAYS - 1) * DAY_MS);
+  if (first > last) throw new AppError("invalid_request", "to: expected a day that is not before from");
+  return { from: first, to: last };
+}

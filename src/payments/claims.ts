@@ -1,0 +1,146 @@
+import { and, asc, count, eq, gt, inArray, lte, ne, or } from "drizzle-orm";
+import { NETWORKS, type NetworkName } from "../chain/networks.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Store } from "../storage/store.ts";
+import type { Proof } from "./proof.ts";
+import { type Claim, claims } from "./schema.ts";
+
+const FIRST_RETRY_MS = 5_000;
+const SLOWEST_RETRY_MS = 60_000;
+const LIFE_MS = 24 * 60 * 60 * 1000;
+const MOST_PENDING = 20;
+const KEPT_MS = 30 * LIFE_MS;
+
+/** What a facilitator says it has settled. */
+export interface Settled {
+  accountId: string;
+  payer: string;
+  amount: Micros;
+}
+
+export interface Claims {
+  find(proof: Proof): Claim | undefined;
+  /**
+   * Keeps a proof that is not decided, so that it is looked at again, and credited when it can be. An account may have
+   * 20 of them; a further one is left to its presenter, who may come again.
+   */
+  keep(accountId: string, proof: Proof, reason: string): void;
+  /** Keeps what a facilitator settled; false while its transaction is looked at for another payer or account. */
+  keepSettled(proof: Proof, settled: Settled): boolean;
+  /** Ends a pending one; the reason is that of a refusal. */
+  decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
+  /** When it is to be tried again, should this time decide nothing. */
+  postpone(claim: Claim): void;
+  /** Ends those that nothing decided within a day. */
+  expire(): void;
+  due(limit: number): { proof: Proof; claim: Claim }[];
+  countByStatus(): Record<Claim["status"], number>;
+  /** Forgets those that were decided long ago. */
+  prune(): void;
+}
+
+/** Transactions that somebody said were payments: looked at again until they are decided, also after a restart. */
+export function createClaims(store: Store, clock: Clock, networks: readonly NetworkName[]): Claims {
+  const { db } = store;
+  const isOf = ({ network, txHash }: Proof) =>
+    and(eq(claims.chainId, NETWORKS[network].chainId), eq(claims.txHash, txHash));
+  const isPending = eq(claims.status, "pending");
+  const find = (proof: Proof) => db.select().from(claims).where(isOf(proof)).get();
+  const fresh = () => {
+    const now = clock.now();
+    return { status: "pending" as const, tries: 0, nextTryAt: now + FIRST_RETRY_MS, createdAt: now };
+  };
+
+  function countPending(accountId: string): number {
+    const own = and(eq(claims.accountId, accountId), isPending);
+    return db.select({ count: count() }).from(claims).where(own).get()?.count ?? 0;
+  }
+
+  return {
+    find,
+    keep(accountId, proof, reason) {
+      const known = find(proof);
+      if (known?.status === "pending" || countPending(accountId) >= MOST_PENDING) return;
+      store.transaction(() => {
+        const { network, txHash } = proof;
+        // What a facilitator settled stays the claim of its account.
+        const again = { ...fresh(), reason, accountId: known?.payer ? known.accountId : accountId };
+        db.insert(claims)
+          .values({ chainId: NETWORKS[network].chainId, txHash, ...again })
+          .onConflictDoUpdate({ target: [claims.chainId, claims.txHash], set: again })
+          .run();
+      });
+    },
+    keepSettled(proof, settled) {
+      const known = find(proof);
+      if (known?.status === "pending" && known.payer !== null) {
+        return known.accountId === settled.accountId && known.payer.toLowerCase() === settled.payer.toLowerCase();
+      }
+      // One that is decided makes room: a transaction may settle the signatures of several.
+      store.transaction(() => {
+        const { network, txHash } = proof;
+        db.insert(claims)
+          .values({ chainId: NETWORKS[network].chainId, txHash, ...fresh(), ...settled })
+          .onConflictDoUpdate({ target: [claims.chainId, claims.txHash], set: { ...fresh(), ...settled } })
+          .run();
+      });
+      return true;
+    },
+    decide(proof, status, reason) {
+      db.update(claims)
+        .set({ status, reason })
+        .where(and(isOf(proof), isPending))
+        .run();
+    },
+    postpone({ chainId, txHash, tries }) {
+      const delayMs = Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10));
+      store.transaction(() =>
+        db
+          .update(claims)
+          .set({ tries: tries + 1, nextTryAt: clock.now() + delayMs })
+          .where(and(eq(claims.chainId, chainId), eq(claims.txHash, txHash), isPending))
+          .run(),
+      );
+    },
+    expire() {
+      const isOver = and(isPending, lte(claims.createdAt, clock.now() - LIFE_MS));
+      store.transaction(() => db.update(claims).set({ status: "expired" }).where(isOver).run());
+    },
+    due(limit) {
+      const now = clock.now();
+      // One that is far ahead is due too: the wall clock has stepped back since.
+      const isDue = or(lte(claims.nextTryAt, now), gt(claims.nextTryAt, now + SLOWEST_RETRY_MS));
+      const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
+      return db
+        .select()
+        .from(claims)
+        .where(and(isPending, isDue, inArray(claims.chainId, [...names.keys()])))
+        .orderBy(asc(claims.nextTryAt))
+        .limit(limit)
+        .all()
+        .flatMap((claim) => {
+          const network = names.get(claim.chainId);
+          return network ? [{ proof: { network, txHash: claim.txHash }, claim }] : [];
+        });
+    },
+    countByStatus: () => ({
+      pending: 0,
+      credited: 0,
+      refused: 0,
+      expired: 0,
+      ...Object.fromEntries(
+        db
+          .select({ status: claims.status, count: count() })
+          .from(claims)
+          .groupBy(claims.status)
+          .all()
+          .map((row) => [row.status, row.count]),
+      ),
+    }),
+    prune() {
+      const isOld = and(ne(claims.status, "pending"), lte(claims.createdAt, clock.now() - KEPT_MS));
+      store.transaction(() => db.delete(claims).where(isOld).run());
+    },
+  };
+}

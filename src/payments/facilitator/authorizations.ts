@@ -1,0 +1,81 @@
+import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
+import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import type { Store } from "../../storage/store.ts";
+import { type AuthorizationRow, authorizations } from "../schema.ts";
+
+const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** What makes a signed transfer one of a kind (EIP-3009); both in lower case. */
+export interface AuthorizationId {
+  network: NetworkName;
+  payer: `0x${string}`;
+  nonce: string;
+}
+
+export interface Authorizations {
+  find(id: AuthorizationId): AuthorizationRow | undefined;
+  /** Notes one before it is given away; on disk when it returns. */
+  add(id: AuthorizationId, row: Omit<AuthorizationRow, "chainId" | "payer" | "nonce" | "status" | "txHash">): void;
+  change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash">>): void;
+  /** Whether one of the account's may still be on its way at this time: whoever paid now might pay twice. */
+  isSettling(accountId: string, now: number): boolean;
+  /** Those that may still come to the chain, oldest first. */
+  open(networks: readonly NetworkName[], limit: number): { id: AuthorizationId; row: AuthorizationRow }[];
+  /** Forgets those that were decided long ago: presented again, they have expired. */
+  prune(now: number): void;
+}
+
+/** Signed transfers that a facilitator was given, also across a restart. */
+export function createAuthorizations({ db, transaction }: Store): Authorizations {
+  const isOf = ({ network, payer, nonce }: AuthorizationId) =>
+    and(
+      eq(authorizations.chainId, NETWORKS[network].chainId),
+      eq(authorizations.payer, payer),
+      eq(authorizations.nonce, nonce),
+    );
+  // In the index's own words, without which SQLite does not use it.
+  const isOpen = sql`${authorizations.status} IN ('settling', 'failed')`;
+
+  return {
+    find: (id) => db.select().from(authorizations).where(isOf(id)).get(),
+    add({ network, payer, nonce }, row) {
+      const values = { chainId: NETWORKS[network].chainId, payer, nonce, ...row, status: "settling" as const };
+      transaction(() => db.insert(authorizations).values(values).run());
+    },
+    change(id, change) {
+      transaction(() => db.update(authorizations).set(change).where(isOf(id)).run());
+    },
+    isSettling(accountId, now) {
+      const own = and(
+        isOpen,
+        eq(authorizations.accountId, accountId),
+        eq(authorizations.status, "settling"),
+        gt(authorizations.validBefore, now),
+      );
+      return db.select({ nonce: authorizations.nonce }).from(authorizations).where(own).limit(1).get() !== undefined;
+    },
+    prune(now) {
+      const isOld = and(
+        inArray(authorizations.status, ["credited", "lapsed"]),
+        lte(authorizations.createdAt, now - KEPT_MS),
+      );
+      transaction(() => db.delete(authorizations).where(isOld).run());
+    },
+    open(networks, limit) {
+      const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
+      const rows = db
+        .select()
+        .from(authorizations)
+        .where(and(isOpen, inArray(authorizations.chainId, [...names.keys()])))
+        .orderBy(asc(authorizations.createdAt))
+        .limit(limit)
+        .all();
+      return rows.flatMap((row) => {
+        const network = names.get(row.chainId);
+        return network
+          ? [{ id: { network, payer: row.payer as AuthorizationId["payer"], nonce: row.nonce }, row }]
+          : [];
+      });
+    },
+  };
+}

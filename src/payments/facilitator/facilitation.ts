@@ -1,0 +1,59 @@
+import type { Chain } from "../../chain/chain.ts";
+import type { NetworkName } from "../../chain/networks.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Heads } from "../heads.ts";
+import type { Advertise } from "../invoices.ts";
+import type { Payments } from "../payments.ts";
+import { advertiseNothing, createAdvertising } from "./advertising.ts";
+import { createArrivals } from "./arrivals.ts";
+import { createAuthorizations } from "./authorizations.ts";
+import { createFacilitatedPayments, type FacilitatedPayments } from "./facilitated-payments.ts";
+import { createFacilitator } from "./facilitator.ts";
+import { refuseSignedPayment } from "./signed-payment.ts";
+import type { Offer } from "./x402-protocol.ts";
+
+export interface FacilitationParts {
+  /** The facilitator's; null for none. */
+  url: string | null;
+  store: Store;
+  clock: Clock;
+  log: Log;
+  /** The configured networks. */
+  chains: ReadonlyMap<NetworkName, Chain>;
+  heads: Pick<Heads, "of">;
+  offer: () => Offer;
+}
+
+/** What serves the x402 protocol's own clients, in the order in which it is put together: the 402, then the payment. */
+export interface Facilitation {
+  advertise: Advertise;
+  collect(creditSettled: Payments["creditSettled"]): FacilitatedPayments;
+}
+
+/** Without a facilitator nothing is advertised and no signed payment taken (billing.md, x402 7). */
+export function createFacilitation({ url, store, clock, log, chains, heads, offer }: FacilitationParts): Facilitation {
+  if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
+  const facilitator = createFacilitator({ url, clock });
+  const authorizations = createAuthorizations(store);
+  const networks = [...chains.keys()];
+  return {
+    advertise: createAdvertising({ clock, facilitator, authorizations, networks, offer }),
+    collect(creditSettled) {
+      const arrivals = createArrivals({ clock, log, authorizations, chains, creditSettled });
+      const headOf = heads.of;
+      return createFacilitatedPayments({ clock, log, facilitator, authorizations, arrivals, networks, headOf, offer });
+    },
+  };
+}
+
+const NOTHING_COLLECTED: FacilitatedPayments = {
+  async take(_accountId, headers) {
+    refuseSignedPayment(headers);
+    return null;
+  },
+  prune: () => undefined,
+  run: () => undefined,
+  stop: () => Promise.resolve(),
+};

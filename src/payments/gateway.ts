@@ -1,0 +1,89 @@
+import type { RpcHealth } from "../chain/chain.ts";
+import { createChain } from "../chain/create-chain.ts";
+import type { Address, NetworkName } from "../chain/networks.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Meter } from "../meter/meter.ts";
+import type { Audit } from "../storage/audit.ts";
+import type { Store } from "../storage/store.ts";
+import { createFacilitation } from "./facilitator/facilitation.ts";
+import { createHeads } from "./heads.ts";
+import { createInvoices, type Invoices } from "./invoices.ts";
+import type { Payment } from "./payment.ts";
+import { createPayments, type Payments } from "./payments.ts";
+
+export interface PaymentGatewayParts {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  audit: Audit;
+  ledger: Ledger;
+  meter: Pick<Meter, "balanceOf" | "settle">;
+  /** Who receives the money. */
+  recipient: Address;
+  settings: {
+    networks: readonly NetworkName[];
+    rpcUrls: Record<NetworkName, string[]>;
+    confirmations: Record<NetworkName, number>;
+    minimumTopUp: Micros;
+    facilitatorUrl: string | null;
+  };
+  publicUrl(): string;
+}
+
+/** How money comes in: quotes, transfers that were made, and transfers that a facilitator makes. */
+export interface PaymentGateway {
+  invoices: Invoices;
+  payments: Payments;
+  /**
+   * Takes the payment that a request brings; null where it brings none. Throws `invalid_request` for a header that is
+   * none. A signed payment (signed-payment.ts) may take 50 s.
+   */
+  takePayment(accountId: string, headers: Headers): Promise<Payment | null>;
+  /** Forgets what was decided long ago. */
+  prune(): void;
+  /** How the nodes of all networks are. */
+  health(): RpcHealth[];
+  run(): void;
+  stop(): Promise<void>;
+}
+
+export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentGatewayParts): PaymentGateway {
+  const { store, clock, log, meter, recipient } = parts;
+  const { networks, rpcUrls, confirmations, minimumTopUp, facilitatorUrl } = settings;
+  const chains = new Map(networks.map((network) => [network, createChain({ network, urls: rpcUrls[network], clock })]));
+  // What is paid for is the balance, whichever request found it too low.
+  const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
+  const heads = createHeads(chains);
+  const facilitation = createFacilitation({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
+  const { advertise } = facilitation;
+  const { balanceOf } = meter;
+  const health = () => [...chains.values()].flatMap((chain) => chain.health());
+  const isCutOff = () => health().every(({ ok }) => ok === false);
+  const asked = { recipient, networks, minimumTopUp, topUpAt: publicUrl, isCutOff };
+  const invoices = createInvoices({ store, clock, balanceOf, heads, advertise, ...asked });
+  const payments = createPayments({ ...parts, invoices, chains, confirmations });
+  const facilitated = facilitation.collect(payments.creditSettled);
+
+  return {
+    invoices,
+    payments,
+    takePayment: async (accountId, headers) =>
+      (await facilitated.take(accountId, headers)) ?? payments.present(accountId, headers.get("x-payment")),
+    prune() {
+      invoices.prune();
+      payments.prune();
+      facilitated.prune();
+    },
+    health,
+    run() {
+      payments.run();
+      facilitated.run();
+    },
+    async stop() {
+      await Promise.all([facilitated.stop(), payments.stop()]);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { and, asc, count, eq, gt, isNotNull, isNull, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
+import type { Micros } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
+import { type Invoice, invoices, payments } from "./schema.ts";
+
+/** The invoices' rows. All times are milliseconds since 1970. */
+export function invoiceQueries(db: Db) {
+  const isOpen = eq(invoices.status, "open");
+  const isSince = (since: number) => gt(sql`coalesce(${invoices.paidAt}, ${invoices.createdAt})`, since);
+  const expire = (which: SQL | undefined): void =>
+    void db.update(invoices).set({ status: "expired" }).where(and(isOpen, which)).run();
+  const countOpen = (now: number): number =>
+    db
+      .select({ count: count() })
+      .from(invoices)
+      .where(and(isOpen, gt(invoices.expiresAt, now)))
+      .get()?.count ?? 0;
+
+  return {
+    insert: (invoice: Omit<Invoice, "status" | "paidAt">): Invoice =>
+      db
+        .insert(invoices)
+        .values({ ...invoice, status: "open" })
+        .returning()
+        .get(),
+    find: (invoiceId: string): Invoice | undefined =>
+      db.select().from(invoices).where(eq(invoices.invoiceId, invoiceId)).get(),
+    /** Those that can be paid still, the smallest first. */
+    openOf: (accountId: string, now: number): Invoice[] =>
+      db
+        .select()
+        .from(invoices)
+        .where(and(eq(invoices.accountId, accountId), isOpen, gt(invoices.expiresAt, now)))
+        .orderBy(asc(invoices.amount))
+        .all(),
+    /** Those of this amount, open or opened or paid since then, newest first. */
+    withAmount: (amount: Micros, since: number): Invoice[] =>
+      db
+        .select()
+        .from(invoices)
+        .where(and(eq(invoices.amount, amount), or(isOpen, isSince(since))))
+        .orderBy(sql`${invoices.createdAt} DESC, ${invoices.invoiceId} DESC`)
+        .all(),
+    /** Opened since then and not paid. */
+    countUnpaid: (accountId: string, since: number): number =>
+      db
+        .select({ count: count() })
+        .from(invoices)
+        .where(and(eq(invoices.accountId, accountId), gt(invoices.createdAt, since), isNull(invoices.paidAt)))
+        .get()?.count ?? 0,
+    countOpen,
+    setStatus: (invoiceId: string, change: Pick<Invoice, "status" | "paidAt">): void =>
+      void db.update(invoices).set(change).where(eq(invoices.invoiceId, invoiceId)).run(),
+    expire: (invoiceId: string): void => expire(eq(invoices.invoiceId, invoiceId)),
+    /** Whatever time they have left; how many there were. */
+    expireAll(now: number): number {
+      const open = countOpen(now);
+      expire(undefined);
+      return open;
+    },
+    expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
+    /** Forgets those that nobody ever paid and that were opened before then. */
+    forget(before: number): void {
+      const paid = db.select({ invoiceId: payments.invoiceId }).from(payments).where(isNotNull(payments.invoiceId));
+      const isOld = and(eq(invoices.status, "expired"), lte(invoices.createdAt, before));
+      db.delete(invoices)
+        .where(and(isOld, notInArray(invoices.invoiceId, paid)))
+        .run();
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import { AppError } from "../lib/app-error.ts";
+import { type Clock, secondsOf } from "../lib/clock.ts";
+import { createWindows } from "../limits/windows.ts";
+
+/** Who comes again when he is told to looks thirty times a minute for each of his payments. */
+const MOST = 300;
+const MINUTE = 60;
+
+/**
+ * Bounds how often a minute nodes are asked on behalf of an account, whatever it presents and however often. `admit`
+ * throws `rate_limited` for one look too many.
+ */
+export function createLookUps(clock: Clock): { admit(accountId: string): void } {
+  const looks = createWindows(secondsOf(clock), { seconds: MINUTE, most: MOST });
+  return {
+    admit(accountId) {
+      const wait = looks.count(accountId);
+      if (wait === 0) return;
+      throw new AppError("rate_limited", `transactions were looked for more than ${MOST} times within a minute`, {
+        retryAfterSeconds: wait,
+      });
+    },
+  };
+}

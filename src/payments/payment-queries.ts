@@ -1,0 +1,60 @@
+import { and, asc, count, eq, gt, ne, sql } from "drizzle-orm";
+import { balances } from "../ledger/schema.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Db } from "../storage/store.ts";
+import { type PaymentRow, payments } from "./schema.ts";
+
+/** A transfer that was credited, as it stands in the database. */
+export type PaymentStatus = PaymentRow["status"];
+
+/** The payments' rows. Hashes are in lower case. */
+export function paymentQueries(db: Db) {
+  const isOf = (chainId: number, txHash: string) => and(eq(payments.chainId, chainId), eq(payments.txHash, txHash));
+  return {
+    ofTransaction: (chainId: number, txHash: string): PaymentRow[] =>
+      db.select().from(payments).where(isOf(chainId, txHash)).orderBy(asc(payments.logIndex)).all(),
+    insert: (row: Omit<PaymentRow, "paymentId">): PaymentRow => db.insert(payments).values(row).returning().get(),
+    change: (paymentId: number, change: Partial<PaymentRow>): void =>
+      void db.update(payments).set(change).where(eq(payments.paymentId, paymentId)).run(),
+    /** Whether a transfer that stands has paid the invoice. */
+    isPaid: (accountId: string, invoiceId: string): boolean =>
+      db
+        .select({ paymentId: payments.paymentId })
+        .from(payments)
+        .where(
+          and(eq(payments.accountId, accountId), eq(payments.invoiceId, invoiceId), ne(payments.status, "reversed")),
+        )
+        .limit(1)
+        .get() !== undefined,
+    /** Transactions with transfers that are not final, in the order of their hashes. */
+    toRecheck: (chainId: number, after: string, limit: number): string[] =>
+      db
+        .selectDistinct({ txHash: payments.txHash })
+        .from(payments)
+        .where(and(eq(payments.chainId, chainId), eq(payments.status, "credited"), gt(payments.txHash, after)))
+        .orderBy(asc(payments.txHash))
+        .limit(limit)
+        .all()
+        .map(({ txHash }) => txHash),
+    countByStatus: (): Record<PaymentStatus, number> => ({
+      credited: 0,
+      final: 0,
+      reversed: 0,
+      ...Object.fromEntries(
+        db
+          .select({ status: payments.status, count: count() })
+          .from(payments)
+          .groupBy(payments.status)
+          .all()
+          .map((row) => [row.status, row.count]),
+      ),
+    }),
+    /** What an account owes of reversed top-ups grows, or shrinks, by this. */
+    addOwed: (accountId: string, amount: Micros): void =>
+      void db
+        .update(balances)
+        .set({ owed: sql`${balances.owed} + ${Number(amount)}` })
+        .where(eq(balances.accountId, accountId))
+        .run(),
+  };
+}

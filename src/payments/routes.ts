@@ -1,0 +1,116 @@
+import { z } from "zod";
+import type { NetworkName } from "../chain/networks.ts";
+import { Reply } from "../http/answer.ts";
+import { money } from "../http/fields.ts";
+import { type Route, route } from "../http/route.ts";
+import { isoTimeOrNull } from "../lib/clock.ts";
+import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import type { Meter } from "../meter/meter.ts";
+import type { Invoices, Wanted } from "./invoices.ts";
+import type { Payment, Refusal } from "./payment.ts";
+
+const BillingRecord = z.object({
+  balance: moneyForm("9.970000"),
+  currency: currencyForm,
+  pricePerHour: moneyForm("0.030000"),
+  minimumLaunchBalance: moneyForm("0.500000").describe(
+    "What an account must have for an instance to be created or started",
+  ),
+  minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this, whatever is asked for"),
+  runningInstances: z.int(),
+  estimatedEmptyAt: z.iso.datetime().nullable(),
+  networks: z.array(z.string()),
+});
+
+export interface BillingRouteParts {
+  meter: Pick<Meter, "balanceOf" | "runningInstances" | "emptyAt">;
+  pricePerHour: Micros;
+  minimumLaunchBalance: Micros;
+  minimumTopUp: Micros;
+  /** The first is the default. */
+  networks: readonly NetworkName[];
+  /** Takes the payment that the request carries, if it does. Throws `invalid_request` for a header that is none. */
+  takePayment(accountId: string, request: Request): Promise<Payment | null>;
+  quote: Invoices["quote"];
+}
+
+const LARGEST_TOP_UP = "1000000.00";
+
+export function billingRoutes(parts: BillingRouteParts): Route[] {
+  const { meter, networks, takePayment, quote } = parts;
+  const amount = money
+    .refine((text) => (parseMoney(text) ?? 0n) > 0n, { error: "an amount above zero" })
+    .refine((text) => (parseMoney(text) ?? 0n) <= (parseMoney(LARGEST_TOP_UP) ?? 0n), {
+      error: `at most ${LARGEST_TOP_UP}`,
+    });
+  const topUp = z.object({
+    amount: amount
+      .describe(
+        "What is to be added: the quote is for this to a cent, at least the minimum top-up, and its mark (see Quote)",
+      )
+      .optional(),
+    network: z.enum(networks, { error: `one of ${networks.join(", ")}` }).optional(),
+  });
+
+  return [
+    route({
+      method: "GET",
+      path: "/v1/billing",
+      summary: "The balance, live, and what things cost",
+      access: "account-read",
+      bound: "record",
+      answer: BillingRecord,
+      handle: ({ caller: { accountId } }) => ({
+        balance: formatMoney(meter.balanceOf(accountId)),
+        currency: CURRENCY,
+        pricePerHour: formatMoney(parts.pricePerHour),
+        minimumLaunchBalance: formatMoney(parts.minimumLaunchBalance),
+        minimumTopUp: formatMoney(parts.minimumTopUp),
+        runningInstances: meter.runningInstances(accountId),
+        estimatedEmptyAt: isoTimeOrNull(tellable(meter.emptyAt(accountId))),
+        networks,
+      }),
+    }),
+    route({
+      method: "POST",
+      path: "/v1/billing/top-up",
+      summary: "Ask what to pay, and show the payment",
+      access: "account",
+      bound: "outside",
+      body: topUp,
+      status: 201,
+      answer: z.object({
+        transactionId: idForm("txn"),
+        amount: moneyForm("1.005715"),
+        balance: moneyForm("1.005715"),
+        currency: currencyForm,
+      }),
+      errors: ["payment_required"],
+      async handle({ caller: { accountId }, request, body, once }) {
+        const payment = await takePayment(accountId, request);
+        const input = await body();
+        if (payment?.kind !== "credited") {
+          const amount = parseMoney(input.amount ?? "") ?? undefined;
+          throw await quote(accountId, { amount, network: input.network, ...reasonFor(payment) });
+        }
+        const { transactionId, amount, headers } = payment;
+        return once(() => {
+          const balance = formatMoney(meter.balanceOf(accountId));
+          return new Reply(201, { transactionId, amount: formatMoney(amount), balance, currency: CURRENCY }, headers);
+        });
+      },
+    }),
+  ];
+}
+
+/** Why a top-up is answered with a quote. */
+function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "reason" | "tellHow"> & Partial<Refusal> {
+  if (payment === null) return { reason: "this is the quote for a top-up", tellHow: true };
+  if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
+  return payment;
+}
+
+const LAST_DATE_MS = Date.UTC(9999, 11, 31);
+/** A time that a date can tell; null for one in ages. */
+const tellable = (ms: number | null): number | null => (ms !== null && ms <= LAST_DATE_MS ? ms : null);

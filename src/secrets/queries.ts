@@ -1,0 +1,92 @@
+import { and, asc, count, desc, eq, gt, ne, sql } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
+import type { Db } from "../storage/store.ts";
+import { type DataKeyRow, dataKeys, type Secret, type SecretName, secrets } from "./schema.ts";
+
+export function secretQueries(db: Db) {
+  const p = sql.placeholder;
+  const ofInstance = eq(secrets.instanceId, p("instanceId"));
+  const name = { key: secrets.key, createdAt: secrets.createdAt, updatedAt: secrets.updatedAt };
+  const find = lazily(() =>
+    db
+      .select()
+      .from(secrets)
+      .where(and(ofInstance, eq(secrets.key, p("key"))))
+      .prepare(),
+  );
+  const page = lazily(() =>
+    db
+      .select(name)
+      .from(secrets)
+      .where(and(ofInstance, gt(secrets.key, p("after"))))
+      .orderBy(asc(secrets.key))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const put = lazily(() =>
+    db
+      .insert(secrets)
+      .values({
+        instanceId: p("instanceId"),
+        key: p("key"),
+        dataKeyId: p("dataKeyId"),
+        createdAt: p("now"),
+        updatedAt: p("now"),
+        sealed: p("sealed"),
+      })
+      .onConflictDoUpdate({
+        target: [secrets.instanceId, secrets.key],
+        set: {
+          dataKeyId: sql`excluded.data_key_id`,
+          updatedAt: sql`excluded.updated_at`,
+          sealed: sql`excluded.sealed`,
+        },
+      })
+      .prepare(),
+  );
+  const remove = lazily(() =>
+    db
+      .delete(secrets)
+      .where(and(ofInstance, eq(secrets.key, p("key"))))
+      .returning({ key: secrets.key })
+      .prepare(),
+  );
+
+  return {
+    find: (instanceId: string, key: string): Secret | undefined => find().get({ instanceId, key }),
+    /** By name, ascending; names are never empty, so `""` is before all of them. */
+    page: (instanceId: string, after: string, limit: number): SecretName[] => page().all({ instanceId, after, limit }),
+    /** A new one, or a new value of one that is there. */
+    put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put().run(row),
+    /** False where there was none. */
+    remove: (instanceId: string, key: string): boolean => remove().get({ instanceId, key }) !== undefined,
+    /** Some that are sealed under another data key than this. */
+    sealedUnderOthers: (dataKeyId: number, limit: number): Secret[] =>
+      db.select().from(secrets).where(ne(secrets.dataKeyId, dataKeyId)).limit(limit).all(),
+    reseal: ({ instanceId, key, dataKeyId, sealed }: Omit<Secret, "createdAt" | "updatedAt">) =>
+      void db
+        .update(secrets)
+        .set({ dataKeyId, sealed })
+        .where(and(eq(secrets.instanceId, instanceId), eq(secrets.key, key)))
+        .run(),
+    countByDataKey: (): { dataKeyId: number; secrets: number }[] =>
+      db.select({ dataKeyId: secrets.dataKeyId, secrets: count() }).from(secrets).groupBy(secrets.dataKeyId).all(),
+  };
+}
+
+export function dataKeyQueries(db: Db) {
+  const newestFirst = lazily(() => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)).prepare());
+  const find = lazily(() =>
+    db
+      .select()
+      .from(dataKeys)
+      .where(eq(dataKeys.dataKeyId, sql.placeholder("dataKeyId")))
+      .prepare(),
+  );
+  return {
+    newestFirst: (): DataKeyRow[] => newestFirst().all(),
+    find: (dataKeyId: number): DataKeyRow | undefined => find().get({ dataKeyId }),
+    add: (row: DataKeyRow) => void db.insert(dataKeys).values(row).run(),
+    removeAllBut: (dataKeyId: number) => void db.delete(dataKeys).where(ne(dataKeys.dataKeyId, dataKeyId)).run(),
+  };
+}

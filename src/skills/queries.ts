@@ -1,0 +1,67 @@
+import { and, asc, count, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
+import type { Db } from "../storage/store.ts";
+import { type InstalledSkillRow, installedSkills, type SkillOutline, type SkillRow } from "./schema.ts";
+
+export function skillQueries(db: Db) {
+  const p = sql.placeholder;
+  const { instructions, files: _, textBytes, ...shown } = getTableColumns(installedSkills);
+  const ofInstance = eq(installedSkills.instanceId, p("instanceId"));
+  const page = lazily(() =>
+    db
+      .select(shown)
+      .from(installedSkills)
+      .where(and(ofInstance, gt(installedSkills.name, p("after"))))
+      .orderBy(asc(installedSkills.name))
+      .limit(p("limit"))
+      .prepare(),
+  );
+  const outline = lazily(() =>
+    db
+      .select({
+        name: shown.name,
+        description: shown.description,
+        bytes: sql<number>`octet_length(${instructions})`,
+      })
+      .from(installedSkills)
+      .where(ofInstance)
+      .orderBy(asc(installedSkills.name))
+      .prepare(),
+  );
+  const instructionsOf = lazily(() =>
+    db
+      .select({ instructions })
+      .from(installedSkills)
+      .where(and(ofInstance, eq(installedSkills.name, p("name"))))
+      .prepare(),
+  );
+  const used = lazily(() =>
+    db
+      .select({ skills: count(), textBytes: sql<number>`coalesce(sum(${textBytes}), 0)` })
+      .from(installedSkills)
+      .where(ofInstance)
+      .prepare(),
+  );
+
+  return {
+    /** By name, ascending; names are never empty, so `""` is before all of them. */
+    page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
+      page().all({ instanceId, after, limit }),
+    outline: (instanceId: string): SkillOutline[] => outline().all({ instanceId }),
+    instructions: (instanceId: string, name: string): string | undefined =>
+      instructionsOf().get({ instanceId, name })?.instructions,
+    used: (instanceId: string): { skills: number; textBytes: number } =>
+      used().get({ instanceId }) ?? { skills: 0, textBytes: 0 },
+    /** False where one of this name is there. */
+    add: (row: SkillRow): boolean =>
+      db.insert(installedSkills).values(row).onConflictDoNothing().returning({ name: installedSkills.name }).get() !==
+      undefined,
+    /** False where there was none. */
+    remove: (instanceId: string, name: string): boolean =>
+      db
+        .delete(installedSkills)
+        .where(and(eq(installedSkills.instanceId, instanceId), eq(installedSkills.name, name)))
+        .returning({ name: installedSkills.name })
+        .get() !== undefined,
+  };
+}

@@ -1,0 +1,27 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { SkillNeeds } from "./skill-file.ts";
+
+export const SKILL_SOURCES = ["catalog", "upload"] as const;
+export type SkillSource = (typeof SKILL_SOURCES)[number];
+
+export const installedSkills = sqliteTable(
+  "installed_skills",
+  {
+    instanceId: text("instance_id").notNull(),
+    name: text("name").notNull(),
+    version: text("version").notNull(),
+    description: text("description").notNull(),
+    source: text("source", { enum: SKILL_SOURCES }).notNull(),
+    installedAt: integer("installed_at").notNull(),
+    requires: text("requires", { mode: "json" }).$type<SkillNeeds>().notNull(),
+    instructions: text("instructions").notNull(),
+    files: text("files", { mode: "json" }).$type<Record<string, string>>().notNull(),
+    textBytes: integer("text_bytes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.instanceId, table.name] })],
+);
+
+export type SkillRow = typeof installedSkills.$inferSelect;
+export type InstalledSkillRow = Omit<SkillRow, "instructions" | "files" | "textBytes">;
+/** A skill without its instructions, whose length in bytes is told from the row's head, without reading them. */
+export type SkillOutline = Pick<SkillRow, "name" | "description"> & { bytes: number };

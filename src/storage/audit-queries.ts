@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import { asc, desc, gt, gte, lt, lte } from "drizzle-orm";
+import { lazily } from "../lib/lazily.ts";
+import { type AuditRow, audit, auditCheckpoints, type Checkpoint } from "./schema.ts";
+import type { Db } from "./store.ts";
+
+/** What the first row's hash follows from. */
+export const GENESIS: Buffer = Buffer.alloc(32);
+
+const hashOf = (before: Buffer, row: Omit<AuditRow, "hash" | "auditId">): Buffer =>
+  createHash("sha256")
+    .update(before)
+    .update(JSON.stringify([row.actor, row.action, row.subject, row.detail, row.createdAt]))
+    .digest();
+
+export const follows = (before: Buffer, row: AuditRow): boolean => hashOf(before, row).equals(row.hash);
+
+export function auditQueries(db: Db) {
+  const newestRow = lazily(() => db.select().from(audit).orderBy(desc(audit.auditId)).limit(1).prepare());
+  const newestCheckpoint = lazily(() =>
+    db.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.auditId)).limit(1).prepare(),
+  );
+  return {
+    /** Chains the row to the newest one. */
+    append(row: Omit<AuditRow, "hash" | "auditId">): void {
+      const hash = hashOf(newestRow().get()?.hash ?? GENESIS, row);
+      db.insert(audit)
+        .values({ ...row, hash })
+        .run();
+    },
+    /** Oldest first, `limit` rows behind `after`. */
+    read: (after: number, limit: number): AuditRow[] =>
+      db.select().from(audit).where(gt(audit.auditId, after)).orderBy(asc(audit.auditId)).limit(limit).all(),
+    newestRow: (): AuditRow | undefined => newestRow().get(),
+    /** The trigger of 0008 lets go what is before the newest checkpoint's own row, oldest first. */
+    removeUpTo: (auditId: number) => void db.delete(audit).where(lte(audit.auditId, auditId)).run(),
+    addCheckpoint: (checkpoint: Checkpoint) => void db.insert(auditCheckpoints).values(checkpoint).run(),
+    newestCheckpoint: (): Checkpoint | undefined => newestCheckpoint().get(),
+    /** Oldest first, `limit` of them from `auditId` on. */
+    checkpointsFrom: (auditId: number, limit: number): Checkpoint[] =>
+      db
+        .select()
+        .from(auditCheckpoints)
+        .where(gte(auditCheckpoints.auditId, auditId))
+        .orderBy(asc(auditCheckpoints.auditId))
+        .limit(limit)
+        .all(),
+    /** The newest whose row is before this one. */
+    checkpointBefore: (auditId: number): Checkpoint | undefined =>
+      db
+        .select()
+        .from(auditCheckpoints)
+        .where(lt(auditCheckpoints.auditId, auditId))
+        .orderBy(desc(auditCheckpoints.auditId))
+        .limit(1)
+        .get(),
+  };
+}
+
+export type AuditQueries = ReturnType<typeof auditQueries>;

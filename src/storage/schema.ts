@@ -1,0 +1,24 @@
+import { blob, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+export const audit = sqliteTable("audit", {
+  auditId: integer("audit_id").primaryKey({ autoIncrement: true }),
+  actor: text("actor").notNull(),
+  action: text("action").notNull(),
+  subject: text("subject").notNull(),
+  detail: text("detail").notNull(),
+  createdAt: integer("created_at").notNull(),
+  hash: blob("hash", { mode: "buffer" }).notNull(),
+});
+
+/** The chain's head at some row, signed. */
+export const auditCheckpoints = sqliteTable("audit_checkpoints", {
+  auditId: integer("audit_id").primaryKey(),
+  hash: blob("hash", { mode: "buffer" }).notNull(),
+  /** Ever written up to that row. */
+  rows: integer("rows").notNull(),
+  createdAt: integer("created_at").notNull(),
+  signature: blob("signature", { mode: "buffer" }).notNull(),
+});
+
+export type AuditRow = typeof audit.$inferSelect;
+export type Checkpoint = typeof auditCheckpoints.$inferSelect;

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
+import fs from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import { createWorkspaceChanges } from "../../src/agents/workspace-changes.ts";
+import { AppError } from "../../src/lib/app-error.ts";
+import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+
+let appliance: Appliance;
+let owner: Person;
+let instanceId: string;
+let agents: string;
+
+beforeAll(async () => {
+  appliance = await startAppliance({ ROOST_MAX_WORKSPACE_BYTES: "1000" });
+});
+beforeEach(async () => {
+  owner = await appliance.signUp();
+  ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
+  agents = `/v1/instances/${instanceId}/agents`;
+});
+afterAll(() => appliance.stop());
+
+const instanceFolder = () => join(appliance.dataDir, "instances", instanceId);
+const staged = () => fs.readdirSync(join(instanceFolder(), ".staging"));
+const notedChanges = () => appliance.foundation.store.sqlite.query("SELECT * FROM workspace_changes").all();
+
+async function create(files: Record<string, string> = {}): Promise<string> {
+  const { body } = await owner.ask("POST", agents, { name: "Ada", slug: "ada", useDefaults: false, files });
+  return `${agents}/${body.agentId}`;
+}
+
+test("nothing that changes a workspace has the thread that serves everybody wait for a file or a folder", async () => {
+  const spy = spyOn(fs, "fsyncSync");
+  const soon = spyOn(fs.promises, "open");
+  try {
+    ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "two" })).body);
+    agents = `/v1/instances/${instanceId}/agents`;
+    const agent = await create({ "a.md": "a", "b/c.md": "c" });
+    const requests: [string, string, unknown?][] = [
+      ["PUT", `${agent}/files/new/x.md`, "x"],
+      ["PUT", `${agent}/files/a.md`, "A"],
+      ["PATCH", agent, { slug: "eve", files: { "a.md": null, "b/c.md": null, b: "b", "d/e.md": "e" } }],
+      ["DELETE", `${agent}/files/b`],
+      ["DELETE", agent],
+    ];
+    for (const [method, path, body] of requests) {
+      soon.mockClear();
+      expect((await owner.ask(method, path, body)).status).toBeLessThan(300);
+      expect([method, path, spy.mock.calls.length]).toEqual([method, path, 0]);
+      expect(soon.mock.calls.length).toBeGreaterThan(0);
+    }
+  } finally {
+    spy.mockRestore();
+    soon.mockRestore();
+  }
+});
+
+test("changes of one account come one after the other, whole, and leave nothing behind", async () => {
+  const agent = await create();
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, at) =>
+      at % 4 === 3
+        ? owner.ask("PATCH", agent, { files: { one: `${at}`, two: `${at}` } })
+        : owner.ask("PUT", `${agent}/files/${at % 4 === 0 ? "one" : `f${at}`}`, `${at}`),
+    ),
+  );
+  expect(answers.every(({ status }) => status < 300)).toBe(true);
+  // A PATCH tells what it found and what it made: each of its two files is as it wrote them.
+  for (const [at, { body }] of answers.entries()) {
+    if (at % 4 === 3) expect([body.files.one, body.files.two]).toEqual([`${at}`, `${at}`]);
+  }
+  await appliance.app.settled();
+  expect([staged(), notedChanges()]).toEqual([[], []]);
+  const { files } = (await owner.ask("GET", agent)).body;
+  const onDisk = fs.readdirSync(join(instanceFolder(), "agents", "ada"));
+  expect(Object.keys(files)).toEqual(onDisk.sort());
+  for (const [name, text] of Object.entries(files)) {
+    expect(fs.readFileSync(join(instanceFolder(), "agents", "ada", name), "utf8")).toBe(text as string);
+  }
+});
+
+test("a change that its commit refuses leaves nothing of what was staged for it", async () => {
+  const agent = await create({ a: "a" });
+  const refused = await owner.ask("PUT", `${agent}/files/b`, "x".repeat(1000));
+  expect([refused.status, staged(), notedChanges()]).toEqual([409, [], []]);
+  expect((await owner.ask("GET", agent)).body.files).toEqual({ a: "a" });
+});
+
+test("a file for an instance that is deleted while it is written is refused: 404, and no folder comes back", async () => {
+  const agent = await create({ a: "a" });
+  const { open } = fs.promises;
+  let isDeleted = false;
+  const spy = spyOn(fs.promises, "open").mockImplementation(async (...args) => {
+    if (!isDeleted) {
+      isDeleted = true;
+      expect((await owner.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
+    }
+    return open(...args);
+  });
+  try {
+    expect((await owner.ask("PUT", `${agent}/files/b`, "b")).status).toBe(404);
+  } finally {
+    spy.mockRestore();
+  }
+  await appliance.app.settled();
+  expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
+});
+
+test("a list tells of an operator's changes while a change waits for the disk, and of no deletion that is none", async () => {
+  const agent = await create({ a: "a" });
+  const { rm } = fs.promises;
+  const seen: unknown[] = [];
+  let isSeen = false;
+  // Between the commit, whose files are in their places, and its being forgotten.
+  const spy = spyOn(fs.promises, "rm").mockImplementation(async (path, options) => {
+    if (!isSeen && String(path).includes(instanceId)) {
+      isSeen = true;
+      fs.writeFileSync(join(instanceFolder(), "agents/ada/by-hand"), "x");
+      seen.push(Object.keys((await owner.ask("GET", agent)).body.files));
+    }
+    return rm(path, options);
+  });
+  try {
+    expect((await owner.ask("PUT", `${agent}/files/b`, "b")).status).toBe(201);
+  } finally {
+    spy.mockRestore();
+  }
+  expect(seen).toEqual([["a", "b", "by-hand"]]);
+});
+
+/** Turns on folders of their own; those of the account "many" wait until they are let go. */
+function heldTurns() {
+  const { store } = appliance.foundation;
+  const log = pino({ level: "silent" });
+  const folderOf = (id: string) => join(appliance.dataDir, "turns", id);
+  const changing = createWorkspaceChanges({ store, log, removals: { add() {} }, folderOf });
+  const begun: string[] = [];
+  const hold = Promise.withResolvers<void>();
+  const turnOf = (accountId: string, bytes = 0) =>
+    changing.inTurn({ accountId, instanceId }, bytes, async () => {
+      begun.push(accountId);
+      if (accountId === "many") await hold.promise;
+    });
+  return { begun, turnOf, letGo: hold.resolve };
+}
+const codeOf = (work: () => unknown) => {
+  try {
+    work();
+    return "taken";
+  } catch (error) {
+    return error instanceof AppError ? error.code : error;
+  }
+};
+
+test("who has many changes waiting holds up nobody else's, and only so many may wait: 429", async () => {
+  const { begun, turnOf, letGo } = heldTurns();
+  const many = Array.from({ length: 257 }, () => turnOf("many"));
+  expect(codeOf(() => turnOf("many"))).toBe("rate_limited");
+  await turnOf("few");
+  // Of the many one has its turn by now, or is about to: which of the two comes to its work first is the disk's affair.
+  expect(begun.filter((account) => account === "few")).toHaveLength(1);
+  expect(begun.filter((account) => account === "many").length).toBeLessThanOrEqual(1);
+  letGo();
+  await Promise.all(many);
+  expect(begun).toHaveLength(258);
+});
+
+test("contents that wait for the disk are bounded, and no account's leave no room for another's", async () => {
+  const { turnOf, letGo } = heldTurns();
+  const MIB = 1024 * 1024;
+  const many = Array.from({ length: 48 }, () => turnOf("many", MIB));
+  expect(codeOf(() => turnOf("many", MIB))).toBe("rate_limited");
+  await turnOf("few", MIB);
+  letGo();
+  await Promise.all(many);
+  await turnOf("many", 40 * MIB);
+});

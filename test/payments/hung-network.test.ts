@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { startRpcProxy } from "../support/rpc-proxy.ts";
+import { launch, quoteFor, startPaying } from "./paying.ts";
+
+test("a network whose nodes hang, and who presents a hundred transactions of it, hold up no payment of another", async () => {
+  const hanging = startRpcProxy("http://127.0.0.1:9");
+  hanging.hang();
+  await using paying = await startPaying({
+    settings: { ROOST_NETWORKS: "base,polygon", ROOST_POLYGON_RPC_URL: hanging.url },
+  });
+  const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
+  const { amount } = await quoteFor(payer);
+  const txHash = await paying.pay(amount);
+  const junk = Array.from({ length: 100 }, (_, nth) =>
+    launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon"),
+  );
+  const began = performance.now();
+  expect((await launch(payer, txHash)).status).toBe(201);
+  expect(performance.now() - began).toBeLessThan(1_500);
+  await Promise.all(junk);
+  await hanging.stop();
+}, 30_000);
+
+test("a host that is asked to stop asks a network that hangs about nothing more", async () => {
+  const hanging = startRpcProxy("http://127.0.0.1:9");
+  hanging.hang();
+  await using paying = await startPaying({
+    settings: { ROOST_NETWORKS: "base,polygon", ROOST_POLYGON_RPC_URL: hanging.url },
+  });
+  const pest = await paying.someone("5.00");
+  const junk = Array.from({ length: 100 }, (_, nth) =>
+    launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon").catch(() => null),
+  );
+  while (hanging.calls("eth_getTransactionReceipt") < 2) await Bun.sleep(10);
+  const began = performance.now();
+  await paying.appliance.app.stop();
+  expect(performance.now() - began).toBeLessThan(4_000);
+  await Promise.all(junk);
+  await hanging.stop();
+}, 30_000);
