@@ -57,30 +57,16 @@ test("every error code is told with its status, and no other", () => {
   expect(told.length).toBe(Object.keys(STATUS_OF_CODE).length);
 });
 
-test("every kind of event is told, with the members of its data, and no other", async () => {
+test("every kind of event is told, and no other, and every member of their data is named", async () => {
   const [path = ""] = new Bun.Glob("src/messages/**/event.ts").scanSync({ cwd: ROOT });
   const source = await Bun.file(join(ROOT, path)).text();
-  const union = /export type AgentEvent =([\s\S]*?);\n\n/.exec(source)?.[1] ?? "";
-  const kinds = [...union.matchAll(/\{ type: ([^;}]+)((?:;[^;}]*(?:\{[^}]*\})?)*) \}/g)].flatMap(
-    ([, types = "", rest = ""]) => {
-      const members = [...rest.matchAll(/; (\w+):/g)].map(([, name]) => name).filter((name) => name !== "runId");
-      return [...types.matchAll(/"([a-z.]+)"/g)].map(([, type]) => [
-        type,
-        members.filter((name) => name !== undefined),
-      ]);
-    },
-  );
-  const told = sectionOf(api, "Events")
-    .split("\n")
-    .flatMap((line) => {
-      const [, type, data = ""] = /^\| `([a-z]+\.[a-z]+)` \| (.*?) ?\|/.exec(line) ?? [];
-      return type === undefined ? [] : [[type, codeIn(data)] as const];
-    });
-  expect(told.length).toBe(kinds.length);
-  for (const [type, members] of kinds) {
-    const [, names = []] = told.find(([name]) => name === type) ?? [];
-    expect({ type, names }).toEqual({ type, names: expect.arrayContaining(members as string[]) });
-  }
+  const union = /export type AgentEvent =[\s\S]*?;\n\n/.exec(source)?.[0] ?? "";
+  const kinds = Array.from(union.matchAll(/"([a-z]+\.[a-z_]+)"/g), ([, kind = ""]) => kind);
+  const section = sectionOf(api, "Events");
+  expect(firstCells(section, /^[a-z]+\.[a-z_]+$/).toSorted()).toEqual(kinds.toSorted());
+  const members = Array.from(union.matchAll(/(\w+)\??:/g), ([, member = ""]) => member);
+  const named = new Set(codeIn(section));
+  expect(members.filter((member) => !named.has(member))).toEqual([]);
 });
 
 interface Node {
@@ -88,7 +74,6 @@ interface Node {
   enum?: unknown[];
   name?: string;
   in?: string;
-  tags?: unknown;
 }
 
 /** Every object of the document. */
@@ -152,9 +137,10 @@ test("limits and prices that have a setting are told with its default", () => {
 const commandsOf = (command: ReturnType<typeof createProgram>, words: string[] = []): string[] =>
   command.commands.length === 0
     ? [words.join(" ")]
-    : command.commands
-        .filter(({ _hidden }) => !_hidden)
-        .flatMap((child) => commandsOf(child, [...words, child.name()]));
+    : command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
+
+/** What the shells ask, not people. */
+const isForPeople = (words: string): boolean => !words.startsWith("__");
 
 test("every command is in a table of the operator's page, and no other", () => {
   const told = operations.rows.flatMap(([cell = ""]) => {
@@ -163,7 +149,7 @@ test("every command is in a table of the operator's page, and no other", () => {
     const words = first.slice("roost ".length);
     return [words, ...others.map((other) => words.replace(/\S+$/, other))];
   });
-  expect(told.toSorted()).toEqual(commandsOf(createProgram()).toSorted());
+  expect(told.toSorted()).toEqual(commandsOf(createProgram()).filter(isForPeople).toSorted());
 });
 
 test("every figure of /metrics is in a table of the operator's page, and no other", async () => {
