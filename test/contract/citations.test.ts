@@ -12,7 +12,7 @@ const PAGES: Readonly<Record<string, string>> = {
 const CITED = /(?<![\w./-])(?:docs\/contract\/\w+\.md|ARCHITECTURE\.md(?=, [A-Z]))/g;
 /** Without its folder a page is nowhere; between backquotes it is a file's name, and no citation. */
 const NOWHERE =
-  /(?<![\w./`-])(?:api|billing|security|operations|runtime|architecture)\.md|\b[Ss]pecification,? section/;
+  /(?<![\w./`-])(?:api(?:-agents)?|billing|security|operations|runtime|architecture)\.md|\b[Ss]pecification,? section/;
 
 /** The comments of a file as running text, one for each run of lines. */
 function commentsOf(text: string): string[] {
