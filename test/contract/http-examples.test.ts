@@ -112,7 +112,7 @@ let hours = 0;
 async function comeTo({ path }: Example): Promise<void> {
   if (path.startsWith("/v1/billing") && hours === 0) {
     clock.advance(++hours * HOUR);
-    await appliance.app.metering.tick();
+    await appliance.app.meterTimer.tick();
   }
   const run = /\/agents\/(agt_\w+)\/runs\/(run_\w+)$/.exec(fill(path));
   if (!run) return;
