@@ -2,12 +2,16 @@
  * Runs every test: types, lint, the build of the binary, then `bun test` over test/, or over what `npm test -- <path>`
  * names. Ends with `N passed, N failed` alone on a line.
  */
+import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { CHECKS, passes } from "./check.ts";
 import { findChromium, installChromium } from "./chromium.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
-const TEST_TIMEOUT_MS = 30_000;
+/** Ends what hangs, and nothing else: what is slow here is quick on a machine that does nothing else. */
+const TEST_TIMEOUT_MS = 300_000;
+/** Files at once. Many start servers of their own, so that more would wait for each other. */
+const AT_ONCE = Math.min(4, availableParallelism());
 
 interface Counts {
   passed: number;
@@ -47,7 +51,7 @@ async function provideBrowser(counts: Counts): Promise<string> {
 }
 
 async function runTests(words: string[], browser: string): Promise<Counts> {
-  const command = [process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...words];
+  const command = [process.execPath, "test", `--parallel=${AT_ONCE}`, `--timeout=${TEST_TIMEOUT_MS}`, ...words];
   const child = Bun.spawn(command, {
     cwd: ROOT,
     env: { ...process.env, ROOST_TEST_BROWSER: browser },

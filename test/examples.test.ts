@@ -13,4 +13,4 @@ test("the program of examples/ meets 402, pays what the quote says, and has its 
   expect(output).toMatch(/^402 {2}the balance is 0\.000000 USDC/m);
   expect(output).toMatch(/^paid 1\.00\d{4} USDC on base to 0x[0-9a-fA-F]{40}, 0x[0-9a-f]{64}$/m);
   expect(output.trimEnd()).toMatch(/\n201 {2}inst_[0-9a-f]{32} is running$/);
-}, 60_000);
+});

@@ -187,4 +187,4 @@ test("workspaces of before the index are in it when first shown, small or large"
   ]);
   expect(data[0].filesTruncated).toBeUndefined();
   await appliance.app.settled();
-}, 20_000);
+});

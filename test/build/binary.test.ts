@@ -34,7 +34,7 @@ describe("dist/roost, copied alone into an empty folder", () => {
     folder = await mkdtemp(join(tmpdir(), "roost-alone-"));
     binary = join(folder, "roost");
     await copyFile(await buildBinary(), binary);
-  }, 120_000);
+  });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   test("is no larger than it may be", async () => {
@@ -106,7 +106,7 @@ describe("dist/roost, copied alone into an empty folder", () => {
       ".cache/roost/models-old",
     ]);
     await Promise.all([home, dataDir].map((path) => rm(path, { recursive: true })));
-  }, 60_000);
+  });
 
   test.skipIf(!canCutNetwork)("serves without any network (skipped where none can be cut off)", () => {
     const program = join(import.meta.dir, "start-once.ts");

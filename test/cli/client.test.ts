@@ -40,7 +40,7 @@ test.each(["/v1/answer", "/v1/refused"])(
 
 test("a list without end is left", async () => {
   await expect(client.all("/v1/list")).rejects.toThrow("a list without end");
-}, 60_000);
+});
 
 test("text is read to its last byte, and not a byte further than it may be long", async () => {
   const text = "né日本👩‍💻";

@@ -45,7 +45,7 @@ beforeAll(async () => {
   const mail = database.query<{ code: string }, []>("SELECT code FROM outbox ORDER BY id DESC").get();
   database.close();
   token = (await ask("POST", "/v1/auth/verify-code", { email: "crash@example.com", code: mail?.code })).body.token;
-}, 60_000);
+});
 
 afterAll(async () => {
   await server.kill();
@@ -263,7 +263,7 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   });
   const doctor = JSON.parse((await runBinary(["doctor", "--json", "--data", dataDir])).output);
   expect(doctor.find(({ check }: { check: string }) => check === "database")).toMatchObject({ ok: true });
-}, 60_000);
+});
 
 /** How often the run was restarted; each time it had shown something. */
 function restartsOf(own: Frame[]): number {

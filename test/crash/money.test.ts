@@ -45,7 +45,7 @@ const start = () => {
 beforeAll(async () => {
   chain = await startAnvil({ network: "base" });
   server = await start();
-}, 30_000);
+});
 
 afterAll(async () => {
   await server.kill();
@@ -166,7 +166,7 @@ test(`killed ${KILLS} times under metering and payments: every transfer is credi
   const costs = costOfInstances();
   expect(costs.length).toBeGreaterThan(0);
   expect(costs.filter((cost) => cost > most)).toEqual([]);
-}, 240_000);
+});
 
 function query<T>(sql: string): T[] {
   const database = new Database(join(dataDir, "roost.db"), { readonly: true });

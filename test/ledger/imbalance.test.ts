@@ -90,7 +90,7 @@ test("nothing is found amiss while another process posts", async () => {
     poster.kill("SIGKILL");
     await poster.exited;
   }
-}, 30_000);
+});
 
 const NOTHING_KEPT = new Error("nothing of this is kept");
 

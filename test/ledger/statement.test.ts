@@ -114,7 +114,7 @@ test("a statement's lines, sums and pages are those of its definition, whatever 
     ),
     { numRuns: 1_000 },
   );
-}, 60_000);
+});
 
 test("a line tells its transfer, its instance and the time of its last posting", () => {
   const { accountId } = ground.account();

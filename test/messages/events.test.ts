@@ -145,7 +145,7 @@ test("a reader that breaks off and resumes at random misses nothing and sees not
     ),
     { numRuns: 12 },
   );
-}, 20_000);
+});
 
 test("many streams of one agent see the same", async () => {
   const streams = await Promise.all(Array.from({ length: 20 }, () => it.events(0)));
@@ -205,7 +205,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
   } finally {
     source.close();
   }
-}, 15_000);
+});
 
 const ofRun = async (runId: string, more = "", headers: Record<string, string> = {}) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}${more}`), undefined, headers));

@@ -45,7 +45,7 @@ test("a model that fails for a moment is asked twice more, and one that stays aw
   expect(requestsFor("moment")).toBe(3);
   expect([away.status, away.body.error.code]).toEqual([502, "model_error"]);
   expect(requestsFor("away")).toBe(3);
-}, 15_000);
+});
 
 test("an answer that breaks off is not asked for again; its text is kept", async () => {
   it.when("cut", { kind: "text", tokens: ["half", " an"], delayMs: 1, ending: "cut" });

@@ -32,7 +32,7 @@ describe("accrual", () => {
       }),
       { numRuns: RUNS },
     );
-  }, 30_000);
+  });
 
   test("never bills more than time × price, nor a micro-USDC less, and its remainder is under one", () => {
     fc.assert(
@@ -43,7 +43,7 @@ describe("accrual", () => {
       }),
       { numRuns: RUNS },
     );
-  }, 30_000);
+  });
 });
 
 describe("the time until an amount", () => {
@@ -70,7 +70,7 @@ describe("the time until an amount", () => {
       ),
       { numRuns: RUNS },
     );
-  }, 30_000);
+  });
 });
 
 test("hours, days and months are UTC's, and end where the next begins", () => {

@@ -139,4 +139,4 @@ test("the README's first question is not echoed by the real model, and nothing o
       await close();
     }
   }
-}, 60_000);
+});

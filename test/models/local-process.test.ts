@@ -105,7 +105,7 @@ test("a cancelled answer gives its slot to the next request", async () => {
   const next = collect(engine.stream(chat("Hello?", { maxTokens: 4 }), never));
   expect(textOf(await next)).not.toBe("");
   expect(engine.stats().completionTokens).toBe(4);
-}, 15_000);
+});
 
 test("both steppers write the same words", async () => {
   const request = chat("Describe the ocean.", { maxTokens: 32 });

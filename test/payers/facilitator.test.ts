@@ -91,7 +91,7 @@ describe("a signed payment is credited once", () => {
     const answer = await launch(person, header);
     expect(answer.status).toBe(402);
     expect(await balanceOf(person)).toBe("0.000000");
-  }, 15_000);
+  });
 });
 
 test("no signed payment is settled for the start of an instance that is not there", async () => {
@@ -181,7 +181,7 @@ describe("a facilitator that lies is believed nothing", () => {
   test("a transaction that there is not", async () => {
     claim(`0x${"ab".repeat(32)}`);
     await refusedLaunch(person, await sign());
-  }, 15_000);
+  });
 
   test("somebody's payment of an invoice; that one is credited to its own account all the same", async () => {
     const other = await settling.someone();
@@ -193,7 +193,7 @@ describe("a facilitator that lies is believed nothing", () => {
     const proof = { "X-PAYMENT": JSON.stringify({ txHash: hash, network: "base" }) };
     expect((await launch(other, proof)).status).toBe(201);
     expect(await balanceOf(other)).toBe(amount);
-  }, 15_000);
+  });
 
   test("somebody's signed payment, and one of the same payer's that was credited before", async () => {
     const other = await settling.someone();
@@ -204,13 +204,13 @@ describe("a facilitator that lies is believed nothing", () => {
     expect(await balanceOf(other)).toBe("1.000000");
     const own = await person.ask("POST", "/v1/billing/top-up", {}, await signPayment(payer, recipient));
     expect(own.status).toBe(402);
-  }, 20_000);
+  });
 
   test("a plain transfer of the same payer's, of that amount", async () => {
     const payer = settling.payer("base");
     claim(await base().transfer({ from: payer.address, to: recipient as `0x${string}`, amount: 1_000_000n }));
     await refusedLaunch(person, await signPayment(payer, recipient));
-  }, 15_000);
+  });
 
   test("where the node searches no logs, the named transaction must hold the payer's own transfer, not credited before", async () => {
     const refuseLogs = () =>
@@ -232,7 +232,7 @@ describe("a facilitator that lies is believed nothing", () => {
     const again = await other.ask("POST", "/v1/billing/top-up", {}, await signPayment(payer, recipient));
     expect(again.status).toBe(402);
     expect(await balanceOf(other)).toBe("1.000000");
-  }, 20_000);
+  });
 });
 
 describe("a facilitator that talks nonsense costs nobody anything", () => {
@@ -344,7 +344,7 @@ describe("money that is on the chain reaches its account", () => {
     await sendLast();
     await settling.appliance.restart();
     await comesToHold(async () => (await balanceOf(person)) === "1.000000");
-  }, 15_000);
+  });
 
   test("nothing is given away while the chain cannot be seen", async () => {
     const before = settling.facilitator.calls.length;

@@ -68,7 +68,7 @@ test("a signed payment that does not arrive is looked for 300 times a minute at 
   expect(statuses).toEqual([...Array(300).fill(402), ...Array(5).fill(429)]);
   clock.advance(MINUTE);
   expect((await launch(person, header)).status).toBe(402);
-}, 60_000);
+});
 
 test("who has four payments with a facilitator that thinks is asked to wait, and another is not", async () => {
   await using settling = await startSettling();
@@ -92,4 +92,4 @@ test("who has four payments with a facilitator that thinks is asked to wait, and
     expect(body.error.message).toContain("insufficient_funds");
   }
   expect(settling.facilitator.count("/verify")).toBe(5);
-}, 30_000);
+});

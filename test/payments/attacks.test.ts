@@ -227,7 +227,7 @@ test("nodes that hang are waited for in bounds; the claim is kept and credited w
   paying.proxy.pass();
   await paying.until(async () => (await balanceOf(person)) === amount);
   expect(statusesOf(paying, "claims")).toEqual(["credited"]);
-}, 20_000);
+});
 
 test("a hash in upper case is the same hash", async () => {
   await using paying = await startPaying();

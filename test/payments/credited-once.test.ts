@@ -111,4 +111,4 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
     store.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}, 120_000);
+});

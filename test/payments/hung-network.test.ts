@@ -19,7 +19,7 @@ test("a network whose nodes hang, and who presents a hundred transactions of it,
   expect(performance.now() - began).toBeLessThan(1_500);
   await Promise.all(junk);
   await hanging.stop();
-}, 30_000);
+});
 
 test("a host that is asked to stop asks a network that hangs about nothing more", async () => {
   const hanging = startRpcProxy("http://127.0.0.1:9");
@@ -37,4 +37,4 @@ test("a host that is asked to stop asks a network that hangs about nothing more"
   expect(performance.now() - began).toBeLessThan(4_000);
   await Promise.all(junk);
   await hanging.stop();
-}, 30_000);
+});

@@ -179,4 +179,4 @@ test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisation
     store.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}, 120_000);
+});

@@ -99,4 +99,4 @@ test("a settlement that the nodes do not show within five seconds is credited wh
   expect(statusesOf(paying, "claims")).toEqual(["pending"]);
   await paying.anvil.rpc("eth_sendRawTransaction", [raw]);
   await paying.until(async () => (await balanceOf(person)) === "1.000000");
-}, 20_000);
+});

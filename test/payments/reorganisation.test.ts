@@ -137,7 +137,7 @@ test("nodes that are silent, or that forget a transaction for one moment, revers
   expect(forgets).toBe(false);
   expect(statusesOf(paying, "payments")).toEqual(["credited"]);
   expect(await balanceOf(person)).toBe(amount);
-}, 20_000);
+});
 
 /** A payer that is a contract may make another transfer of the same transaction, in the block that it is mined in again. */
 test.each<[string, (amount: string, recipient: string) => [string, string]]>([

@@ -69,7 +69,7 @@ test("one unknown transaction presented 600 times is looked for once, whoever pr
   paying.clock.advance(2 * SECOND);
   await launch(other, unknownHash(7));
   expect(receipts(paying)).toBe(2);
-}, 30_000);
+});
 
 test("a transaction that was not found is found when its Retry-After is over, whoever asked too early", async () => {
   await using paying = await startPaying();
@@ -99,7 +99,7 @@ test("an account has 300 looks a minute, whatever it presents", async () => {
   expect(receipts(paying)).toBe(300);
   paying.clock.advance(MINUTE);
   expect((await launch(person, txHash)).status).toBe(402);
-}, 60_000);
+});
 
 /** Of what is asked about these transactions nothing is answered; the rest goes to the chain. */
 function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number } {
@@ -130,7 +130,7 @@ test("a tenant whose hundred transactions keep the nodes busy delays no other's 
   expect((await launch(payer, txHash)).status).toBe(201);
   expect(hung.most()).toBe(2);
   await junk;
-}, 30_000);
+});
 
 test("who presents another's transaction behind a crowd of his own holds it up for nobody", async () => {
   await using paying = await startPaying();
@@ -144,4 +144,4 @@ test("who presents another's transaction behind a crowd of his own holds it up f
   const answer = await launch(payer, txHash);
   expect([answer.status, await balanceOf(payer)]).toEqual([201, amount]);
   await Promise.all([...junk, stolen]);
-}, 30_000);
+});
