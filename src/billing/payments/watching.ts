@@ -11,6 +11,8 @@ export interface WatchingParts {
   retryClaims(stop: AbortSignal): Promise<void>;
   /** Looks again at what is credited and not final. */
   recheck(stop: AbortSignal): Promise<void>;
+  /** A second where absent. */
+  lookEveryMs?: number;
 }
 
 export interface Watching {
@@ -23,7 +25,8 @@ export interface Watching {
 }
 
 /** What becomes of payments when nobody asks: claims that can be credited at last, transfers that are final or gone. */
-export function createWatching({ clock, log, retryClaims, recheck }: WatchingParts): Watching {
+export function createWatching(parts: WatchingParts): Watching {
+  const { clock, log, retryClaims, recheck, lookEveryMs = LOOK_EVERY_MS } = parts;
   const stopping = new AbortController();
   /** Each ends by itself: what hangs on one network holds up nothing else. */
   const underWay = new Set<Promise<void>>();
@@ -55,7 +58,7 @@ export function createWatching({ clock, log, retryClaims, recheck }: WatchingPar
   return {
     tick,
     run() {
-      timer = setInterval(() => void tick(), LOOK_EVERY_MS);
+      timer = setInterval(() => void tick(), lookEveryMs);
       timer.unref();
     },
     async stop() {
