@@ -11,6 +11,7 @@ import { createWorkspaces } from "../agents/workspaces.ts";
 import { createCollecting } from "../billing/collecting.ts";
 import { createMeter } from "../billing/meter/meter.ts";
 import { mailRunways } from "../billing/meter/runway-notice.ts";
+import { invoiceQueries } from "../billing/payments/invoice-table.ts";
 import { findLostWallet } from "../billing/payments/lost-wallet.ts";
 import type { Address } from "../chain/networks.ts";
 import { isWellTyped, openWallet } from "../chain/wallet.ts";
@@ -66,6 +67,7 @@ export async function createFeatures(
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
   }
+  store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
   const removals = createRemovals(store, log);
