@@ -94,7 +94,6 @@ function request(salt: string, system: string, maxTokens: number, user = "Go on 
     temperature: 0.7,
     accountId: salt,
     instanceId: salt,
-    cacheKey: salt,
   };
 }
 

@@ -116,7 +116,6 @@ const requestOf = (id: string, messages: ModelMessage[]): ModelRequest => ({
   tools: [],
   accountId: id,
   instanceId: id,
-  cacheKey: id,
 });
 
 function startAnswer() {

@@ -26,6 +26,7 @@ import { createModelChoice } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
+import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
@@ -66,6 +67,7 @@ export async function createFeatures(
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
   }
+  store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
   const removals = createRemovals(store, log);

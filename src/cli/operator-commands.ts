@@ -89,9 +89,7 @@ export function addOperatorCommands(program: Command): void {
     wallet.command("export").description("print the private key; asks first, and is kept in the audit log"),
   ).action(async (options) => (await import("./operator/wallet.ts")).exportWallet(options));
   onDataJson(
-    wallet
-      .command("give-up")
-      .description("give up the open quotes of a wallet that is lost; the next start makes another"),
+    wallet.command("give-up").description("give up the open quotes that name another address than the next start has"),
   ).action(async (options) => (await import("./operator/wallet.ts")).giveUpQuotes(options));
   onDataJson(group("login-link", "make a link that signs somebody in, once, within the hour"))
     .argument("<email>", "whom; an account is made where the e-mail is new")

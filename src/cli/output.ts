@@ -162,7 +162,7 @@ export function printFields(fields: readonly (readonly [name: string, value: str
   for (const [name, value] of fields) say(colours.dim(name.padEnd(width)), `  ${value}`);
 }
 
-export { shortMoney } from "../lib/money.ts";
+export { cents, shortMoney } from "../lib/money.ts";
 
 /** `2026-11-21 10:00Z`, of milliseconds or the API's form; a dash for null. */
 export const shortTime = (time: number | string | null): string =>

@@ -49,8 +49,3 @@ export function parseShellLine(line: string): ShellLine {
     },
   };
 }
-
-/** All words of a line. */
-export function shellWords(line: string): string[] {
-  return parseShellLine(`${line} `).before;
-}

@@ -179,7 +179,9 @@ const money = {
 const agents = {
   egress: {
     name: "ROOST_EGRESS",
-    meaning: "what agents may reach; private addresses only where they are named",
+    meaning:
+      "what agents may reach, private addresses only where they are named; without effect yet, for no tool of an agent " +
+      "reaches anything",
     fallback: "public",
     expects: "none, public, or hosts as host or host:port, comma-separated",
     read: (value: string) => {

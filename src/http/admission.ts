@@ -38,7 +38,7 @@ export interface Admission {
 
 const MINUTE = 60;
 
-export const hasCredential = ({ headers }: Request): boolean =>
+const hasCredential = ({ headers }: Request): boolean =>
   headers.get("authorization") !== null || headers.get("x-api-key") !== null;
 
 export function createAdmission(parts: AdmissionParts): Admission {

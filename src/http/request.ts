@@ -52,7 +52,7 @@ export const namesClient = ({ headers }: Request): boolean =>
   headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("x-real-ip");
 
 /** Whether anything says that a proxy handed this request on: the socket's address is then not the client's. */
-export const isForwarded = (request: Request): boolean =>
+const isForwarded = (request: Request): boolean =>
   namesClient(request) ||
   request.headers.has("via") ||
   request.headers.keys().some((name) => name.startsWith("x-forwarded-"));
@@ -60,7 +60,7 @@ export const isForwarded = (request: Request): boolean =>
 export const isLoopbackAddress = (address: string): boolean => address === "::1" || /^(::ffff:)?127\./.test(address);
 
 /** Whether a `Host` header names this machine to itself. */
-export function isLoopbackHost(hostHeader: string | null): boolean {
+function isLoopbackHost(hostHeader: string | null): boolean {
   const name = hostNameOf(hostHeader);
   return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
 }

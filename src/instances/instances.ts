@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Caller } from "../accounts/caller.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -56,8 +56,6 @@ export interface Instances {
   remove(instance: Instance): void;
   /** Newest first. */
   list(caller: Caller, filter: { status: InstanceStatus | null; before: string | null; limit: number }): Instance[];
-  /** Those with this status, oldest first, at most `limit` behind `after`. */
-  withStatus(status: InstanceStatus, after: string | null, limit: number): Instance[];
   allRunning(): { instanceId: string; accountId: string }[];
   countRunning(): number;
   listen(listener: InstanceListener): void;
@@ -180,20 +178,6 @@ export function createInstances(parts: InstanceParts): Instances {
         .limit(limit)
         .all();
     },
-    withStatus: (status, after, limit) =>
-      db
-        .select()
-        .from(instances)
-        .where(
-          and(
-            eq(instances.status, status),
-            isNull(instances.removedAt),
-            after === null ? undefined : gt(instances.instanceId, after),
-          ),
-        )
-        .orderBy(asc(instances.instanceId))
-        .limit(limit)
-        .all(),
     allRunning: () =>
       db
         .select({ instanceId: instances.instanceId, accountId: instances.accountId })

@@ -1,5 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
+/** The contract's. Here an instance is `running` or `stopped` alone: neither start nor stop takes a while, or fails half-way. */
 export const INSTANCE_STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 

@@ -101,20 +101,31 @@ const RULES: readonly Rule[] = [
       `the days of ${id} cost ${usdc(should)}, but ${usdc(has)} were billed or are metered`,
   },
   {
-    // A day may begin with what the day before was short of one micro-USDC.
+    // A day may begin with what the day before was short of one micro-USDC. One before the first price had that price:
+    // somebody has set the clock back.
     wrong: `
       WITH priced AS MATERIALIZED (
-        SELECT day, (
+        SELECT day, coalesce((
           SELECT max(price_per_hour) FROM prices
           WHERE since < (unixepoch(day) + 86400) * 1000
             AND since >= coalesce((SELECT max(since) FROM prices WHERE since <= unixepoch(day) * 1000), 0)
-        ) AS price
+        ), (SELECT price_per_hour FROM prices ORDER BY since LIMIT 1)) AS price
         FROM (SELECT DISTINCT day FROM usage_days)
       )
       SELECT instance_id || ' on ' || day AS id, cost AS has, running_ns / 3.6e12 * coalesce(price, 0) AS should
       FROM usage_days JOIN priced USING (day) WHERE cost > running_ns / 3.6e12 * coalesce(price, 0) + 1.001`,
     says: ({ id, has, should }) =>
       `${id} cost ${usdc(has)}, more than the ${usdc(should)} of its time at that day's price`,
+  },
+  {
+    wrong: `
+      SELECT account_id AS id, spent AS has, coalesce((
+        SELECT sum(cost) FROM usage_days
+        WHERE usage_days.account_id = balances.account_id AND day BETWEEN month || '-01' AND month || '-31'
+      ), 0) AS should
+      FROM balances WHERE month <> '' AND has <> should`,
+    says: ({ id, has, should }) =>
+      `${id} is noted to have spent ${usdc(has)} in its month, but the days of it cost ${usdc(should)}`,
   },
   {
     wrong: `

@@ -18,3 +18,12 @@ export function parseMoney(text: string): Micros | null {
 /** `10000000n` and `"10.000000"` → `"10.00"`, `"0.030500"` → `"0.0305"`. */
 export const shortMoney = (amount: Micros | string): string =>
   (typeof amount === "string" ? amount : formatMoney(amount)).replace(/(\.\d\d\d*?)0+$/, "$1");
+
+/** To the nearest cent, for what a person glances at: `"9.999786"` → `"10.00"`, `"0.000017"` → `"under 0.01"`. Not for less than nothing. */
+export function cents(amount: string): string {
+  const micros = parseMoney(amount) ?? 0n;
+  const rounded = (micros + 5_000n) / 10_000n;
+  if (rounded === 0n && micros > 0n) return "under 0.01";
+  const digits = rounded.toString().padStart(3, "0");
+  return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}

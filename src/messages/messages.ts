@@ -98,7 +98,7 @@ export function createMessages(
 }
 
 /** Specification, section 3, rule 1. */
-export function requireRunning(instance: Instance): void {
+function requireRunning(instance: Instance): void {
   if (instance.status === "running") return;
   throw new AppError("instance_not_ready", `the instance is ${instance.status}${startingOf(instance)}`, {
     retryAfterSeconds: 5,

@@ -1,7 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 export const RUN_STATUSES = ["queued", "running", "completed", "failed", "cancelled"] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
 export const FINISH_REASONS = ["stop", "length", "cancelled", "error"] as const;
 export type FinishReason = (typeof FINISH_REASONS)[number];
 

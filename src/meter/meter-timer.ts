@@ -18,7 +18,13 @@ export interface MeterTimer {
 }
 
 /** Reads the meters in time: every ten seconds, and at the moment an account has nothing left (billing.md, Meter). */
-export function createMeterTimer(meter: Meter, store: Store, clock: Clock, log: Log): MeterTimer {
+export function createMeterTimer(
+  meter: Meter,
+  store: Store,
+  clock: Clock,
+  log: Log,
+  lookEveryMs: number = LOOK_EVERY_MS,
+): MeterTimer {
   let lastAllNs = clock.monotonicNs();
   let lastHour = hourOf(clock.now());
   let timer: Timer | undefined;
@@ -61,7 +67,7 @@ export function createMeterTimer(meter: Meter, store: Store, clock: Clock, log: 
     lastHour = hour;
   }
 
-  /** Until something is due, but at least every second: an account's end may have come nearer meanwhile. */
+  /** Until something is due, but not for long: an account's end may have come nearer meanwhile. */
   function delayMs(): number {
     const nowNs = clock.monotonicNs();
     const dues = meter.accountIds().map((accountId) => meter.dueNs(accountId));
@@ -69,7 +75,7 @@ export function createMeterTimer(meter: Meter, store: Store, clock: Clock, log: 
       (least, dueNs) => (dueNs === null ? least : Math.min(least, Number(dueNs - nowNs) / 1e6)),
       msToNextHour(clock.now()),
     );
-    return Math.min(LOOK_EVERY_MS, Math.max(1, Math.ceil(soonest)));
+    return Math.min(lookEveryMs, Math.max(1, Math.ceil(soonest)));
   }
 
   function arm(afterMs: number): void {
@@ -81,7 +87,7 @@ export function createMeterTimer(meter: Meter, store: Store, clock: Clock, log: 
         () => arm(delayMs()),
         (err) => {
           log.error({ err }, "metering failed; it is tried again");
-          arm(LOOK_EVERY_MS);
+          arm(lookEveryMs);
         },
       );
     }, afterMs);

@@ -33,8 +33,6 @@ export interface ModelRequest {
   /** Who asks, so that neither one account starves the others, however many instances it has, nor one of these the others. */
   accountId: string;
   instanceId: string;
-  /** Conversations with the same key share a warm prompt prefix where the engine keeps one. */
-  cacheKey: string;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls";
@@ -64,8 +62,6 @@ export interface ModelEngine {
    * one a token. Ends after `finish`. Throws `ModelError`; an aborted `signal` ends it by throwing the signal's reason.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent[]>;
-  /** Called when an instance that may use this model wakes: loading may start before the first request. */
-  warm?(model: string): void;
   close?(): Promise<void>;
 }
 

@@ -60,7 +60,6 @@ export interface LocalEngine extends ModelEngine {
   /** A vector of length 1 with 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
   embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
   stats(): LocalStats;
-  warm(model: string): void;
   close(): Promise<void>;
 }
 
@@ -161,9 +160,6 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       return { contextTokens: CONTEXT_TOKENS, tools: false, prompt: "short" };
     },
     stream: answer,
-    warm(model) {
-      if (model === LOCAL_MODEL) supervisor.load();
-    },
     async embed(texts, signal) {
       signal.throwIfAborted();
       const id = ++lastId;

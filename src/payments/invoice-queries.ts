@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNotNull, isNull, lte, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNotNull, isNull, lte, ne, notInArray, or, type SQL, sql } from "drizzle-orm";
 import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type Invoice, invoices, payments } from "./schema.ts";
@@ -9,6 +9,10 @@ export function invoiceQueries(db: Db) {
   const isSince = (since: number) => gt(sql`coalesce(${invoices.paidAt}, ${invoices.createdAt})`, since);
   const expire = (which: SQL | undefined): void =>
     void db.update(invoices).set({ status: "expired" }).where(and(isOpen, which)).run();
+  const isElsewhere = (address: string | null): SQL | undefined =>
+    address === null
+      ? undefined
+      : and(ne(invoices.payTo, ""), ne(sql`lower(${invoices.payTo})`, address.toLowerCase()));
   const countOpen = (now: number): number =>
     db
       .select({ count: count() })
@@ -52,12 +56,18 @@ export function invoiceQueries(db: Db) {
     setStatus: (invoiceId: string, change: Pick<Invoice, "status" | "paidAt">): void =>
       void db.update(invoices).set(change).where(eq(invoices.invoiceId, invoiceId)).run(),
     expire: (invoiceId: string): void => expire(eq(invoices.invoiceId, invoiceId)),
-    /** Whatever time they have left; how many there were. */
-    expireAll(now: number): number {
-      const open = countOpen(now);
-      expire(undefined);
-      return open;
-    },
+    /** Those that can be paid still, to another address than this one; all of them where it is null. */
+    openElsewhere: (now: number, address: string | null): Invoice[] =>
+      db
+        .select()
+        .from(invoices)
+        .where(and(isOpen, gt(invoices.expiresAt, now), isElsewhere(address)))
+        .all(),
+    /** Whatever time they have left. */
+    expireElsewhere: (address: string | null): void => expire(isElsewhere(address)),
+    /** Notes the address of those that were made before addresses were noted. */
+    noteAddress: (address: string): void =>
+      void db.update(invoices).set({ payTo: address }).where(eq(invoices.payTo, "")).run(),
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
     /** Forgets those that nobody ever paid and that were opened before then. */
     forget(before: number): void {

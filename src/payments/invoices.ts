@@ -7,6 +7,7 @@ import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import type { Heads } from "./heads.ts";
 import { invoiceQueries } from "./invoice-queries.ts";
+import { isSameAddress } from "./lost-wallet.ts";
 import type { Payment } from "./payment.ts";
 import { CENT, explainAmount, fits, leastFitting, type Need, quoteOf, toCents } from "./quote.ts";
 import type { Invoice } from "./schema.ts";
@@ -135,6 +136,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
       accountId,
       amount,
       heads,
+      payTo: recipient,
       createdAt: now,
       expiresAt: now + LIFE_MS,
     });
@@ -151,7 +153,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     return new AppError("payment_required", message, {
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       headers: advertised.headers,
-      body: { x402: quoteOf(invoice, recipient, networks, network), ...advertised.body },
+      body: { x402: quoteOf(invoice, networks, network), ...advertised.body },
     });
   }
 
@@ -184,7 +186,10 @@ export function createInvoices(parts: InvoiceParts): Invoices {
       const invoice = rows.find(invoiceId);
       if (invoice?.status !== "paid") return;
       const now = clock.now();
-      const mayOpen = invoice.expiresAt > now && rows.openOf(invoice.accountId, now).length < MOST_OPEN;
+      const mayOpen =
+        invoice.expiresAt > now &&
+        isSameAddress(invoice.payTo, recipient) &&
+        rows.openOf(invoice.accountId, now).length < MOST_OPEN;
       rows.setStatus(invoiceId, { status: mayOpen ? "open" : "expired", paidAt: null });
     },
     countOpen: () => rows.countOpen(clock.now()),

@@ -1,32 +1,57 @@
 import { existsSync } from "node:fs";
-import { walletFile } from "../chain/wallet.ts";
+import { readWallet, walletFile } from "../chain/wallet.ts";
 import type { Db } from "../storage/store.ts";
 import { invoiceQueries } from "./invoice-queries.ts";
 
-/** Open quotes name an address whose key is gone from here: what is paid there cannot be had, and is not looked for. */
+/** Open quotes name an address that is not this host's any more: what is paid there is not looked for. */
 export interface LostWallet {
   detail: string;
   mend: string;
 }
 
+interface Place {
+  dataDir: string;
+  /** The configured address. */
+  wallet: string | null;
+}
+
+/** The address to which the next start has payments made; null where it makes a new one. */
+export function nextAddress({ dataDir, wallet }: Place): string | null {
+  if (wallet !== null) return wallet;
+  return existsSync(walletFile(dataDir)) ? readWallet(dataDir).address : null;
+}
+
 /**
- * Whether the next start would make another address than the open quotes name; null where it would not. `wallet`: the
- * configured address; `now`: milliseconds since 1970.
+ * Whether open quotes name another address than payments are looked for from the next start on; null where none does.
+ * `now`: milliseconds since 1970.
  */
-export function findLostWallet(
-  db: Db,
-  now: number,
-  { dataDir, wallet }: { dataDir: string; wallet: string | null },
-): LostWallet | null {
-  const path = walletFile(dataDir);
-  if (wallet !== null || existsSync(path)) return null;
-  const open = invoiceQueries(db).countOpen(now);
-  if (open === 0) return null;
-  const quotes = open === 1 ? "an open quote names its address" : `${open} open quotes name its address`;
+export function findLostWallet(db: Db, now: number, place: Place): LostWallet | null {
+  const path = walletFile(place.dataDir);
+  const next = nextAddress(place);
+  const open = invoiceQueries(db).openElsewhere(now, next);
+  if (open.length === 0) return null;
+  const isOne = open.length === 1;
+  const addresses = [...new Set(open.map(({ payTo }) => payTo).filter((payTo) => payTo !== ""))];
+  const [address = ""] = addresses;
+  const quotes = isOne ? "an open quote names" : `${open.length} open quotes name`;
+  const named =
+    addresses.length > 1 ? `the addresses ${addresses.join(", ")}` : `the address ${address || "of before"}`;
+  const giveUp = `give ${isOne ? "it" : "them"} up: roost wallet give-up`;
+  if (next === null) {
+    return {
+      detail: `${path} is not there, and ${quotes} ${named}: what is paid there would be lost`,
+      mend:
+        `put the file back from a backup that has the keys (or set ROOST_WALLET=${address || "0x…"}, where its key is ` +
+        `yours), or ${giveUp}`,
+    };
+  }
+  const isFiled = existsSync(path) && isSameAddress(readWallet(place.dataDir).address, address);
+  const putBack = isFiled ? "unset ROOST_WALLET" : `set ROOST_WALLET=${address}`;
   return {
-    detail: `${path} is gone, and ${quotes}: with a new one, what is paid there is lost`,
-    mend:
-      "put the file back from a backup that has the keys (or set ROOST_WALLET to the address, where its key is yours), " +
-      "or give those quotes up: roost wallet give-up",
+    detail: `${quotes} ${named}, and payments would be looked for at ${next}`,
+    mend: `${putBack} until ${isOne ? "it is" : "they are"} paid or over, within a day, or ${giveUp}`,
   };
 }
+
+/** Addresses may be written with the capitals of their checksum or without. */
+export const isSameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();

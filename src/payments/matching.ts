@@ -14,7 +14,7 @@ export type Match =
   | ({ kind: "shallow"; reason: string; retryAfterSeconds: number } & Owner)
   /** In a block that was there when the only invoices of its amount were opened. */
   | ({ kind: "early" } & Owner)
-  /** USDC for the recipient, and no invoice of that amount. */
+  /** USDC for the recipient, and no invoice of that amount names it. */
   | { kind: "unmatched" }
   | { kind: "wrong_recipient" }
   | { kind: "bridged" }
@@ -79,7 +79,8 @@ function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, kno
   if (before && isSameTransfer(transfer, before))
     return dueWhenDeep({ transfer, accountId: before.accountId, invoiceId: before.invoiceId, before }, mined, known);
   if (settled) return dueWhenDeep({ transfer, accountId: settled.accountId, invoiceId: null, before }, mined, known);
-  const invoices = known.invoicesOf(transfer.amount);
+  // Not those of an address that was this host's before: whoever has its key now could pay himself.
+  const invoices = known.invoicesOf(transfer.amount).filter(({ payTo }) => same(payTo, transfer.to));
   const invoice = invoices.find((one) => isAfter(mined, one, known.network));
   if (invoice) {
     const { accountId, invoiceId } = invoice;

@@ -11,6 +11,8 @@ export interface PaymentTimerParts {
   retryClaims(stop: AbortSignal): Promise<void>;
   /** Looks again at what is credited and not final. */
   recheck(stop: AbortSignal): Promise<void>;
+  /** A second where absent. */
+  lookEveryMs?: number;
 }
 
 export interface PaymentTimer {
@@ -23,7 +25,8 @@ export interface PaymentTimer {
 }
 
 /** What becomes of payments when nobody asks: claims that can be credited at last, transfers that are final or gone. */
-export function createPaymentTimer({ clock, log, retryClaims, recheck }: PaymentTimerParts): PaymentTimer {
+export function createPaymentTimer(parts: PaymentTimerParts): PaymentTimer {
+  const { clock, log, retryClaims, recheck, lookEveryMs = LOOK_EVERY_MS } = parts;
   const stopping = new AbortController();
   /** Each ends by itself: what hangs on one network holds up nothing else. */
   const underWay = new Set<Promise<void>>();
@@ -55,7 +58,7 @@ export function createPaymentTimer({ clock, log, retryClaims, recheck }: Payment
   return {
     tick,
     run() {
-      timer = setInterval(() => void tick(), LOOK_EVERY_MS);
+      timer = setInterval(() => void tick(), lookEveryMs);
       timer.unref();
     },
     async stop() {

@@ -1,4 +1,4 @@
-import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
+import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import { isoTime } from "../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros, shortMoney } from "../lib/money.ts";
 import type { Invoice } from "./schema.ts";
@@ -26,11 +26,11 @@ export function leastFitting(open: readonly Invoice[], { least }: Need): Invoice
 }
 
 /** The `x402` object of a 402 (api.md section 7), and one option for each network, the preferred one first. */
-export function quoteOf(invoice: Invoice, recipient: Address, networks: readonly NetworkName[], first?: NetworkName) {
+export function quoteOf(invoice: Invoice, networks: readonly NetworkName[], first?: NetworkName) {
   const amount = formatMoney(invoice.amount);
   const options = networks.map((network) => {
     const { chainId, asset } = NETWORKS[network];
-    return { network, chainId, asset, recipient, amount, currency: CURRENCY };
+    return { network, chainId, asset, recipient: invoice.payTo, amount, currency: CURRENCY };
   });
   return {
     ...(options.find(({ network }) => network === first) ?? options[0]),

@@ -4,7 +4,7 @@ import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
 
 export const MOST_STEPS = 20;
-export const RUN_LIMIT_MS = 10 * 60_000;
+const RUN_LIMIT_MS = 10 * 60_000;
 /** How often a prompt is cut down for a model that says it is too long. */
 const MOST_SHRINKS = 4;
 

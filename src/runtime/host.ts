@@ -192,7 +192,7 @@ export function createHost(parts: HostParts): Host {
     calls.set(callId, { runId, abort });
     let error: ModelFailure | null = null;
     try {
-      const asked = { ...request, model: run.model, accountId, instanceId, cacheKey: run.agentId };
+      const asked = { ...request, model: run.model, accountId, instanceId };
       for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
         worker.send({ type: "model.events", callId, events });
       }

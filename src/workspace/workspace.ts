@@ -54,7 +54,7 @@ export function workspaceFolder(instanceFolder: string, slug: string): string {
 export const STAGING = ".staging";
 
 /** The instance's staging folder. Made if need be: a backup may lack it. */
-export function stagingFolder(instanceFolder: string): string {
+function stagingFolder(instanceFolder: string): string {
   const folder = join(instanceFolder, STAGING);
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { NO_NODES } from "../support/no-nodes.ts";
@@ -121,6 +121,25 @@ test.each(TROUBLES)("%s ends the start with 1 and the mend", async (_, before, d
   before();
   const { code, errors } = await serving(dataDir);
   expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([1, `roost: ${told}\n`]);
+});
+
+test("a folder that holds something else is refused and left as it is; what a new host may hold is not", async () => {
+  make("photos/2026");
+  for (const name of ["a.jpg", "b.jpg", "c.jpg", "roost.toml"]) put(`photos/${name}`, "");
+  chmodSync(join(home.folder, "photos"), 0o755);
+  const { code, errors } = await serving("photos");
+  expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([
+    1,
+    "roost: HERE/photos holds no roost.db, but 2026, a.jpg, b.jpg and 1 more: it is another's folder, and is left as " +
+      "it is; give one that is new or empty, or that holds roost.db, with --data\n",
+  ]);
+  expect(statSync(join(home.folder, "photos")).mode & 0o777).toBe(0o755);
+  expect(readdirSync(join(home.folder, "photos")).sort()).toEqual(["2026", "a.jpg", "b.jpg", "c.jpg", "roost.toml"]);
+
+  make("fresh/lost+found");
+  put("fresh/roost.toml", "");
+  put("fresh/master.key", "short");
+  expect((await serving("fresh")).errors).toContain("the master key");
 });
 
 test("a settings file that is a folder ends the start with 78", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Command } from "commander";
 import { createProgram } from "../../src/cli/cli.ts";
 import { examplesOf } from "../../src/cli/examples.ts";
-import { shellWords } from "../../src/cli/shell-line.ts";
+import { parseShellLine } from "../../src/cli/shell-line.ts";
 
 interface Place {
   words: string[];
@@ -41,7 +41,7 @@ function rehearse(): (line: string) => Promise<string> {
   return async (line) => {
     ran = "";
     // What stands behind it is the shell's, or another program's.
-    const words = shellWords(line.replace(/ [<>|] .*$/, ""));
+    const words = parseShellLine(`${line.replace(/ [<>|] .*$/, "")} `).before;
     await program.parseAsync(words.slice(1), { from: "user" });
     return ran;
   };

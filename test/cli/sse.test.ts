@@ -32,7 +32,9 @@ test("events are read however the network cuts them; an unfinished one is none",
 });
 
 test("silence ends the reading", async () => {
-  expect(read(streamOf([new TextEncoder().encode(": ping\n\n")], false), 20)).rejects.toThrow("nothing was heard");
+  await expect(read(streamOf([new TextEncoder().encode(": ping\n\n")], false), 20)).rejects.toThrow(
+    "nothing was heard",
+  );
 });
 
 test("leaving the loop closes the connection", async () => {

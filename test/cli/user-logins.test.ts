@@ -204,7 +204,7 @@ test("status tells of the server to anybody, and of the account to who is signed
   await run(person, ["instance", "create", "one"]);
   await run(person, ["agent", "create", "one", "Ada"]);
   const { output } = await run(person, ["status"]);
-  expect(output).toMatch(/\nAccount {4}hal@example\.org\nBalance {4}(10|9)\.\d+ USDC, empty at .*\n/);
+  expect(output).toMatch(/\nAccount {4}hal@example\.org\nBalance {4}(10|9)\.\d\d USDC, empty at .*\n/);
   expect(output).toEndWith("\nInstances  1, 1 running\nAgents     1\n");
   expect((await run(person, ["status", "--json"])).json()).toMatchObject({
     server: { url: server.url },

@@ -113,26 +113,71 @@ describe("roost wallet export", () => {
   });
 });
 
+/** A quote that is open for a minute, to this address; to none that is known, as before addresses were noted, for "". */
+function quote(home: Home, payTo = ""): void {
+  const { store, accounts, clock } = openFoundation(home);
+  const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });
+  store.sqlite.run(
+    `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at, pay_to)
+     VALUES ('inv_1', ?, 1000042, 'open', ?, ?, ?)`,
+    [accountId, clock.now(), clock.now() + 60_000, payTo],
+  );
+  store.close();
+}
+
+const checkOf = async (home: Home, env: Record<string, string> = {}) =>
+  (await operate(home, ["doctor", "--json"], { env: { ...NO_NODES, ...env } }))
+    .json()
+    .find(({ check }: { check: string }) => check === "wallet");
+
+describe("an address that is another than open quotes name", () => {
+  const moved = makeHome();
+  const other = { ROOST_WALLET: CONFIGURED };
+  let own: string;
+  beforeAll(async () => {
+    await (await startServer(moved)).stop();
+    own = JSON.parse(readFileSync(join(moved.dataDir, "wallet.json"), "utf8")).address;
+    quote(moved, own);
+  });
+  afterAll(() => moved.remove());
+
+  test("stops the start and is told by doctor, with both ways to go on", async () => {
+    const detail = `an open quote names the address ${own}, and payments would be looked for at ${CONFIGURED}`;
+    const mend = "unset ROOST_WALLET until it is paid or over, within a day, or give it up: roost wallet give-up";
+    expect(await checkOf(moved, other)).toMatchObject({ ok: false, detail, mend: expect.stringContaining(mend) });
+    const { code, errors } = await operate(moved, ["serve", "--port", "0"], { env: other });
+    expect([code, errors]).toEqual([1, expect.stringContaining(`roost: ${detail}; ${mend}`)]);
+  });
+
+  test("is none once it is put back, however its letters are written", async () => {
+    expect(await checkOf(moved)).toMatchObject({ ok: true });
+    await (await startServer(moved)).stop();
+    await (await startServer(moved, { ROOST_WALLET: own.toLowerCase() })).stop();
+    const refused = await operate(moved, ["wallet", "give-up"]);
+    expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining("no quote has to be given up")]);
+  });
+
+  test("may begin once the quotes are given up", async () => {
+    const given = await operate(moved, ["wallet", "give-up"], { env: other });
+    expect(given.output).toBe(`Gave up one quote: from the next start on, payments go to ${CONFIGURED}.\n`);
+    expect(await checkOf(moved, other)).toMatchObject({ ok: true });
+    await (await startServer(moved, other)).stop();
+  });
+
+  test("is noted of quotes that were made before addresses were", async () => {
+    const { store } = openFoundation(moved);
+    store.sqlite.run("UPDATE invoices SET status = 'open', pay_to = ''");
+    store.close();
+    await (await startServer(moved)).stop();
+    expect((await operate(moved, ["serve", "--port", "0"], { env: other })).errors).toContain(own);
+  });
+});
+
 describe("a wallet that is gone while quotes name its address", () => {
   const lost = makeHome();
   const path = join(lost.dataDir, "wallet.json");
   afterAll(() => lost.remove());
-  const walletCheck = async () =>
-    (await operate(lost, ["doctor", "--json"], { env: NO_NODES }))
-      .json()
-      .find(({ check }: { check: string }) => check === "wallet");
-
-  /** A quote that is open for a minute. */
-  function quote(): void {
-    const { store, accounts, clock } = openFoundation(lost);
-    const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });
-    store.sqlite.run(
-      `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at)
-       VALUES ('inv_1', ?, 1000042, 'open', ?, ?)`,
-      [accountId, clock.now(), clock.now() + 60_000],
-    );
-    store.close();
-  }
+  const walletCheck = () => checkOf(lost);
 
   test("is no ill before anybody was quoted: the next start makes one", async () => {
     await (await startServer(lost)).stop();
@@ -143,13 +188,14 @@ describe("a wallet that is gone while quotes name its address", () => {
   });
 
   test("stops the start and is told by doctor, each with the mend, until the file is back", async () => {
-    quote();
-    expect(await walletCheck()).toMatchObject({ ok: true });
     const kept = readFileSync(path);
+    const { address } = JSON.parse(kept.toString());
+    quote(lost, address);
+    expect(await walletCheck()).toMatchObject({ ok: true });
     rmSync(path);
-    const detail = `${path} is gone, and an open quote names its address: with a new one, what is paid there is lost`;
+    const detail = `${path} is not there, and an open quote names the address ${address}: what is paid there would be lost`;
     const mend = expect.stringMatching(
-      /put the file back from a backup .* give those quotes up: roost wallet give-up$/,
+      /put the file back from a backup .* or give it up: roost wallet give-up( --data \S+)?$/,
     );
     expect(await walletCheck()).toMatchObject({ ok: false, detail, mend });
     const { code, errors } = await operate(lost, ["serve", "--port", "0"]);
@@ -158,7 +204,7 @@ describe("a wallet that is gone while quotes name its address", () => {
 
     writeFileSync(path, kept, { mode: 0o600 });
     const refused = await operate(lost, ["wallet", "give-up"]);
-    expect([refused.code, refused.errors]).toEqual([1, "roost: the wallet is there: no quote has to be given up\n"]);
+    expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining("no quote has to be given up")]);
     const server = await startServer(lost);
     rmSync(path);
     expect((await operate(lost, ["wallet", "give-up"])).errors).toContain("another roost is serving");

@@ -36,7 +36,8 @@ test("every default is of its own form", () => {
 
 test("every ROOST_ name that the sources and the documents speak of is one that a start takes", async () => {
   const taken = [...names, "ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
-  const paths = ["src/**/*.ts", "*.md", "docs/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]);
+  const places = ["src/**/*.{ts,tsx,html}", "*.md", "docs/*.md", "{skills,workspaces}/**/*.md", "examples/*"];
+  const paths = places.flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]);
   const spoken = await Promise.all(
     paths.map(async (path) => {
       const text = await Bun.file(join(ROOT, path)).text();
@@ -47,6 +48,17 @@ test("every ROOST_ name that the sources and the documents speak of is one that 
   const isTaken = (name: string) => taken.some((one) => one === name || one.startsWith(`${name}_`));
   expect(spoken.flat().length).toBeGreaterThan(100);
   expect(spoken.flat().filter(({ name }) => !isTaken(name))).toEqual([]);
+});
+
+test("every setting is used by something, or says that it is without effect", async () => {
+  const paths = [...new Glob("src/**/*.ts").scanSync(ROOT)].filter((path) => !path.startsWith("src/config"));
+  const texts = await Promise.all(paths.map((path) => Bun.file(join(ROOT, path)).text()));
+  const program = texts.join("\n").replaceAll(/^\s*(?:\/?\*|\/\/).*$/gm, "");
+  const idle = Object.entries(SETTINGS).filter(([key]) => !new RegExp(`\\b${key}\\b`).test(program));
+  const silent = idle.filter(
+    ([, group]) => !allSettings(group).every(({ meaning }) => meaning.includes("without effect")),
+  );
+  expect(silent.map(([key]) => key)).toEqual([]);
 });
 
 test("a setting is read from the command line before the environment, and from there before the file", () => {

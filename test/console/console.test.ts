@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
-import { browserPath } from "../support/browser.ts";
+import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
-const browserTest = test.skipIf(browserPath === "");
 const CREDIT = 10_000_000n;
 
 let model: MockModelServer;

@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
-import { browserPath } from "../support/browser.ts";
+import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
-const browserTest = test.skipIf(browserPath === "");
 
 let model: MockModelServer;
 let appliance: Appliance;

@@ -1,13 +1,12 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
 import { loadConfig } from "../../src/config.ts";
 import { startAppliance } from "../support/appliance.ts";
-import { browserPath } from "../support/browser.ts";
+import { browserTest } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
-const browserTest = test.skipIf(browserPath === "");
 
 // biome-ignore lint/performance/useDomNodeTextContent: what is hidden does not count
 const visibleText = (page: Page) => page.locator("body").innerText();

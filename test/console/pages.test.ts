@@ -67,5 +67,5 @@ test("the script makes no markup of text", async () => {
 });
 
 test("a name that is no file's is not found", async () => {
-  expect(get("/console/page-older.js")).rejects.toMatchObject({ code: "not_found" });
+  await expect(get("/console/page-older.js")).rejects.toMatchObject({ code: "not_found" });
 });

@@ -1,7 +1,7 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
 import { startAppliance } from "../support/appliance.ts";
-import { browserPath, withBrowser } from "../support/browser.ts";
+import { browserTest, withBrowser } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 
 setDefaultTimeout(60_000);
@@ -40,7 +40,7 @@ async function startBreakableWay(port: number) {
   };
 }
 
-test.skipIf(browserPath === "")("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
+browserTest("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
   const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
   const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
   const appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });

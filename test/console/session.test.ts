@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
-import { browserPath } from "../support/browser.ts";
+import { browserTest } from "../support/browser.ts";
 import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
-const browserTest = test.skipIf(browserPath === "");
 
 let appliance: Appliance;
 let email: string;

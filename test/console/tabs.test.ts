@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout } from "bun:test";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
-import { browserPath } from "../support/browser.ts";
+import { browserTest } from "../support/browser.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
-const browserTest = test.skipIf(browserPath === "");
 
 let appliance: Appliance;
 beforeAll(async () => {

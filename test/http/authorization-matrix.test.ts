@@ -63,8 +63,6 @@ const RULES: Record<string, Rule> = {
   "GET /v1/billing/usage": { needs: "read", whole: true, passes: 200 },
   "GET /v1/billing/transactions": { needs: "read", whole: true, passes: 200 },
   "POST /v1/billing/top-up": { needs: "write", whole: true, passes: 402 },
-  "GET /v1/models": { needs: "read", passes: 200 },
-  "POST /v1/chat/completions": { needs: "chat", body: {}, passes: 400 },
 };
 
 /** `token` is what no key is enough for: ending the session that a token is. */
@@ -225,16 +223,15 @@ beforeAll(async () => {
 });
 afterAll(() => appliance.stop());
 
-test("every route of the appliance has a rule here", () => {
+test("the routes of the appliance are those that have a rule here", () => {
   const known = appliance.app.routes.map(({ method, path }) => `${method} ${path}`);
-  expect(known.filter((route) => !(route in RULES))).toEqual([]);
+  expect(known.sort()).toEqual(Object.keys(RULES).sort());
 });
 
 describe("who may", () => {
   for (const [route, rule] of Object.entries(RULES)) {
     const [method = "", path = ""] = route.split(" ");
     test(`${route}: ${rule.needs}`, async () => {
-      if (!appliance.app.routes.some((one) => one.method === method && one.path === path)) return;
       const expected: Record<string, string> = {};
       const got: Record<string, string> = {};
       for (const { name } of world.credentials) {

@@ -158,6 +158,11 @@ describe("what cannot be is found, with its id and its amount:", () => {
       /^the meter of inst_\w+ is at/,
     ],
     [
+      "a month that its days do not explain",
+      ["UPDATE balances SET spent = spent + 4"],
+      /^acct_\w+ is noted to have spent 0\.\d{6} in its month, but the days of it cost 0\.\d{6}$/,
+    ],
+    [
       "a meter that holds something of an instance which does not run",
       ["UPDATE instances SET status = 'stopped'"],
       /^the meter of inst_\w+ holds 0\.\d{6}, but it does not run$/,

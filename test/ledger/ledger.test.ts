@@ -12,8 +12,8 @@ const sumOf = (store: Store, where: string) =>
 
 const balanceOf = (ledger: Ledger, accountId: string) => ledger.accountBalance(accountId).balance;
 
-/** Every rule of billing.md's ledger that the database can be asked about. */
-function checkBooks(store: Store, ledger: Ledger, accountIds: string[]): void {
+/** What the ledger promises by itself; the other rules of the books (findImbalance) want payments and meters too. */
+function checkLedger(store: Store, ledger: Ledger, accountIds: string[]): void {
   const uneven = "SELECT entry_id FROM postings GROUP BY entry_id HAVING sum(amount) <> 0 OR count(*) < 2";
   expect(store.sqlite.query(uneven).all()).toEqual([]);
   for (const accountId of accountIds) {
@@ -30,7 +30,7 @@ test("an account opens with its credit, posted on both sides", async () => {
   ledger.open(accountId, 10_000_000n, "invite");
   expect(balanceOf(ledger, accountId)).toBe(10_000_000n);
   expect(sumOf(ground.store, "WHERE ledger_account = 'grants'")).toBe(-10_000_000n);
-  checkBooks(ground.store, ledger, [accountId]);
+  checkLedger(ground.store, ledger, [accountId]);
 });
 
 test("an account that opens with nothing has a balance of zero and no entry", async () => {
@@ -54,7 +54,7 @@ test("a credit beyond what is counted exactly changes nothing and says so; what 
   credit(1n);
   ledger.post({ type: "top_up", accountId, amount: 1n, against: "clearing:base" });
   expect(balanceOf(ledger, accountId)).toBe(most + 1n);
-  checkBooks(ground.store, ledger, [accountId]);
+  checkLedger(ground.store, ledger, [accountId]);
 });
 
 test("an entry that would take more than there is changes nothing", async () => {
@@ -74,7 +74,7 @@ test("an entry that would take more than there is changes nothing", async () => 
   expect(balanceOf(ledger, accountId)).toBe(5n);
   ledger.post({ type: "usage", usage: { instanceId: "inst_1", hour: 1 }, accountId, amount: -5n, against: "revenue" });
   expect(balanceOf(ledger, accountId)).toBe(0n);
-  checkBooks(ground.store, ledger, [accountId]);
+  checkLedger(ground.store, ledger, [accountId]);
 });
 
 test("an account without a balance cannot be posted to", async () => {
@@ -107,7 +107,7 @@ test("whatever is posted, entries sum to zero, cached is summed and no balance i
         else expect(() => ledger.post(one)).toThrow();
         expect(balanceOf(ledger, one.accountId)).toBe(allowed ? before + one.amount : before);
       }
-      checkBooks(store, ledger, people);
+      checkLedger(store, ledger, people);
       store.sqlite.run("ROLLBACK");
     }),
     { numRuns: 20_000 },

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { base62 } from "../../src/lib/base62.ts";
 import { isId, newId } from "../../src/lib/id.ts";
-import { formatMoney, parseMoney } from "../../src/lib/money.ts";
+import { cents, formatMoney, parseMoney } from "../../src/lib/money.ts";
 
 describe("money", () => {
   test.each([
@@ -25,6 +25,13 @@ describe("money", () => {
   });
 
   test("is read with as many decimals as it has", () => {
+    expect(["9.999786", "0.000017", "0.005000", "0.000000", "1.004999"].map(cents)).toEqual([
+      "10.00",
+      "under 0.01",
+      "0.01",
+      "0.00",
+      "1.00",
+    ]);
     expect([parseMoney("0.03"), parseMoney("5"), parseMoney("999999999.999999")]).toEqual([
       30_000n,
       5_000_000n,

@@ -89,7 +89,7 @@ test("a slot at work is never emptied, whatever the budget", () => {
   cache.claim(ME, conversation(1), 500);
   cache.claim(ME, conversation(2), 500);
   expect(calls.filter((call) => call.startsWith("discard"))).toEqual([]);
-  expect(cache.hasFree()).toBe(false);
+  expect(() => cache.claim(ME, conversation(3), 1)).toThrow("no free slot");
 });
 
 test("another's rows are never gone on from, nor copied: how soon an answer comes tells nothing of what others asked", () => {

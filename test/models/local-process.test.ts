@@ -82,14 +82,6 @@ test("an idle model process ends, and starts again for the next request", async 
   expect(engine.stats().starts).toBe(2);
 });
 
-test("warming loads the model before the first request", async () => {
-  const { engine, logbook } = open();
-  const loaded = logbook.next("local model loaded");
-  engine.warm("local:smollm2-135m-instruct");
-  await loaded;
-  expect(engine.stats()).toMatchObject({ loaded: true, starts: 1 });
-});
-
 test("closing fails what is left and refuses what comes after", async () => {
   const { engine } = open();
   const answer = collect(engine.stream(chat("Tell me about the sea."), never)).catch((error) => error);

@@ -59,7 +59,6 @@ export const chat = (user: string, more: Partial<ModelRequest> = {}): ModelReque
   tools: [],
   accountId: "acct_a",
   instanceId: "inst_a",
-  cacheKey: "conversation",
   temperature: 0,
   ...more,
 });

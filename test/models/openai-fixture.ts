@@ -18,7 +18,6 @@ export const QUESTION: ModelRequest = {
   tools: [],
   accountId: "acct_1",
   instanceId: "inst_1",
-  cacheKey: "k",
 };
 
 export async function raw(respond: Parameters<typeof startRawServer>[0]): Promise<RawServer> {

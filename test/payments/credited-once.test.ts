@@ -47,7 +47,14 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
     );
     // The third amount is nobody's.
     const open = AMOUNTS.slice(0, 2).map((amount, at): Invoice => {
-      const invoice = { invoiceId: `inv_${at}`, accountId: owners[at] ?? "", amount, createdAt: 0, expiresAt: 1 };
+      const invoice = {
+        invoiceId: `inv_${at}`,
+        accountId: owners[at] ?? "",
+        amount,
+        payTo: RECIPIENT,
+        createdAt: 0,
+        expiresAt: 1,
+      };
       sqlite.run(
         "INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at) VALUES (?, ?, ?, 'open', 0, 1)",
         [invoice.invoiceId, invoice.accountId, Number(amount)],

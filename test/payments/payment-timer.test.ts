@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/lib/log.ts";
 import { createPaymentTimer } from "../../src/payments/payment-timer.ts";
-import { handClock, SECOND } from "../lib/hand-clock.ts";
+import { HOUR, handClock, SECOND } from "../lib/hand-clock.ts";
 
 test("a recheck that a hanging network holds up keeps no claim and no later recheck waiting, and a stop waits for it", async () => {
   const clock = handClock();
@@ -20,6 +20,7 @@ test("a recheck that a hanging network holds up keeps no claim and no later rech
       if (rechecks.push(one) === 2) second.resolve();
       return one.promise;
     },
+    lookEveryMs: 1,
   });
   watching.run();
   await second.promise;
@@ -34,4 +35,24 @@ test("a recheck that a hanging network holds up keeps no claim and no later rech
   expect(stopped).toBe(false);
   rechecks[0]?.resolve();
   await stopping;
-}, 10_000);
+});
+
+test("once it has stopped it looks at nothing more", async () => {
+  const clock = handClock();
+  const looked = Promise.withResolvers<void>();
+  let looks = 0;
+  const look = async () => {
+    looks += 1;
+    looked.resolve();
+  };
+  const log = await createLog("silent", "json");
+  const watching = createPaymentTimer({ clock, log, retryClaims: look, recheck: look, lookEveryMs: 1 });
+  watching.run();
+  await looked.promise;
+  await watching.stop();
+  const before = looks;
+  clock.advance(HOUR);
+  // Timers of one length fire in the order they were set: behind this, another look would have begun.
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  expect(looks).toBe(before);
+});

@@ -158,16 +158,3 @@ test("an account may present 100 new transactions a minute, and 20 of its claims
   paying.clock.advance(MINUTE);
   expect((await launch(person, unknownHash(101))).status).toBe(402);
 });
-
-test("nothing is asked of the nodes once the appliance has stopped", async () => {
-  await using paying = await startPaying();
-  const person = await paying.someone();
-  await launch(person, unknownHash(1));
-  await paying.appliance.restart();
-  await paying.until(() => paying.proxy.calls("eth_getTransactionReceipt") > 1);
-  await paying.appliance.app.stop();
-  const calls = paying.proxy.calls();
-  paying.clock.advance(HOUR);
-  await Bun.sleep(1_200);
-  expect(paying.proxy.calls()).toBe(calls);
-});

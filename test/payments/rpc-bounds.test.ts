@@ -101,20 +101,21 @@ test("an account has 300 looks a minute, whatever it presents", async () => {
   expect((await launch(person, txHash)).status).toBe(402);
 });
 
-/** Of what is asked about these transactions nothing is answered; the rest goes to the chain. */
-function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number } {
+/** What is asked about these transactions is answered when it is let go; the rest goes to the chain at once. */
+function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number; letGo(): void } {
+  const { promise: released, resolve: letGo } = Promise.withResolvers<void>();
   let [now, most] = [0, 0];
   paying.proxy.answer(async ({ id, method, params }) => {
     if (method === "eth_getTransactionReceipt" && isHung(String(params[0]))) {
       now += 1;
       most = Math.max(most, now);
-      await new Promise((resolve) => setTimeout(resolve, 1_400));
+      await released;
       now -= 1;
       return Response.json({ jsonrpc: "2.0", id, result: null });
     }
     return Response.json({ jsonrpc: "2.0", id, result: await paying.anvil.rpc(method, params) });
   });
-  return { most: () => most };
+  return { most: () => most, letGo };
 }
 
 test("a tenant whose hundred transactions keep the nodes busy delays no other's payment", async () => {
@@ -129,6 +130,7 @@ test("a tenant whose hundred transactions keep the nodes busy delays no other's 
   while (hung.most() < 2) await Bun.sleep(5);
   expect((await launch(payer, txHash)).status).toBe(201);
   expect(hung.most()).toBe(2);
+  hung.letGo();
   await junk;
 });
 
@@ -143,5 +145,6 @@ test("who presents another's transaction behind a crowd of his own holds it up f
   const stolen = launch(pest, txHash).catch(() => null);
   const answer = await launch(payer, txHash);
   expect([answer.status, await balanceOf(payer)]).toEqual([201, amount]);
+  hung.letGo();
   await Promise.all([...junk, stolen]);
 });

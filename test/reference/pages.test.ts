@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { startAppliance } from "../support/appliance.ts";
-import { browserPath, withBrowser } from "../support/browser.ts";
+import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
 
 const appliance = await startAppliance();
@@ -77,7 +77,7 @@ function answers({ paths }: OpenApi, id: string): object {
   );
 }
 
-test.skipIf(browserPath === "")(
+browserTest(
   "every operation is shown, and opens with all its answers, with no network and nothing refused",
   async () => {
     const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
@@ -100,30 +100,27 @@ test.skipIf(browserPath === "")(
   },
 );
 
-test.skipIf(browserPath === "")(
-  "a pasted key works where the reference is tried out, and streams are not tried",
-  async () => {
-    const { ask } = await appliance.signUp();
-    const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
-    await show("dark", async ({ troubles }, page) => {
-      expect(await page.locator("html.dark-mode").count()).toBe(1);
-      await page.locator(".btn.authorize").click();
-      const dialog = page.locator(".auth-container", { hasText: "X-API-Key" });
-      await dialog.locator("input").fill(key);
-      await dialog.locator("button.authorize").click();
-      await page.locator(".btn-done").first().click();
-      const create = page.locator("#operations-instances-createInstance");
-      await create.locator(".opblock-summary-control").click();
-      await create.locator(".try-out__btn").click();
-      await create.locator(".body-param__text").fill('{ "name": "From the reference" }');
-      await create.locator(".execute").click();
-      await create.locator(".live-responses-table .response-col_status", { hasText: "201" }).waitFor();
-      expect((await ask("GET", "/v1/instances")).body.data).toMatchObject([{ name: "From the reference" }]);
-      const events = page.locator("#operations-events-streamAgentEvents");
-      await events.locator(".opblock-summary-control").click();
-      await events.locator(".responses-wrapper").waitFor();
-      expect(await events.locator(".try-out__btn").count()).toBe(0);
-      expect(troubles).toEqual([]);
-    });
-  },
-);
+browserTest("a pasted key works where the reference is tried out, and streams are not tried", async () => {
+  const { ask } = await appliance.signUp();
+  const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
+  await show("dark", async ({ troubles }, page) => {
+    expect(await page.locator("html.dark-mode").count()).toBe(1);
+    await page.locator(".btn.authorize").click();
+    const dialog = page.locator(".auth-container", { hasText: "X-API-Key" });
+    await dialog.locator("input").fill(key);
+    await dialog.locator("button.authorize").click();
+    await page.locator(".btn-done").first().click();
+    const create = page.locator("#operations-instances-createInstance");
+    await create.locator(".opblock-summary-control").click();
+    await create.locator(".try-out__btn").click();
+    await create.locator(".body-param__text").fill('{ "name": "From the reference" }');
+    await create.locator(".execute").click();
+    await create.locator(".live-responses-table .response-col_status", { hasText: "201" }).waitFor();
+    expect((await ask("GET", "/v1/instances")).body.data).toMatchObject([{ name: "From the reference" }]);
+    const events = page.locator("#operations-events-streamAgentEvents");
+    await events.locator(".opblock-summary-control").click();
+    await events.locator(".responses-wrapper").waitFor();
+    expect(await events.locator(".try-out__btn").count()).toBe(0);
+    expect(troubles).toEqual([]);
+  });
+});

@@ -60,7 +60,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
   const first = Promise.withResolvers<void>();
   const run: HostedRun = {
     agentId: `agt_${runId}`,
-    model: "m",
+    model: `m_${runId}`,
     input,
     async sink(batch) {
       // Whatever passes the port is plain data.
@@ -93,7 +93,7 @@ test("a run wakes its instance's worker, is asked of its model and ends", async 
   }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(events.filter(({ type }) => type === "delta")).toEqual([{ type: "delta", text: "Hello" }]);
-  expect(asked).toMatchObject([{ model: "m", accountId: "acct_a", instanceId: "inst_a", cacheKey: "agt_run_a" }]);
+  expect(asked).toMatchObject([{ model: "m_run_a", accountId: "acct_a", instanceId: "inst_a" }]);
   expect(host?.awake()).toBe(1);
 });
 
@@ -101,7 +101,7 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
   const hung = observed("run_a");
   const aborted = Promise.withResolvers<void>();
   const one = start(async function* (request, signal) {
-    if (request.cacheKey !== "agt_run_a") yield* say(request, signal);
+    if (request.model !== "m_run_a") yield* say(request, signal);
     else {
       signal.addEventListener("abort", () => aborted.resolve());
       yield* beginAndHang(request, signal);
@@ -120,9 +120,9 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
 });
 
 test("a model's failure reaches the run in its words; a broken engine in none", async () => {
-  const one = start(async function* ({ cacheKey }) {
+  const one = start(async function* ({ model }) {
     yield [{ type: "text", text: "par" }];
-    throw cacheKey === "agt_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
+    throw model === "m_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
   });
   const [failed, broken] = [observed("run_a"), observed("run_b")];
   one.run("inst_a", failed.run);

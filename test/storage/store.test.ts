@@ -278,7 +278,7 @@ describe("a shared commit", () => {
     const done = store.commitSoon(() => write("last"), "process");
     store.close();
     await done;
-    expect(store.commitSoon(() => write("too late"), "full")).rejects.toThrow("closed");
+    await expect(store.commitSoon(() => write("too late"), "full")).rejects.toThrow("closed");
     store.close();
     // The turn in which the commit was due ends with the database closed: nothing may throw there.
     await new Promise((resolve) => setImmediate(resolve));

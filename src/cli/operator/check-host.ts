@@ -6,10 +6,14 @@ import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
 import { findOllama } from "../../models/ollama.ts";
+import { jailLevel } from "../../workspace/jail.ts";
 import { type Finding, ill, well } from "./finding.ts";
 
-/** What code of agents and skills runs in. */
-export const checkSandbox = (): Finding => well("none: this version runs no code of agents or skills");
+const KEPT_BY = { openat2: "the kernel", portable: "a look at each part of a name" };
+
+/** What code of agents and skills runs in, and what keeps the names of their files in the workspace. */
+export const checkSandbox = (): Finding =>
+  well(`none: this version runs no code of agents or skills; ${KEPT_BY[jailLevel()]} keeps files in their workspace`);
 
 const { deadlineMs, answerBytes } = OUTGOING.modelList;
 

@@ -63,34 +63,34 @@ export async function checkFacilitator({
   );
 }
 
-/** No wallet is no ill, until somebody was told to pay to it. */
-function checkAbsentWallet(config: Pick<Config, "dataDir" | "wallet">): Finding {
-  const path = databaseOf(config);
-  if (versionOf(path) === SCHEMA_VERSION) {
-    const { store, clock } = openFoundation(config);
-    try {
-      const lost = findLostWallet(store.db, clock.now(), config);
-      if (lost !== null) return ill(lost.detail, `stop the server and ${lost.mend}`);
-    } finally {
-      store.close();
-    }
+/** Whether somebody was told to pay to another address than payments are looked for at; null where nobody was. */
+function checkQuotes(config: Pick<Config, "dataDir" | "wallet">): Finding | null {
+  if (versionOf(databaseOf(config)) !== SCHEMA_VERSION) return null;
+  const { store, clock } = openFoundation(config);
+  try {
+    const lost = findLostWallet(store.db, clock.now(), config);
+    return lost === null ? null : ill(lost.detail, `stop the server and ${lost.mend}`);
+  } finally {
+    store.close();
   }
-  return well("none yet: the next start makes one");
 }
 
 /** What is paid here can be had: the key file's key is its address's, a configured address is not mistyped. */
 export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | "wallet">): Promise<Finding> {
+  const path = walletFile(dataDir);
+  const quotes = () => checkQuotes({ dataDir, wallet });
   if (wallet !== null) {
-    if (await isWellTyped(wallet as Address)) return well(`${wallet}, configured: its key is not on this host`);
+    if (await isWellTyped(wallet as Address))
+      return quotes() ?? well(`${wallet}, configured: its key is not on this host`);
     return ill(
       `${wallet} is mistyped: its capitals are not those of its checksum (EIP-55), and what is paid there is lost`,
       "copy the address to ROOST_WALLET once more from where its key is",
     );
   }
-  const path = walletFile(dataDir);
-  if (!existsSync(path)) return checkAbsentWallet({ dataDir, wallet });
+  // No wallet is no ill, until somebody was told to pay to it.
+  if (!existsSync(path)) return quotes() ?? well("none yet: the next start makes one");
   const held = readWallet(dataDir);
-  if (await isKeyOf(held)) return well(`${held.address}, its key in ${path}`);
+  if (await isKeyOf(held)) return quotes() ?? well(`${held.address}, its key in ${path}`);
   return ill(
     `the key in ${path} is not that of its address ${held.address}: what is paid there is lost`,
     "stop the server and put the file back from a backup that has the keys",

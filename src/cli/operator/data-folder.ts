@@ -57,6 +57,34 @@ export async function withData<T>(
   }
 }
 
+const MOST_NAMED = 3;
+
+/**
+ * Throws where the folder is somebody's who never meant it for this: it is there, holds no database, and holds what no
+ * new host does. To be asked before anything in it is changed.
+ */
+export function requireOwnFolder(config: Pick<Config, "dataDir">): void {
+  const { dataDir } = config;
+  if (existsSync(databaseOf(config))) return;
+  const others = entriesOf(dataDir).filter((name) => !isOfPreparing(name));
+  if (others.length === 0) return;
+  const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : "";
+  throw new Failure(
+    `${dataDir} holds no roost.db, but ${others.sort().slice(0, MOST_NAMED).join(", ")}${more}: it is another's folder, ` +
+      "and is left as it is",
+    "give one that is new or empty, or that holds roost.db, with --data",
+  );
+}
+
+/** None where there is no folder, or none that this user may read: what follows tells of that. */
+function entriesOf(dataDir: string): string[] {
+  try {
+    return readdirSync(dataDir);
+  } catch {
+    return [];
+  }
+}
+
 /** What a host that never ran may hold: its settings and keys, what others make who start just now, a new disk's own. */
 const isOfPreparing = (name: string): boolean =>
   PRIVATE_FILES.some((own) => own === name) || /^(server\.|roost\.db-|lost\+found$)/.test(name);

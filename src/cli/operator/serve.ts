@@ -8,7 +8,7 @@ import { lockDataFolder } from "../../storage/lock.ts";
 import { closeToOthers } from "../../storage/private-folder.ts";
 import { colours, say, shortMoney } from "../output.ts";
 import { roost } from "./advice.ts";
-import { readConfig, type ServeSettings } from "./data-folder.ts";
+import { readConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
 /** The account that the sign-in link of a start opens. */
@@ -19,6 +19,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
+  requireOwnFolder(config);
   for (const change of closeToOthers(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);

@@ -3,6 +3,7 @@ import type { Address } from "../../chain/networks.ts";
 import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
 import { invoiceQueries } from "../../payments/invoice-queries.ts";
+import { nextAddress } from "../../payments/lost-wallet.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { Failure } from "../failure.ts";
 import { note, printFields, printJson, say } from "../output.ts";
@@ -71,21 +72,28 @@ async function requireTyped(address: Address): Promise<void> {
   throw new Failure("that is not the end of the address: nothing is shown");
 }
 
-/** `roost wallet give-up`: what was quoted for a wallet that is lost can be paid no more, and the next start makes another. */
+/** `roost wallet give-up`: what was quoted for another address than the next start has can be paid no more. */
 export function giveUpQuotes(options: Options): Promise<void> {
   return withData(options, "refuse", ({ config, store, clock, audit }) => {
     const lock = lockDataFolder(config.dataDir);
     try {
-      if (config.wallet !== null || existsSync(walletFile(config.dataDir))) {
-        throw new Failure("the wallet is there: no quote has to be given up");
+      const next = nextAddress(config);
+      const invoices = invoiceQueries(store.db);
+      const { length: open } = invoices.openElsewhere(clock.now(), next);
+      if (open === 0 && next !== null) {
+        throw new Failure(`every open quote names ${next}, where payments go: no quote has to be given up`);
       }
       const quotes = store.transaction(() => {
-        const open = invoiceQueries(store.db).expireAll(clock.now());
+        invoices.expireElsewhere(next);
         audit.append({ actor: "operator", action: "wallet.give-up", subject: "quotes", detail: { quotes: open } });
         return open;
       });
       if (options.json) printJson({ quotes });
-      else say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: the next start makes a new wallet.`);
+      else {
+        const then =
+          next === null ? "the next start makes a new wallet" : `from the next start on, payments go to ${next}`;
+        say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: ${then}.`);
+      }
     } finally {
       lock.release();
     }

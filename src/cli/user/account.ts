@@ -1,4 +1,4 @@
-import { colours, note, printFields, printJson, say, shortMoney, shortTime } from "../output.ts";
+import { cents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
 import type { BillingRecord } from "./billing.ts";
 import { type Client, createClient, loginAt, Refusal } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
@@ -67,7 +67,7 @@ function fieldsOf({ account, billing, instances }: Own): Fields {
   const until = empty === null ? "" : `, empty at ${shortTime(empty)} as things are`;
   return [
     ["Account", account.email],
-    ...(isFree ? [] : ([["Balance", `${shortMoney(account.balance)} ${account.currency}${until}`]] satisfies Fields)),
+    ...(isFree ? [] : ([["Balance", `${cents(account.balance)} ${account.currency}${until}`]] satisfies Fields)),
     ["Instances", `${instances.length}, ${running} running`],
     ["Agents", String(agents)],
   ];

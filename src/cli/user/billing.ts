@@ -1,5 +1,5 @@
 import { formatMoney } from "../../lib/money.ts";
-import { colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { cents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import type { Client, Page } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
@@ -76,7 +76,7 @@ function fieldsOf(billing: BillingRecord, url: string): [name: string, value: st
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
   return [
-    ["Balance", `${shortMoney(balance)} ${currency}`],
+    ["Balance", `${cents(balance)} ${currency}`],
     ["Price", Number(pricePerHour) === 0 ? "this host charges nothing" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],
     ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],

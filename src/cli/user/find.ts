@@ -58,8 +58,7 @@ export async function findAgent(
 export const instancePath = (instanceId: string): string => `/v1/instances/${instanceId}`;
 export const agentsPath = (instanceId: string): string => `${instancePath(instanceId)}/agents`;
 
-export const shellWord = (text: string): string =>
-  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 function only<T>(found: T[], what: string, list: string): T {
   const [first, ...others] = found;

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
-import { note, printJson, say, shortMoney } from "../output.ts";
+import { cents, note, printJson, say } from "../output.ts";
 import type { AccountRecord } from "./account.ts";
 import { type Client, createClient, DEFAULT_URL, Refusal } from "./client.ts";
 import { keepLogin, loginOf, type ServerOptions, withEnvironment } from "./credentials.ts";
@@ -23,8 +23,7 @@ export async function login(options: LoginOptions): Promise<void> {
   const url = named ?? before?.url ?? DEFAULT_URL;
   const account = key === undefined ? await signIn(url, options) : await keepKey(url, key, profile);
   if (options.json) printJson(account);
-  else
-    say(`Signed in to ${url} as ${account.email}: the balance is ${shortMoney(account.balance)} ${account.currency}.`);
+  else say(`Signed in to ${url} as ${account.email}: the balance is ${cents(account.balance)} ${account.currency}.`);
 }
 
 async function keepKey(url: string, key: string, profile: string | undefined): Promise<AccountRecord> {

@@ -122,7 +122,7 @@ function forgetSession(): void {
 }
 
 /** Forgets the session and all that this page holds in memory; the notice is said by the page that loads next. */
-export function endSession(notice: string): void {
+function endSession(notice: string): void {
   forgetSession();
   sessionStorage.setItem(NOTICE, notice);
   location.reload();

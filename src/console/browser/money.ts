@@ -1,17 +1,10 @@
+export { cents } from "../../lib/money.ts";
+
 /** An amount as the API writes it, in micro-USDC. */
 const microsOf = (amount: string): bigint => {
   const [whole = "0", part = ""] = amount.split(".");
   return BigInt(whole) * 1_000_000n + BigInt(part.padEnd(6, "0").slice(0, 6));
 };
-
-/** To the nearest cent, for what a person glances at: `9.999786` → `10.00`, `0.000017` → `under 0.01`. */
-export function cents(amount: string): string {
-  const micros = microsOf(amount);
-  const rounded = (micros + 5_000n) / 10_000n;
-  if (rounded === 0n && micros > 0n) return "under 0.01";
-  const digits = rounded.toString().padStart(3, "0");
-  return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
-}
 
 /** To the last digit, for what is paid or charged by: `1.003217`, `0.030000` → `0.03`, `10.000000` → `10.00`. */
 export const exact = (amount: string): string => amount.replace(/(\.\d\d\d*?)0+$/, "$1");

@@ -2,7 +2,7 @@
 import type { ModelFiles } from "./files.ts";
 import { loadTransformers } from "./transformers.ts";
 
-export const EMBED_MODEL = "all-minilm-l6-v2";
+const EMBED_MODEL = "all-minilm-l6-v2";
 export type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
 
 /** What the model was trained on; a longer text counts with its beginning only. */

@@ -18,8 +18,6 @@ export const pointer = (handle: Handle): Pointer => Number(handle) as Pointer;
 /** Keep a reference as long as C may read it. */
 export const cString = (text: string): Buffer => Buffer.from(`${text}\0`);
 
-export type OrtApi = ReturnType<typeof openOrtApi>;
-
 /** Throws where the library cannot be opened or is older than the API asked for. */
 export function openOrtApi(library: string) {
   const { symbols } = dlopen(library, { OrtGetApiBase: { args: [], returns: "ptr" } });

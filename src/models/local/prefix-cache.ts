@@ -18,7 +18,6 @@ export interface Slot {
 }
 
 export interface PrefixCache {
-  hasFree(): boolean;
   /**
    * A slot whose tokens are a prefix of `prompt`, as long as could be had of the owner's own. The caller releases it.
    */
@@ -65,7 +64,6 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
   }
 
   return {
-    hasFree: () => slots.some((slot) => !slot.busy),
     claim(owner, prompt, rows) {
       const free = slots.filter((slot) => !slot.busy);
       // The last token always runs: its logits are needed.
@@ -96,7 +94,7 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
   };
 }
 
-export function commonPrefix(a: readonly number[], b: readonly number[], limit: number): number {
+function commonPrefix(a: readonly number[], b: readonly number[], limit: number): number {
   const end = Math.min(a.length, b.length, limit);
   let at = 0;
   while (at < end && a[at] === b[at]) at++;

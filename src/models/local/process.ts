@@ -45,11 +45,6 @@ function createParts(settings: ProcessSettings): Parts {
 async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: Parts): Promise<void> {
   try {
     switch (message.type) {
-      case "load":
-        await parts.chat();
-        // Every answer's beginning is judged with it: the first one should not wait. Whoever needs it learns of a failure.
-        void parts.embed().catch(() => {});
-        return;
       case "generate":
         (await parts.chat()).generate(message);
         return;

@@ -38,7 +38,6 @@ export interface Generate {
 
 export type HostToModel =
   | { type: "start"; settings: ProcessSettings }
-  | { type: "load" }
   | Generate
   | { type: "embed"; id: number; texts: string[] }
   | { type: "cancel"; id: number };

@@ -36,8 +36,6 @@ export interface Supervisor {
   submit(work: Work): void;
   /** Forgets the work; nothing is told about it any more. */
   cancel(id: number): void;
-  /** Loads the chat model before there is work. */
-  load(): void;
   stats(): { pid: number | undefined; starts: number; active: number; queued: number };
   /** Ends the process and fails what is left. */
   close(): Promise<void>;
@@ -209,11 +207,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       if (work === undefined) return;
       if (child !== undefined && work.request.type === "generate") tell({ type: "cancel", id });
       forget(id);
-    },
-    load() {
-      if (closed) return;
-      tell({ type: "load" });
-      if (pending.size === 0) endWhenIdle();
     },
     stats() {
       const active = [...pending.values()].filter((work) => work.started).length;
