@@ -25,8 +25,14 @@ const completed = (toolCallId: string, output: string): [string, object] => [
   "tool.completed",
   { toolCallId, name: "now", output, isError: false },
 ];
-const call = (id: string, output: string, input = "{}") => ({ id, name: "now", input, output, isError: false });
-const unknown = (id: string) => ({ id, name: "now", input: "{}", output: UNKNOWN_OUTCOME, isError: true });
+const call = (id: string, output: string, input = "{}") => ({
+  id,
+  name: "now",
+  input,
+  result: { output, isError: false },
+});
+const unknown = (id: string) => ({ ...call(id, ""), result: { output: UNKNOWN_OUTCOME, isError: true } });
+const notMade = (id: string) => ({ ...call(id, ""), result: null });
 
 test("a run that had shown nothing has an empty journal", () => {
   expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [] });
@@ -56,7 +62,7 @@ test("a call without an outcome is unknown; those with one have it", () => {
 
 test("calls of one answer that run side by side are one step", () => {
   const { steps } = journalOf(started("a"), started("b"), completed("b", "two"), completed("a", "one"), started("c"));
-  expect(steps.map(({ calls }) => calls.map(({ id, output }) => `${id} ${output}`))).toEqual([
+  expect(steps.map(({ calls }) => calls.map(({ id, result }) => `${id} ${result?.output}`))).toEqual([
     ["a one", "b two"],
     [`c ${UNKNOWN_OUTCOME}`],
   ]);
@@ -64,14 +70,58 @@ test("calls of one answer that run side by side are one step", () => {
 
 test("servers that number their calls anew with each answer confuse nothing", () => {
   const { steps } = journalOf(started("call_0"), completed("call_0", "first"), started("call_0"));
-  expect(steps.map(({ calls }) => calls[0]?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
+  expect(steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
   const both = journalOf(
     started("call_0"),
     completed("call_0", "first"),
     started("call_0"),
     completed("call_0", "2nd"),
   );
-  expect(both.steps.map(({ calls }) => calls[0]?.output)).toEqual(["first", "2nd"]);
+  expect(both.steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", "2nd"]);
+});
+
+/** As they are told since calls tell their step. */
+const startedIn = (step: number, toolCallId: string, ...following: string[]): [string, object] => [
+  "tool.started",
+  {
+    ...started(toolCallId)[1],
+    step,
+    ...(following.length > 0 && { following: following.map((id) => started(id)[1]) }),
+  },
+];
+
+test("sequential calls of one answer are one step, and those that were not made are known as such", () => {
+  const told = [delta("Look. "), startedIn(1, "a", "b", "c"), completed("a", "1"), startedIn(1, "b")];
+  expect(journalOf(...told).steps).toEqual([{ text: "Look. ", calls: [call("a", "1"), unknown("b"), notMade("c")] }]);
+  const again = [["run.restarted"], delta("Look. "), startedIn(1, "c"), completed("c", "3")] as [string, object?][];
+  const first = { text: "Look. ", calls: [call("a", "1"), unknown("b"), call("c", "3")] };
+  expect(journalOf(...told, ...again).steps).toEqual([first]);
+  const { steps } = journalOf(...told, ...again, delta("More. "), startedIn(2, "a", "b"));
+  expect(steps).toEqual([first, { text: "More. ", calls: [unknown("a"), notMade("b")] }]);
+});
+
+test("calls of answers without a text between them are steps of their own, whatever the crash left open", () => {
+  const { steps } = journalOf(
+    startedIn(1, "call_0"),
+    ["run.restarted"],
+    startedIn(2, "call_0"),
+    completed("call_0", "2"),
+  );
+  expect(steps).toEqual([
+    { text: "", calls: [unknown("call_0")] },
+    { text: "", calls: [call("call_0", "2")] },
+  ]);
+});
+
+test("a run that began before calls told their step goes on behind the steps that were counted then", () => {
+  const old = [delta("One. "), started("a"), completed("a", "1"), started("b"), completed("b", "2")];
+  const counted = [
+    { text: "One. ", calls: [call("a", "1")] },
+    { text: "", calls: [call("b", "2")] },
+  ];
+  expect(journalOf(...old).steps).toEqual(counted);
+  const { steps } = journalOf(...old, ["run.restarted"], delta("One. "), delta("Three. "), startedIn(3, "a", "b"));
+  expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
 test("an input that is no JSON is kept as the model wrote it", () => {

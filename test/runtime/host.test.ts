@@ -8,6 +8,7 @@ import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { createToolbox } from "../../src/tools/toolbox.ts";
 import { handClock } from "../lib/hand-clock.ts";
 
 const log = await createLog("silent", "json");
@@ -23,7 +24,7 @@ function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> 
   const made = createHost({
     clock: systemClock,
     log,
-    tools: [],
+    toolbox: createToolbox([]),
     engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true, prompt: "full" }), stream }),
     idleMs: 60_000,
     bounds: BOUNDS,
@@ -219,6 +220,8 @@ test("a tool acts only once its start is committed", async () => {
     description: "",
     input,
     deadlineMs: 1_000,
+    changes: "outside",
+    untrustedOutput: false,
     async run() {
       order.push("acts");
       return "ok";
@@ -229,7 +232,7 @@ test("a tool acts only once its start is committed", async () => {
     order.push("committed");
   };
   const { run, ended, events } = observed("run_a", inputOf("run_a"), committed);
-  start(callThenSay, { tools: [act] }).run("inst_a", run);
+  start(callThenSay, { toolbox: createToolbox([act]) }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(order.indexOf("acts")).toBeGreaterThan(order.indexOf("committed"));
   expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
@@ -242,12 +245,14 @@ test("a tool of a run that was given up meanwhile does not act", async () => {
     description: "",
     input,
     deadlineMs: 1_000,
+    changes: "outside",
+    untrustedOutput: false,
     async run() {
       acted = true;
       return "ok";
     },
   };
-  const one = start(callThenSay, { tools: [act] });
+  const one = start(callThenSay, { toolbox: createToolbox([act]) });
   const gaveUp = Promise.withResolvers<void>();
   // As a commit that fails does it: the run is cancelled before the promise resolves.
   const { run } = observed("run_a", inputOf("run_a"), async () => {
@@ -269,13 +274,15 @@ test("a tool under way is told of its run's cancel", async () => {
     description: "",
     input,
     deadlineMs: 60_000,
+    changes: "outside",
+    untrustedOutput: false,
     run(_, { signal }) {
       signal.addEventListener("abort", () => stopped.resolve());
       begun.resolve();
       return new Promise(() => {});
     },
   };
-  const one = start(callThenSay, { tools: [act] });
+  const one = start(callThenSay, { toolbox: createToolbox([act]) });
   one.run("inst_a", observed("run_a").run);
   await begun.promise;
   one.cancel("inst_a", "run_a");
