@@ -8,7 +8,9 @@ const ENDED_AT = 5;
 /** The agent makes the same call again and again, and learns nothing from it. */
 export class LoopDetected extends Error {
   constructor(name: string) {
-    super(`the agent called ${name} ${ENDED_AT} times with the same input and the same result`);
+    super(
+      `the agent called ${name} ${ENDED_AT} times with the same input and the same result; ask it in other words, or give it a stronger model`,
+    );
     this.name = "LoopDetected";
   }
 }

@@ -208,3 +208,48 @@ test("a tool call whose outcome the crash took is told as unknown, and is not re
   });
   expect(shownText(frames)).toBe("Look. I cannot know.");
 });
+
+test("calls that the crash kept from being made are made then, and those of before are not made again", async () => {
+  const zones = ["UTC", "Asia/Tokyo", "Europe/Oslo"];
+  const calls = zones.map((timeZone, at) => ({ id: `c${at + 1}`, name: "now", arguments: { timeZone } }));
+  it.when("time?", { kind: "tools", text: "Look. ", calls }, { kind: "hang" });
+  const asked = it.mock.requests.length;
+  const runId = await it.queue("time?");
+  await it.mock.arrived(asked + 2);
+  // As a crash leaves it after the second call has begun.
+  const { store } = it.appliance.foundation;
+  const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
+  store.transaction(() => store.sqlite.run(`DELETE FROM events WHERE run_id = ? AND (${isLater})`, [runId]));
+  it.when("time?", { kind: "text", tokens: ["Late."] });
+  await it.appliance.restart();
+  const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
+  const started = frames.filter(({ event }) => event === "tool.started").map(({ data }) => data);
+  expect(started.map(({ step, toolCallId }) => [step, toolCallId])).toEqual(calls.map(({ id }) => [1, id]));
+  expect(started[0].following.map(({ input }: { input: object }) => input)).toEqual([
+    { timeZone: "Asia/Tokyo" },
+    { timeZone: "Europe/Oslo" },
+  ]);
+  expect(started[1]).not.toHaveProperty("following");
+  const results = it.mock.requests.at(-1)?.body.messages.slice(-3);
+  expect(results).toEqual([
+    { role: "tool", tool_call_id: "c1", content: expect.stringContaining("UTC") },
+    { role: "tool", tool_call_id: "c2", content: UNKNOWN_OUTCOME },
+    { role: "tool", tool_call_id: "c3", content: expect.stringContaining("Z)") },
+  ]);
+  expect(shownText(frames)).toBe("Look. Late.");
+});
+
+test("an agent that makes the same call for ever is ended as loop_detected, and its text is kept", async () => {
+  const arguments_ = { timeZone: "Mars/Base" };
+  it.when("mars?", { kind: "tools", text: "Again. ", calls: [{ id: "c", name: "now", arguments: arguments_ }] });
+  const asked = it.mock.requests.length;
+  await using stream = await it.stream("mars?");
+  const frames = await stream.rest();
+  expect(it.mock.requests.length - asked).toBe(5);
+  expect(it.mock.requests.at(-1)?.body.messages.at(-1).content).toContain("4 times");
+  const error = { code: "loop_detected", message: expect.stringContaining("now 5 times") };
+  expect(frames.at(-1)).toMatchObject({ event: "run.failed", data: { error } });
+  expect(frames.at(-2)?.data.message).toMatchObject({ message: "Again. ".repeat(5), finishReason: "error" });
+  const run = (await it.run(frames[0]?.data.runId)).body;
+  expect(run).toMatchObject({ status: "failed", error, steps: 5 });
+});
