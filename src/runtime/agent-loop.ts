@@ -16,8 +16,6 @@ export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterabl
 /** What a run reaches the world through. */
 export interface LoopParts extends CallParts {
   streamModel: StreamModel;
-  /** Cancels the run. */
-  signal: AbortSignal;
   limitMs?: number;
 }
 

@@ -25,7 +25,7 @@ export type WorkerToHost =
   | { type: "tool.call"; callId: number; runId: string; name: string; input: string }
   | { type: "tool.cancel"; callId: number }
   /** Whether these calls may run at the same time. */
-  | { type: "tool.weigh"; callId: number; runId: string; calls: ToolCall[] }
+  | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
 /** What a worker asks a model: the host adds who asks. */

@@ -11,6 +11,7 @@ export interface CallParts {
   callTool(call: ToolCall, signal: AbortSignal): Promise<ToolResult>;
   /** Whether these calls may run at the same time, since none of them changes anything. */
   mayRunTogether(calls: ToolCall[], signal: AbortSignal): Promise<boolean>;
+  /** Cancels the run. */
   signal: AbortSignal;
 }
 
@@ -38,7 +39,6 @@ export async function* makeCalls(
       yield { type: "tool.started", step, toolCallId: id, name, input, following };
       following = [];
     }
-    signal.throwIfAborted();
     const made = group.map((call) => ({ call, result: callTool(call, signal) }));
     const running = new Map(made.map(({ call, result }) => [call, result.then((value) => ({ call, ...value }))]));
     while (running.size > 0) {

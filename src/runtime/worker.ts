@@ -63,8 +63,7 @@ async function work(run: RunInput): Promise<void> {
       flush();
       return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, name, input }), signal);
     },
-    mayRunTogether: (calls, signal) =>
-      ask(weighings, (callId) => ({ type: "tool.weigh", callId, runId, calls }), signal),
+    mayRunTogether: (calls, signal) => ask(weighings, (callId) => ({ type: "tool.weigh", callId, calls }), signal),
     signal: abort.signal,
   };
   for await (const event of runAgent(run, parts)) {
