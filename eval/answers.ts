@@ -76,9 +76,11 @@ async function askAgent(
     journal: [],
   };
   const answer = startAnswer();
+  const noTools = () => Promise.reject(new Error("the model has no tools"));
   const loop = runAgent(run, {
     streamModel: (call, either) => engine.stream(requestOf(id, call.messages), either),
-    callTool: () => Promise.reject(new Error("the model has no tools")),
+    callTool: noTools,
+    mayRunTogether: noTools,
     signal,
   });
   for await (const event of loop) {

@@ -36,11 +36,9 @@ import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
-import { describe, type Tool } from "../tools/tool.ts";
+import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
-
-const TOOLS: readonly Tool[] = [now];
 
 /** Awake workers, and runs with their model calls, of one account (api.md section 1, Limits). */
 const AT_WORK_OF_ONE = 64;
@@ -125,10 +123,11 @@ export async function createFeatures(
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
+  const toolbox = createToolbox([now]);
   const host = createHost({
     clock,
     log,
-    tools: TOOLS,
+    toolbox,
     engineOf: engines.of,
     idleMs,
     bounds: {
@@ -150,7 +149,7 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    tools: TOOLS.map(describe),
+    tools: toolbox.offered,
     defaultModel: config.model,
     engineOf: engines.of,
   });

@@ -1,7 +1,10 @@
-import type { FinishReason, ModelEvent, ModelMessage, ToolCall } from "../models/engine.ts";
+import type { FinishReason, ModelEvent } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
+import { canonical } from "./call-input.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
+import { type CallParts, makeCalls } from "./step-calls.ts";
+import { createTranscript, LoopDetected } from "./transcript.ts";
 
 export const MOST_STEPS = 20;
 const RUN_LIMIT_MS = 10 * 60_000;
@@ -9,14 +12,10 @@ const RUN_LIMIT_MS = 10 * 60_000;
 const MOST_SHRINKS = 4;
 
 export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
-export type CallTool = (call: ToolCall, signal: AbortSignal) => Promise<{ output: string; isError: boolean }>;
 
 /** What a run reaches the world through. */
-export interface LoopParts {
+export interface LoopParts extends CallParts {
   streamModel: StreamModel;
-  callTool: CallTool;
-  /** Cancels the run. */
-  signal: AbortSignal;
   limitMs?: number;
 }
 
@@ -44,22 +43,26 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
     return { kind: "failed", code: "model_error", message: `the run took longer than ${overMs / 60_000} minutes` };
   }
   if (error instanceof ModelError) return { kind: "failed", code: "model_error", message: error.message };
+  if (error instanceof LoopDetected) return { kind: "failed", code: "loop_detected", message: error.message };
   return { kind: "failed", code: "internal_error", message: "the agent's run broke; the host's log tells why" };
 }
 
-async function* steps(
-  run: RunInput,
-  { streamModel, callTool, signal }: LoopParts,
-): AsyncGenerator<LoopEvent, RunOutcome> {
-  const done: ModelMessage[] = [];
-  yield* replay(run.journal, done);
+async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, RunOutcome> {
+  const { streamModel, signal } = parts;
+  const transcript = createTranscript();
+  // What was done before a crash is told again and not done again.
+  for (const [at, step] of run.journal.entries()) {
+    if (step.text !== "") yield { type: "delta", text: step.text };
+    yield* makeCalls(at + 1, step, parts, transcript);
+  }
   let shrinks = 0;
   let current = buildPrompt(run);
-  for (let step = run.journal.length; step < MOST_STEPS; step++) {
+  for (let step = run.journal.length + 1; step <= MOST_STEPS; step++) {
     yield { type: "step" };
     let answer: StepAnswer;
     try {
-      answer = yield* oneStep(streamModel({ messages: [...toMessages(current), ...done], tools: run.tools }, signal));
+      const messages = [...toMessages(current), ...transcript.messages];
+      answer = yield* oneStep(streamModel({ messages, tools: run.tools }, signal));
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MOST_SHRINKS) throw error;
@@ -71,25 +74,12 @@ async function* steps(
     if (answer.calls.length === 0) {
       return { kind: "completed", finishReason: answer.finish === "length" ? "length" : "stop" };
     }
-    done.push({ role: "assistant", content: answer.text, toolCalls: answer.calls });
-    yield* runTools(answer.calls, callTool, signal, done);
+    yield* makeCalls(step, answer, parts, transcript);
   }
   return { kind: "failed", code: "model_error", message: `the agent did not come to an answer in ${MOST_STEPS} steps` };
 }
 
-/** Steps that were completed before a crash: their text is told again, their tools are not called again. */
-function* replay(journal: JournalStep[], done: ModelMessage[]): Generator<LoopEvent> {
-  for (const { text, calls } of journal) {
-    if (text !== "") yield { type: "delta", text };
-    const toolCalls = calls.map(({ id, name, input }) => ({ id, name, input }));
-    done.push({ role: "assistant", content: text, toolCalls });
-    for (const { id, output } of calls) done.push({ role: "tool", toolCallId: id, content: output });
-  }
-}
-
-interface StepAnswer {
-  text: string;
-  calls: ToolCall[];
+interface StepAnswer extends JournalStep {
   finish: FinishReason;
 }
 
@@ -103,7 +93,7 @@ async function* oneStep(stream: AsyncIterable<ModelEvent[]>): AsyncGenerator<Loo
           delta += event.text;
           break;
         case "tool_call":
-          answer.calls.push(event.call);
+          answer.calls.push({ ...event.call, input: canonical(event.call.input), result: null });
           break;
         case "usage":
           yield {
@@ -121,20 +111,4 @@ async function* oneStep(stream: AsyncIterable<ModelEvent[]>): AsyncGenerator<Loo
     }
   }
   return answer;
-}
-
-/** Started is told before the call and completed after it, so that a crash between the two is known as such. */
-async function* runTools(
-  calls: ToolCall[],
-  callTool: CallTool,
-  signal: AbortSignal,
-  done: ModelMessage[],
-): AsyncGenerator<LoopEvent> {
-  for (const call of calls) {
-    signal.throwIfAborted();
-    yield { type: "tool.started", toolCallId: call.id, name: call.name, input: call.input };
-    const { output, isError } = await callTool(call, signal);
-    yield { type: "tool.completed", toolCallId: call.id, name: call.name, output, isError };
-    done.push({ role: "tool", toolCallId: call.id, content: output });
-  }
 }

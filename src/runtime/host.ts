@@ -1,7 +1,8 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ModelEngine } from "../models/engine.ts";
-import { callTool, type Tool } from "../tools/tool.ts";
+import { callTool, changeNothing } from "../tools/policy.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
 import { failureOf } from "./model-failure.ts";
 import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
@@ -39,7 +40,7 @@ export interface Host {
 export interface HostParts {
   clock: Clock;
   log: Log;
-  tools: readonly Tool[];
+  toolbox: Toolbox;
   /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
   idleMs: number;
@@ -71,7 +72,7 @@ const STUCK_TICKS = 30;
 
 /** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, tools, engineOf, idleMs, bounds, onRoom } = parts;
+  const { clock, log, toolbox, engineOf, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const instances = new Map<string, Instance>();
   let closed = false;
@@ -173,6 +174,11 @@ export function createHost(parts: HostParts): Host {
       case "tool.call":
         void serveTool(instanceId, instance, message);
         break;
+      case "tool.weigh": {
+        const { callId, calls } = message;
+        instance.worker.send({ type: "tool.weighed", callId, together: changeNothing(toolbox, calls) });
+        break;
+      }
       case "model.cancel":
       case "tool.cancel":
         instance.calls.get(message.callId)?.abort.abort();
@@ -218,7 +224,7 @@ export function createHost(parts: HostParts): Host {
     // Cancelled meanwhile, or the log could not be written.
     if (abort.signal.aborted) return void calls.delete(callId);
     const context = { instanceId, agentId: held.run.agentId, clock, signal: abort.signal };
-    const result = await callTool(tools, { name, input }, context);
+    const result = await callTool(toolbox, { name, input }, context);
     calls.delete(callId);
     worker.send({ type: "tool.result", callId, ...result });
   }

@@ -1,18 +1,20 @@
-import type { ModelAbilities, ModelEvent, ModelMessage, ToolDescription } from "../models/engine.ts";
+import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type { ToolResult } from "../tools/tool.ts";
 
 /**
  * All that passes between the host and an instance's worker, as JSON text: the same worker can run behind a socket, and
  * text crosses threads in less than half the time that a copy of the objects takes (measured: 22 µs against 58 for a
  * run with 200 turns). It is the only way in or out. A change that an older worker would misread raises the number.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
   | { type: "cancel"; runId: string }
   | { type: "model.events"; callId: number; events: ModelEvent[] }
   | { type: "model.end"; callId: number; error: ModelFailure | null }
-  | { type: "tool.result"; callId: number; output: string; isError: boolean }
+  | ({ type: "tool.result"; callId: number } & ToolResult)
+  | { type: "tool.weighed"; callId: number; together: boolean }
   | { type: "ping" };
 
 export type WorkerToHost =
@@ -22,6 +24,8 @@ export type WorkerToHost =
   | { type: "model.cancel"; callId: number }
   | { type: "tool.call"; callId: number; runId: string; name: string; input: string }
   | { type: "tool.cancel"; callId: number }
+  /** Whether these calls may run at the same time. */
+  | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
 /** What a worker asks a model: the host adds who asks. */
@@ -56,7 +60,7 @@ export interface RunInput {
   conversation: Turn[];
   /** Turns of the conversation before these. */
   earlier: number;
-  /** Steps that an earlier attempt of this run completed, before the appliance crashed. */
+  /** Steps whose tools an earlier attempt of this run began to call, before the appliance crashed. */
   journal: JournalStep[];
 }
 
@@ -65,10 +69,15 @@ export interface Turn {
   text: string;
 }
 
-/** One model call and the tools it asked for. */
+/** One model call's answer: its text and the tools it asked for. */
 export interface JournalStep {
   text: string;
-  calls: { id: string; name: string; input: string; output: string; isError: boolean }[];
+  calls: JournalCall[];
+}
+
+/** Without a result it has not been made. Calls begin in their order, so those behind it have not either. */
+export interface JournalCall extends ToolCall {
+  result: ToolResult | null;
 }
 
 export interface Usage {
@@ -78,14 +87,15 @@ export interface Usage {
 
 export type RunOutcome =
   | { kind: "completed"; finishReason: "stop" | "length" }
-  | { kind: "failed"; code: "model_error" | "internal_error"; message: string }
+  | { kind: "failed"; code: "model_error" | "loop_detected" | "internal_error"; message: string }
   | { kind: "cancelled" };
 
 /** All that can happen in a run, as the loop tells it. `ended` comes once, last. */
 export type LoopEvent =
   | { type: "step" }
   | { type: "delta"; text: string }
-  | { type: "tool.started"; toolCallId: string; name: string; input: string }
+  /** `step` counts from 1; `following` are the calls behind the first of its step, which a crash must not lose. */
+  | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "usage"; usage: Usage }
   | { type: "ended"; outcome: RunOutcome };

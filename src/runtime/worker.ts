@@ -1,5 +1,6 @@
-import { ModelError, type ModelEvent, type ToolCall } from "../models/engine.ts";
-import { runAgent } from "./agent-loop.ts";
+import { ModelError, type ModelEvent } from "../models/engine.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import { type LoopParts, runAgent } from "./agent-loop.ts";
 import type { HostToWorker, LoopEvent, ModelCall, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
 import { PROTOCOL_VERSION } from "./protocol.ts";
 
@@ -11,7 +12,8 @@ declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void
  */
 const runs = new Map<string, AbortController>();
 const modelCalls = new Map<number, ModelStream>();
-const toolCalls = new Map<number, (result: { output: string; isError: boolean }) => void>();
+const toolCalls = new Map<number, (result: ToolResult) => void>();
+const weighings = new Map<number, (together: boolean) => void>();
 let calls = 0;
 
 const send = (message: WorkerToHost) => self.postMessage(JSON.stringify(message));
@@ -34,6 +36,9 @@ self.onmessage = ({ data }) => {
     case "tool.result":
       toolCalls.get(message.callId)?.(message);
       break;
+    case "tool.weighed":
+      weighings.get(message.callId)?.(message.together);
+      break;
     case "ping":
       send({ type: "pong" });
   }
@@ -41,23 +46,32 @@ self.onmessage = ({ data }) => {
 send({ type: "ready", protocol: PROTOCOL_VERSION });
 
 async function work(run: RunInput): Promise<void> {
+  const { runId } = run;
   const abort = new AbortController();
-  runs.set(run.runId, abort);
-  const streamModel = (call: ModelCall, signal: AbortSignal) => callModel(run.runId, call, signal);
-  const callTool = (call: ToolCall, signal: AbortSignal) => askTool(run.runId, call, signal);
+  runs.set(runId, abort);
   // What happens in one turn of the event loop travels together.
   let waiting: LoopEvent[] = [];
   const flush = () => {
     if (waiting.length === 0) return;
-    send({ type: "run.events", runId: run.runId, events: waiting });
+    send({ type: "run.events", runId, events: waiting });
     waiting = [];
   };
-  for await (const event of runAgent(run, { streamModel, callTool, signal: abort.signal })) {
+  const parts: LoopParts = {
+    streamModel: (call, signal) => callModel(runId, call, signal),
+    callTool({ name, input }, signal) {
+      // The host makes no call before its start is on disk.
+      flush();
+      return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, name, input }), signal);
+    },
+    mayRunTogether: (calls, signal) => ask(weighings, (callId) => ({ type: "tool.weigh", callId, calls }), signal),
+    signal: abort.signal,
+  };
+  for await (const event of runAgent(run, parts)) {
     if (waiting.push(event) === 1) queueMicrotask(() => queueMicrotask(flush));
-    if (event.type === "tool.started" || event.type === "ended") flush();
+    if (event.type === "ended") flush();
   }
   // A run that was taken up again has the same id.
-  if (runs.get(run.runId) === abort) runs.delete(run.runId);
+  if (runs.get(runId) === abort) runs.delete(runId);
 }
 
 /** The stream of one model call, fed from the port. */
@@ -108,25 +122,26 @@ async function* callModel(runId: string, request: ModelCall, signal: AbortSignal
   }
 }
 
-async function askTool(
-  runId: string,
-  call: ToolCall,
+/** Asks the host something about tools, and waits for its reply or the run's cancel. */
+async function ask<T>(
+  waiting: Map<number, (reply: T) => void>,
+  question: (callId: number) => WorkerToHost,
   signal: AbortSignal,
-): Promise<{ output: string; isError: boolean }> {
+): Promise<T> {
   signal.throwIfAborted();
   const callId = ++calls;
-  const { promise, resolve, reject } = Promise.withResolvers<{ output: string; isError: boolean }>();
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const onAbort = () => {
     send({ type: "tool.cancel", callId });
     reject(signal.reason);
   };
-  toolCalls.set(callId, resolve);
+  waiting.set(callId, resolve);
   signal.addEventListener("abort", onAbort, { once: true });
-  send({ type: "tool.call", callId, runId, name: call.name, input: call.input });
+  send(question(callId));
   try {
     return await promise;
   } finally {
-    toolCalls.delete(callId);
+    waiting.delete(callId);
     signal.removeEventListener("abort", onAbort);
   }
 }

@@ -26,6 +26,8 @@ export const now: Tool<typeof input> = {
   description: "Tells the current date, time and day of the week.",
   input,
   deadlineMs: 1_000,
+  changes: "nothing",
+  untrustedOutput: false,
   async run({ timeZone }, { clock }) {
     const moment = new Date(clock.now());
     const local = new Intl.DateTimeFormat("en-GB", { timeZone, dateStyle: "full", timeStyle: "long" }).format(moment);

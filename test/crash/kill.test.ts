@@ -20,6 +20,10 @@ const dataDir = join(home, "data");
 let mock: MockModelServer;
 let server: RunningBinary;
 
+const CALLS = 3;
+const callsOf = (asked: number) =>
+  Array.from({ length: CALLS }, (_, at) => ({ id: `call_${asked}_${at}`, name: "now", arguments: {} }));
+
 const start = () =>
   startBinary({
     dataDir,
@@ -30,10 +34,10 @@ beforeAll(async () => {
   let asked = 0;
   mock = startMockModelServer({
     record: false,
-    // Every third message takes a tool first; every answer takes a while, so that kills find runs in progress.
+    // Every third message takes tools first; every answer takes a while, so that kills find runs in progress.
     answer: ({ body }) =>
       ++asked % 3 === 0 && body.messages.at(-1).role === "user"
-        ? { kind: "tools", text: "Let me see. ", calls: [{ id: `call_${asked}`, name: "now", arguments: {} }] }
+        ? { kind: "tools", text: "Let me see. ", calls: callsOf(asked) }
         : { kind: "text", tokens: Array.from({ length: 12 }, (_, at) => `word${at} `), delayMs: 2 },
   });
   const foundation = openFoundation({ dataDir });
@@ -239,6 +243,8 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
       expect(history.filter((one) => one.runId === runId && one.role === "agent")).toEqual([message]);
       const calls = own.filter(({ event }) => event === "tool.started").map(({ data }) => data.toolCallId);
       expect(new Set(calls).size).toBe(calls.length);
+      // A step that began came to its end, with each of its calls.
+      expect(calls.length % CALLS).toBe(0);
       restarts += restartsOf(own);
     }
   }

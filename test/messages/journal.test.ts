@@ -25,8 +25,14 @@ const completed = (toolCallId: string, output: string): [string, object] => [
   "tool.completed",
   { toolCallId, name: "now", output, isError: false },
 ];
-const call = (id: string, output: string, input = "{}") => ({ id, name: "now", input, output, isError: false });
-const unknown = (id: string) => ({ id, name: "now", input: "{}", output: UNKNOWN_OUTCOME, isError: true });
+const call = (id: string, output: string, input = "{}") => ({
+  id,
+  name: "now",
+  input,
+  result: { output, isError: false },
+});
+const unknown = (id: string) => ({ ...call(id, ""), result: { output: UNKNOWN_OUTCOME, isError: true } });
+const notMade = (id: string) => ({ ...call(id, ""), result: null });
 
 test("a run that had shown nothing has an empty journal", () => {
   expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [] });
@@ -56,7 +62,7 @@ test("a call without an outcome is unknown; those with one have it", () => {
 
 test("calls of one answer that run side by side are one step", () => {
   const { steps } = journalOf(started("a"), started("b"), completed("b", "two"), completed("a", "one"), started("c"));
-  expect(steps.map(({ calls }) => calls.map(({ id, output }) => `${id} ${output}`))).toEqual([
+  expect(steps.map(({ calls }) => calls.map(({ id, result }) => `${id} ${result?.output}`))).toEqual([
     ["a one", "b two"],
     [`c ${UNKNOWN_OUTCOME}`],
   ]);
@@ -64,14 +70,58 @@ test("calls of one answer that run side by side are one step", () => {
 
 test("servers that number their calls anew with each answer confuse nothing", () => {
   const { steps } = journalOf(started("call_0"), completed("call_0", "first"), started("call_0"));
-  expect(steps.map(({ calls }) => calls[0]?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
+  expect(steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
   const both = journalOf(
     started("call_0"),
     completed("call_0", "first"),
     started("call_0"),
     completed("call_0", "2nd"),
   );
-  expect(both.steps.map(({ calls }) => calls[0]?.output)).toEqual(["first", "2nd"]);
+  expect(both.steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", "2nd"]);
+});
+
+/** As they are told since calls tell their step. */
+const startedIn = (step: number, toolCallId: string, ...following: string[]): [string, object] => [
+  "tool.started",
+  {
+    ...started(toolCallId)[1],
+    step,
+    ...(following.length > 0 && { following: following.map((id) => started(id)[1]) }),
+  },
+];
+
+test("sequential calls of one answer are one step, and those that were not made are known as such", () => {
+  const told = [delta("Look. "), startedIn(1, "a", "b", "c"), completed("a", "1"), startedIn(1, "b")];
+  expect(journalOf(...told).steps).toEqual([{ text: "Look. ", calls: [call("a", "1"), unknown("b"), notMade("c")] }]);
+  const again = [["run.restarted"], delta("Look. "), startedIn(1, "c"), completed("c", "3")] as [string, object?][];
+  const first = { text: "Look. ", calls: [call("a", "1"), unknown("b"), call("c", "3")] };
+  expect(journalOf(...told, ...again).steps).toEqual([first]);
+  const { steps } = journalOf(...told, ...again, delta("More. "), startedIn(2, "a", "b"));
+  expect(steps).toEqual([first, { text: "More. ", calls: [unknown("a"), notMade("b")] }]);
+});
+
+test("calls of answers without a text between them are steps of their own, whatever the crash left open", () => {
+  const { steps } = journalOf(
+    startedIn(1, "call_0"),
+    ["run.restarted"],
+    startedIn(2, "call_0"),
+    completed("call_0", "2"),
+  );
+  expect(steps).toEqual([
+    { text: "", calls: [unknown("call_0")] },
+    { text: "", calls: [call("call_0", "2")] },
+  ]);
+});
+
+test("a run that began before calls told their step goes on behind the steps that were counted then", () => {
+  const old = [delta("One. "), started("a"), completed("a", "1"), started("b"), completed("b", "2")];
+  const counted = [
+    { text: "One. ", calls: [call("a", "1")] },
+    { text: "", calls: [call("b", "2")] },
+  ];
+  expect(journalOf(...old).steps).toEqual(counted);
+  const { steps } = journalOf(...old, ["run.restarted"], delta("One. "), delta("Three. "), startedIn(3, "a", "b"));
+  expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
 test("an input that is no JSON is kept as the model wrote it", () => {
@@ -157,4 +207,49 @@ test("a tool call whose outcome the crash took is told as unknown, and is not re
     content: UNKNOWN_OUTCOME,
   });
   expect(shownText(frames)).toBe("Look. I cannot know.");
+});
+
+test("calls that the crash kept from being made are made then, and those of before are not made again", async () => {
+  const zones = ["UTC", "Asia/Tokyo", "Europe/Oslo"];
+  const calls = zones.map((timeZone, at) => ({ id: `c${at + 1}`, name: "now", arguments: { timeZone } }));
+  it.when("time?", { kind: "tools", text: "Look. ", calls }, { kind: "hang" });
+  const asked = it.mock.requests.length;
+  const runId = await it.queue("time?");
+  await it.mock.arrived(asked + 2);
+  // As a crash leaves it after the second call has begun.
+  const { store } = it.appliance.foundation;
+  const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
+  store.transaction(() => store.sqlite.run(`DELETE FROM events WHERE run_id = ? AND (${isLater})`, [runId]));
+  it.when("time?", { kind: "text", tokens: ["Late."] });
+  await it.appliance.restart();
+  const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
+  const started = frames.filter(({ event }) => event === "tool.started").map(({ data }) => data);
+  expect(started.map(({ step, toolCallId }) => [step, toolCallId])).toEqual(calls.map(({ id }) => [1, id]));
+  expect(started[0].following.map(({ input }: { input: object }) => input)).toEqual([
+    { timeZone: "Asia/Tokyo" },
+    { timeZone: "Europe/Oslo" },
+  ]);
+  expect(started[1]).not.toHaveProperty("following");
+  const results = it.mock.requests.at(-1)?.body.messages.slice(-3);
+  expect(results).toEqual([
+    { role: "tool", tool_call_id: "c1", content: expect.stringContaining("UTC") },
+    { role: "tool", tool_call_id: "c2", content: UNKNOWN_OUTCOME },
+    { role: "tool", tool_call_id: "c3", content: expect.stringContaining("Z)") },
+  ]);
+  expect(shownText(frames)).toBe("Look. Late.");
+});
+
+test("an agent that makes the same call for ever is ended as loop_detected, and its text is kept", async () => {
+  const arguments_ = { timeZone: "Mars/Base" };
+  it.when("mars?", { kind: "tools", text: "Again. ", calls: [{ id: "c", name: "now", arguments: arguments_ }] });
+  const asked = it.mock.requests.length;
+  await using stream = await it.stream("mars?");
+  const frames = await stream.rest();
+  expect(it.mock.requests.length - asked).toBe(5);
+  expect(it.mock.requests.at(-1)?.body.messages.at(-1).content).toContain("4 times");
+  const error = { code: "loop_detected", message: expect.stringContaining("now 5 times") };
+  expect(frames.at(-1)).toMatchObject({ event: "run.failed", data: { error } });
+  expect(frames.at(-2)?.data.message).toMatchObject({ message: "Again. ".repeat(5), finishReason: "error" });
+  const run = (await it.run(frames[0]?.data.runId)).body;
+  expect(run).toMatchObject({ status: "failed", error, steps: 5 });
 });

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { ModelError, type ModelEvent, type ModelMessage } from "../../src/models/engine.ts";
-import { type CallTool, MOST_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
-import type { LoopEvent, ModelCall, RunInput } from "../../src/runtime/protocol.ts";
+import { MOST_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
+import type { LoopEvent, ModelCall, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
+import { type CallParts, MOST_AT_ONCE } from "../../src/runtime/step-calls.ts";
 
 const RUN: RunInput = {
   runId: "run_a",
@@ -20,18 +21,22 @@ const call = (id: string, name = "now", input = "{}"): ModelEvent => ({ type: "t
 const finish = (reason: "stop" | "length" | "tool_calls" = "stop"): ModelEvent => ({ type: "finish", reason });
 const usage: ModelEvent = { type: "usage", promptTokens: 5, completionTokens: 2 };
 
+type CallTool = CallParts["callTool"];
+
 interface Play {
   /** One answer for each model call: batches of events, or what it throws. */
   answers: (ModelEvent[][] | Error)[];
   run?: Partial<RunInput>;
   callTool?: CallTool;
+  /** Whether its tools change nothing. */
+  reads?: boolean;
   limitMs?: number;
   /** Cancels behind this many events. */
   cancelBehind?: number;
 }
 
 /** Plays a run against a scripted model, and gives all it told and all it asked. */
-async function play({ answers, run = {}, callTool, limitMs = 60_000, cancelBehind = -1 }: Play) {
+async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelBehind = -1 }: Play) {
   const asked: ModelCall[] = [];
   const tools: string[] = [];
   const told: LoopEvent[] = [];
@@ -53,7 +58,7 @@ async function play({ answers, run = {}, callTool, limitMs = 60_000, cancelBehin
   if (cancelBehind === 0) abort.abort();
   for await (const event of runAgent(
     { ...RUN, ...run },
-    { streamModel, callTool: tool, signal: abort.signal, limitMs },
+    { streamModel, callTool: tool, mayRunTogether: async () => reads, signal: abort.signal, limitMs },
   )) {
     told.push(event);
     if (told.length === cancelBehind) abort.abort();
@@ -182,10 +187,12 @@ test("a prompt that the model finds too long is cut until it fits; one that neve
   expect(never.asked.length).toBeLessThanOrEqual(6);
 });
 
+const made = (id: string, output: string) => ({ id, name: "now", input: "{}", result: { output, isError: false } });
+
 test("what an earlier attempt completed is told again and not done again", async () => {
   const journal = [
-    { text: "Look. ", calls: [{ id: "a", name: "now", input: "{}", output: "noon", isError: false }] },
-    { text: "", calls: [{ id: "b", name: "now", input: "{}", output: "outcome unknown", isError: true }] },
+    { text: "Look. ", calls: [made("a", "noon")] },
+    { text: "", calls: [made("b", "outcome unknown")] },
   ];
   const { told, tools, asked } = await play({ answers: [[text("It is noon.")]], run: { journal } });
   expect(spoken(told)).toBe("Look. It is noon.");
@@ -202,9 +209,144 @@ test("what an earlier attempt completed is told again and not done again", async
 });
 
 test("steps of an earlier attempt count towards the limit", async () => {
-  const step = { text: "", calls: [{ id: "a", name: "now", input: "{}", output: "x", isError: false }] };
-  const { asked } = await play({ answers: [[[call("b")]]], run: { journal: Array(18).fill(step) } });
+  const journal = Array.from({ length: 18 }, (_, at) => ({ text: "", calls: [made("a", `out ${at}`)] }));
+  const { asked } = await play({ answers: [[[call("b")]]], run: { journal } });
   expect(asked).toHaveLength(2);
+});
+
+test("each call tells its step, and the first of a step what follows it, so that a crash loses no call", async () => {
+  const first = [call("a"), call("b", "now", '{ "timeZone": "UTC" }'), call("c", "now", "no JSON")];
+  const { told } = await play({ answers: [[first], [[call("d")]], [text("Done.")]] });
+  expect(told.filter(({ type }) => type === "tool.started")).toEqual([
+    {
+      type: "tool.started",
+      step: 1,
+      toolCallId: "a",
+      name: "now",
+      input: "{}",
+      following: [
+        { id: "b", name: "now", input: '{"timeZone":"UTC"}' },
+        { id: "c", name: "now", input: "no JSON" },
+      ],
+    },
+    { type: "tool.started", step: 1, toolCallId: "b", name: "now", input: '{"timeZone":"UTC"}', following: [] },
+    { type: "tool.started", step: 1, toolCallId: "c", name: "now", input: "no JSON", following: [] },
+    { type: "tool.started", step: 2, toolCallId: "d", name: "now", input: "{}", following: [] },
+  ]);
+});
+
+test("calls that an earlier attempt did not come to are made before the model is asked again", async () => {
+  const calls = [made("a", "noon"), { ...made("b", ""), result: null }, { ...made("c", ""), result: null }];
+  const { told, tools, asked } = await play({
+    answers: [[text("Done.")]],
+    run: { journal: [{ text: "Look. ", calls }] },
+  });
+  expect(kinds(told)).toBe("delta tool.started tool.completed tool.started tool.completed step delta ended");
+  expect(told[1]).toMatchObject({ type: "tool.started", step: 1, toolCallId: "b", following: [] });
+  expect(tools).toHaveLength(2);
+  expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
+});
+
+/** Calls that are open until each is let go on. */
+function openCalls() {
+  const open: { id: string; finish: () => void }[] = [];
+  const begun: (() => void)[] = [];
+  const callTool: CallTool = ({ id }) =>
+    new Promise((resolve) => {
+      open.push({ id, finish: () => resolve({ output: `out ${id}`, isError: false }) });
+      begun.shift()?.();
+    });
+  const next = () => new Promise<void>((resolve) => void begun.push(resolve));
+  return { open, callTool, next };
+}
+
+test("calls that change nothing run at the same time, told as they end, and to the model in their order", async () => {
+  const { open, callTool, next } = openCalls();
+  const both = [next(), next()];
+  const playing = play({ answers: [[[call("a"), call("b")]], [text("Done.")]], callTool, reads: true });
+  await Promise.all(both);
+  for (const { finish } of open.toReversed()) {
+    finish();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { told, last } = await playing;
+  expect(told.flatMap((event) => ("toolCallId" in event ? [`${event.type} ${event.toolCallId}`] : []))).toEqual([
+    "tool.started a",
+    "tool.started b",
+    "tool.completed b",
+    "tool.completed a",
+  ]);
+  expect(last.slice(-2)).toEqual([
+    { role: "tool", toolCallId: "a", content: "out a" },
+    { role: "tool", toolCallId: "b", content: "out b" },
+  ]);
+});
+
+test("calls of which one changes something are made one after the other", async () => {
+  const { open, callTool, next } = openCalls();
+  let begun = next();
+  const playing = play({ answers: [[[call("a"), call("b"), call("c")]], [text("Done.")]], callTool });
+  for (const at of [0, 1, 2]) {
+    await begun;
+    begun = next();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(open.map(({ id }) => id)).toEqual(["a", "b", "c"].slice(0, at + 1));
+    open[at]?.finish();
+  }
+  expect((await playing).outcome.kind).toBe("completed");
+});
+
+test("however many calls a step has, so many run at the same time and no more", async () => {
+  let running = 0;
+  let most = 0;
+  const callTool: CallTool = async ({ id }) => {
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    return { output: id, isError: false };
+  };
+  const many = Array.from({ length: 3 * MOST_AT_ONCE + 1 }, (_, at) => call(`c${at}`));
+  const { last } = await play({ answers: [[many], [text("Done.")]], callTool, reads: true });
+  expect(most).toBe(MOST_AT_ONCE);
+  expect(last.slice(-many.length).map(({ content }) => content)).toEqual(many.map((_, at) => `c${at}`));
+});
+
+const same: CallTool = async () => ({ output: "noon", isError: false });
+const LOOP: RunOutcome = { kind: "failed", code: "loop_detected", message: expect.stringContaining("now 5 times") };
+
+test("the third identical call with the identical result warns the model, and the fifth ends the run", async () => {
+  const { asked, tools, told, outcome } = await play({ answers: [[[call("a")]]], callTool: same });
+  expect(outcome).toEqual(LOOP);
+  expect([asked.length, tools.length]).toEqual([5, 5]);
+  const results = asked[4]?.messages.slice(2).flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+  expect(results).toEqual([
+    "noon",
+    "noon",
+    expect.stringMatching(/^noon\n\[You have made this call 3 times/),
+    expect.stringMatching(/^noon\n\[You have made this call 4 times/),
+  ]);
+  // What is told of a call is the tool's own word.
+  expect(told.flatMap((event) => (event.type === "tool.completed" ? [event.output] : []))).toEqual(
+    Array(5).fill("noon"),
+  );
+});
+
+test("calls with another input or another result are no loop; many of one answer are", async () => {
+  const inputs = Array.from({ length: 8 }, (_, at) => call(`c${at}`, "now", `{"at":${at}}`));
+  expect((await play({ answers: [[inputs], [text("Done.")]], callTool: same })).outcome.kind).toBe("completed");
+  expect((await play({ answers: [[[call("a")]]] })).outcome).toMatchObject({ code: "model_error" });
+  const eight = Array.from({ length: 8 }, (_, at) => call(`c${at}`));
+  const inTurn = await play({ answers: [[eight], [text("Done.")]], callTool: same });
+  expect([inTurn.outcome, inTurn.tools.length]).toEqual([LOOP, 5]);
+  expect((await play({ answers: [[eight], [text("Done.")]], callTool: same, reads: true })).outcome).toEqual(LOOP);
+});
+
+test("identical calls count across a restart, and so does the one that ended the run", async () => {
+  const journal = Array.from({ length: 4 }, () => ({ text: "", calls: [made("a", "noon")] }));
+  const fifth = await play({ answers: [[[call("b")]]], callTool: same, run: { journal } });
+  expect([fifth.outcome, fifth.asked.length]).toEqual([LOOP, 1]);
+  const over = await play({ answers: [], run: { journal: [...journal, { text: "", calls: [made("a", "noon")] }] } });
+  expect([over.outcome, over.asked.length, over.tools]).toEqual([LOOP, 0, []]);
 });
 
 test("everything it tells survives the way through a socket", async () => {

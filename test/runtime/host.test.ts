@@ -8,7 +8,9 @@ import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { createToolbox } from "../../src/tools/toolbox.ts";
 import { handClock } from "../lib/hand-clock.ts";
+import { type ScriptedRun, scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const log = await createLog("silent", "json");
 type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
@@ -23,7 +25,7 @@ function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> 
   const made = createHost({
     clock: systemClock,
     log,
-    tools: [],
+    toolbox: createToolbox([]),
     engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true, prompt: "full" }), stream }),
     idleMs: 60_000,
     bounds: BOUNDS,
@@ -219,6 +221,8 @@ test("a tool acts only once its start is committed", async () => {
     description: "",
     input,
     deadlineMs: 1_000,
+    changes: "outside",
+    untrustedOutput: false,
     async run() {
       order.push("acts");
       return "ok";
@@ -229,10 +233,78 @@ test("a tool acts only once its start is committed", async () => {
     order.push("committed");
   };
   const { run, ended, events } = observed("run_a", inputOf("run_a"), committed);
-  start(callThenSay, { tools: [act] }).run("inst_a", run);
+  start(callThenSay, { toolbox: createToolbox([act]) }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(order.indexOf("acts")).toBeGreaterThan(order.indexOf("committed"));
   expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
+});
+
+/** Asks for these tools at once, then says how their results read. */
+const callAllThenSay = (...calls: [name: string, input?: object][]): Stream =>
+  async function* ({ messages }) {
+    const results = messages.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+    if (results.length > 0) yield [{ type: "text", text: results.join(" ") }];
+    else
+      yield calls.map(([name, input = {}], at) => ({
+        type: "tool_call",
+        call: { id: `c${at}`, name, input: JSON.stringify(input) },
+      }));
+  };
+
+test("calls that only read run at the same time, each once the start of all is committed", async () => {
+  const both = Promise.withResolvers<void>();
+  let committed = 0;
+  let running = 0;
+  // One after the other, the first would wait for the second for ever.
+  const run: ScriptedRun = async ({ key }) => {
+    expect(committed).toBeGreaterThan(0);
+    if (++running === 2) both.resolve();
+    await both.promise;
+    return key;
+  };
+  const observing = observed("run_a", inputOf("run_a"), async () => void committed++);
+  const toolbox = createToolbox([scriptedTool("read", "nothing", run), scriptedRequest(run)]);
+  const calls = callAllThenSay(["read", { key: "a" }], ["request", { key: "b", method: "GET" }]);
+  start(calls, { toolbox }).run("inst_a", observing.run);
+  expect(await observing.ended).toEqual(COMPLETED);
+  expect(observing.events.find(({ type }) => type === "delta")).toEqual({ type: "delta", text: "a b" });
+});
+
+test("calls of which one changes something run one after the other, in their order", async () => {
+  const order: string[] = [];
+  const run: ScriptedRun = async ({ key }) => {
+    order.push(`${key} begins`);
+    await ticks(2, 1);
+    order.push(`${key} ends`);
+    return key;
+  };
+  const toolbox = createToolbox([scriptedTool("read", "nothing", run), scriptedRequest(run)]);
+  const { run: hosted, ended } = observed("run_a");
+  const calls = callAllThenSay(
+    ["read", { key: "a" }],
+    ["request", { key: "b", method: "POST" }],
+    ["read", { key: "c" }],
+  );
+  start(calls, { toolbox }).run("inst_a", hosted);
+  expect(await ended).toEqual(COMPLETED);
+  expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
+});
+
+test("cancelling a run tells all of its tools that are under way", async () => {
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const stopped: Promise<unknown>[] = [];
+  const run: ScriptedRun = (_, { signal }) => {
+    stopped.push(new Promise((resolve) => signal.addEventListener("abort", resolve)));
+    begun[stopped.length - 1]?.resolve();
+    return new Promise(() => {});
+  };
+  const one = start(callAllThenSay(["read"], ["read"]), {
+    toolbox: createToolbox([scriptedTool("read", "nothing", run)]),
+  });
+  one.run("inst_a", observed("run_a").run);
+  await Promise.all(begun.map(({ promise }) => promise));
+  one.cancel("inst_a", "run_a");
+  await Promise.all(stopped);
 });
 
 test("a tool of a run that was given up meanwhile does not act", async () => {
@@ -242,12 +314,14 @@ test("a tool of a run that was given up meanwhile does not act", async () => {
     description: "",
     input,
     deadlineMs: 1_000,
+    changes: "outside",
+    untrustedOutput: false,
     async run() {
       acted = true;
       return "ok";
     },
   };
-  const one = start(callThenSay, { tools: [act] });
+  const one = start(callThenSay, { toolbox: createToolbox([act]) });
   const gaveUp = Promise.withResolvers<void>();
   // As a commit that fails does it: the run is cancelled before the promise resolves.
   const { run } = observed("run_a", inputOf("run_a"), async () => {
@@ -269,13 +343,15 @@ test("a tool under way is told of its run's cancel", async () => {
     description: "",
     input,
     deadlineMs: 60_000,
+    changes: "outside",
+    untrustedOutput: false,
     run(_, { signal }) {
       signal.addEventListener("abort", () => stopped.resolve());
       begun.resolve();
       return new Promise(() => {});
     },
   };
-  const one = start(callThenSay, { tools: [act] });
+  const one = start(callThenSay, { toolbox: createToolbox([act]) });
   one.run("inst_a", observed("run_a").run);
   await begun.promise;
   one.cancel("inst_a", "run_a");

@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
 import { now } from "../../src/tools/now.ts";
-import { callTool, describe, type Tool, type ToolContext } from "../../src/tools/tool.ts";
+import { callTool, changeNothing, MOST_OUTPUT } from "../../src/tools/policy.ts";
+import type { Tool, ToolContext } from "../../src/tools/tool.ts";
+import { createToolbox } from "../../src/tools/toolbox.ts";
+import { scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const NOON = Date.UTC(2026, 10, 21, 12, 0, 0);
 const context = (signal = new AbortController().signal): ToolContext => ({
@@ -12,9 +15,9 @@ const context = (signal = new AbortController().signal): ToolContext => ({
 });
 const input = z.object({ name: z.string(), count: z.int().default(1) });
 const echo = (run: Tool<typeof input>["run"], deadlineMs = 60_000): Tool =>
-  ({ name: "echo", description: "", input, deadlineMs, run }) as Tool;
+  ({ name: "echo", description: "", input, deadlineMs, changes: "nothing", untrustedOutput: false, run }) as Tool;
 const call = (tool: Tool, text: string, signal?: AbortSignal) =>
-  callTool([tool, now], { name: tool.name, input: text }, context(signal));
+  callTool(createToolbox([tool, now]), { name: tool.name, input: text }, context(signal));
 
 test("a tool gets its input as its schema makes it", async () => {
   const tool = echo(async (given) => JSON.stringify(given));
@@ -28,7 +31,7 @@ test("what is wrong with a call is told so that the model can mend it", async ()
   expect(await said("")).toContain("name");
   expect(await said('{"name":1}')).toContain("echo is wrong: name:");
   expect(await said("null")).toContain("echo is wrong: input:");
-  expect(await callTool([tool, now], { name: "ech", input: "{}" }, context())).toEqual({
+  expect(await callTool(createToolbox([tool, now]), { name: "ech", input: "{}" }, context())).toEqual({
     output: 'there is no tool "ech"; there are: echo, now',
     isError: true,
   });
@@ -62,17 +65,65 @@ test("a tool is over at its deadline or its run's cancel, whether it heeds them 
 });
 
 test("now tells the time of the host's clock in the zone that was asked for", async () => {
-  const said = async (text: string) => await callTool([now], { name: "now", input: text }, context());
+  const said = async (text: string) => await callTool(createToolbox([now]), { name: "now", input: text }, context());
   expect((await said("{}")).output).toBe("Saturday, 21 November 2026 at 12:00:00 UTC (2026-11-21T12:00:00.000Z)");
   expect((await said('{"timeZone":"Asia/Kolkata"}')).output).toContain("17:30:00");
   expect(await said('{"timeZone":"Atlantis"}')).toMatchObject({ isError: true });
 });
 
 test("a tool is described to models by a JSON Schema that asks for no more than it needs", () => {
-  expect(describe(now)).toEqual({
+  const [described] = createToolbox([now]).offered;
+  expect(described).toEqual({
     name: "now",
     description: expect.any(String),
     inputSchema: expect.objectContaining({ type: "object", properties: { timeZone: expect.any(Object) } }),
   });
-  expect(describe(now).inputSchema).not.toHaveProperty("required");
+  expect(described?.inputSchema).not.toHaveProperty("required");
+});
+
+test("a tool of a run that is over already is not run", async () => {
+  const tool = echo(async () => expect.unreachable());
+  expect(await call(tool, '{"name":"a"}', AbortSignal.abort(new Error("cancelled")))).toEqual({
+    output: "cancelled",
+    isError: true,
+  });
+});
+
+test("an output that is too long is cut with a mark that says so, wherever a character begins; also an error", async () => {
+  const say = (text: string) =>
+    call(
+      echo(async () => text),
+      '{"name":"a"}',
+    );
+  const whole = "x".repeat(MOST_OUTPUT);
+  expect(await say(whole)).toEqual({ output: whole, isError: false });
+  for (const text of [`${whole}y`, "😀".repeat(MOST_OUTPUT), `a${"😀".repeat(MOST_OUTPUT)}`]) {
+    const { output } = await say(text);
+    expect(output.length).toBeLessThanOrEqual(MOST_OUTPUT);
+    expect(output).toEndWith(`[… cut here: these are the first of ${text.length} characters …]`);
+    expect(output.isWellFormed()).toBe(true);
+  }
+  const broken = await call(
+    echo(async () => Promise.reject(new Error(`${whole}y`))),
+    '{"name":"a"}',
+  );
+  expect([broken.isError, broken.output.length]).toEqual([true, MOST_OUTPUT]);
+  const unknown = await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context());
+  expect(unknown.output.length).toBe(MOST_OUTPUT);
+});
+
+test("calls may run together where each changes nothing: by its tool, by its input, or since it is refused", () => {
+  const run = async () => "";
+  const toolbox = createToolbox([scriptedTool("read", "nothing", run), scriptedTool("write", "workspace", run)]);
+  const together = (box: typeof toolbox, ...calls: [name: string, input: string][]) =>
+    changeNothing(
+      box,
+      calls.map(([name, input]) => ({ name, input })),
+    );
+  expect(together(toolbox, ["read", "{}"], ["read", "{}"])).toBe(true);
+  expect(together(toolbox, ["read", "{}"], ["write", "{}"])).toBe(false);
+  expect(together(toolbox, ["read", "{}"], ["write", '{"key":1}'], ["launch", "{}"], ["write", "{"])).toBe(true);
+  const request = createToolbox([scriptedRequest(run)]);
+  expect(together(request, ["request", '{"method":"GET"}'], ["request", "{}"])).toBe(true);
+  expect(together(request, ["request", '{"method":"GET"}'], ["request", '{"method":"POST"}'])).toBe(false);
 });

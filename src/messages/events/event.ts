@@ -6,13 +6,21 @@ import type { StoredEvent } from "../schema.ts";
 export type AgentEvent =
   | { type: "run.queued" | "run.started" | "run.restarted" | "run.completed" | "run.cancelled"; runId: string }
   | { type: "message.delta"; runId: string; delta: string }
-  | { type: "tool.started"; runId: string; toolCallId: string; name: string; input: unknown }
+  /** `step` is the model call, from 1; `following` the calls of the same answer behind its first, where there are any. */
+  | ({ type: "tool.started"; runId: string; step: number; following?: StartedCall[] } & StartedCall)
   | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "message.completed"; runId: string; message: MessageRecord }
   | { type: "run.failed"; runId: string; error: { code: string; message: string } }
   | { type: "agent.updated" | "agent.deleted" }
   | { type: "instance.status"; status: string }
   | { type: "instance.runway"; reason: string; secondsLeft: number; stopsAt: string };
+
+export interface StartedCall {
+  toolCallId: string;
+  name: string;
+  /** JSON, or the model's text where it is none. */
+  input: unknown;
+}
 
 const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 

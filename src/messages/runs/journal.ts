@@ -1,4 +1,6 @@
-import type { JournalStep } from "../../runtime/protocol.ts";
+import { inputAsText } from "../../runtime/call-input.ts";
+import type { JournalCall, JournalStep } from "../../runtime/protocol.ts";
+import type { StartedCall } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
 import type { Run, StoredEvent } from "../schema.ts";
 
@@ -26,48 +28,75 @@ export function readJournal(events: Pick<EventLog, "ofRun">, run: Run): Journal 
   const attempt = own.slice(own.findLastIndex(({ type }) => type === "run.restarted") + 1);
   const shown = attempt.some(({ type }) => type === "message.delta" || type.startsWith("tool."));
   const deltas = attempt.filter(({ type }) => type === "message.delta").map(deltaOf);
+  return { shown, text: deltas.join(""), steps: readSteps(own) };
+}
+
+function readSteps(own: readonly StoredEvent[]): JournalStep[] {
   const steps: JournalStep[] = [];
+  // What was said since the last step's calls.
   let text = "";
   // After a restart the log tells the earlier steps' text again, before anything new.
   let toldAgain = "";
-  let open: JournalStep | null = null;
+  let latest: JournalStep | undefined;
   for (const { type, data } of own) {
     if (type === "run.restarted") {
       text = "";
       toldAgain = steps.map((step) => step.text).join("");
-      open = null;
+      latest = undefined;
     } else if (type === "message.delta") {
       text += deltaOf({ data });
       if (toldAgain !== "" && text.startsWith(toldAgain)) {
         text = text.slice(toldAgain.length);
         toldAgain = "";
       }
-      open = null;
+      latest = undefined;
     } else if (type === "tool.started") {
-      const { toolCallId, name, input } = JSON.parse(data) as { toolCallId: string; name: string; input: unknown };
-      if (!open || open.calls.every(({ output }) => output !== UNKNOWN_OUTCOME)) {
-        open = { text, calls: [] };
-        steps.push(open);
+      const started = JSON.parse(data) as Started;
+      let step = started.step === undefined ? openStep(latest) : steps[started.step - 1];
+      if (step === undefined) {
+        step = { text, calls: [started, ...(started.following ?? [])].map(notMade) };
+        steps.push(step);
         text = "";
       }
-      open.calls.push({ id: toolCallId, name, input: asText(input), output: UNKNOWN_OUTCOME, isError: true });
+      beginCall(step, started);
+      latest = step;
     } else if (type === "tool.completed") {
-      const { toolCallId, output, isError } = JSON.parse(data) as {
-        toolCallId: string;
-        output: string;
-        isError: boolean;
-      };
-      // The last one: servers number their calls anew with each answer.
-      const call = steps.flatMap(({ calls }) => calls).findLast(({ id }) => id === toolCallId);
-      if (call) Object.assign(call, { output, isError });
+      const { toolCallId, output, isError } = JSON.parse(data) as Completed;
+      // The last that began: servers number their calls anew with each answer.
+      const begun = steps.flatMap(({ calls }) => calls).filter(({ result }) => result !== null);
+      const call = begun.findLast(({ id }) => id === toolCallId);
+      if (call) call.result = { output, isError };
     }
   }
-  return { shown, text: deltas.join(""), steps };
+  return steps;
+}
+
+/** Older events tell neither their step nor what follows. */
+type Started = StartedCall & { step?: number; following?: StartedCall[] };
+type Completed = { toolCallId: string; output: string; isError: boolean };
+
+const notMade = ({ toolCallId, name, input }: StartedCall): JournalCall => ({
+  id: toolCallId,
+  name,
+  input: inputAsText(input),
+  result: null,
+});
+
+/** The step that an older event's call is taken to belong to: one without text since, while a call of it is open. */
+const openStep = (latest: JournalStep | undefined): JournalStep | undefined =>
+  latest?.calls.some(({ result }) => result?.output === UNKNOWN_OUTCOME) ? latest : undefined;
+
+/** Until its outcome is told, it is unknown. */
+function beginCall({ calls }: JournalStep, started: Started): void {
+  let call = calls.find(({ id, result }) => id === started.toolCallId && result === null);
+  if (call === undefined) {
+    call = notMade(started);
+    calls.push(call);
+  }
+  call.result = { output: UNKNOWN_OUTCOME, isError: true };
 }
 
 const deltaOf = ({ data }: Pick<StoredEvent, "data">) => (JSON.parse(data) as { delta: string }).delta;
-
-const asText = (input: unknown) => (typeof input === "string" ? input : JSON.stringify(input));
 
 /** What else happened to the agent meanwhile is passed over; what is kept of an agent bounds it all. */
 function readRun(events: Pick<EventLog, "ofRun">, run: Run): StoredEvent[] | null {

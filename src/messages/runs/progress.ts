@@ -1,5 +1,7 @@
+import type { ToolCall } from "../../models/engine.ts";
+import { inputAsJson } from "../../runtime/call-input.ts";
 import type { LoopEvent, RunOutcome, Usage } from "../../runtime/protocol.ts";
-import type { AgentEvent } from "../events/event.ts";
+import type { AgentEvent, StartedCall } from "../events/event.ts";
 import type { Run } from "../schema.ts";
 
 /** What a run in progress has come to, in memory: the database learns of it in batches. */
@@ -39,7 +41,7 @@ export function advance(
         told.push({ type: "message.delta", runId, delta: event.text });
         break;
       case "tool.started":
-        told.push({ ...event, runId, input: asJson(event.input) });
+        told.push(toldStart(runId, event));
         break;
       case "tool.completed":
         told.push({ ...event, runId });
@@ -51,11 +53,10 @@ export function advance(
   return { told, outcome };
 }
 
-/** A tool's input as the model wrote it: JSON where it is that, else its text. */
-function asJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+function toldStart(runId: string, event: Extract<LoopEvent, { type: "tool.started" }>): AgentEvent {
+  const { type, step, toolCallId, name, input, following } = event;
+  const told = { type, runId, step, toolCallId, name, input: inputAsJson(input) };
+  return following.length === 0 ? told : { ...told, following: following.map(asShown) };
 }
+
+const asShown = ({ id, name, input }: ToolCall): StartedCall => ({ toolCallId: id, name, input: inputAsJson(input) });

@@ -1,0 +1,57 @@
+import { runTool } from "./run-tool.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { Toolbox } from "./toolbox.ts";
+
+/** A call as the model made it: `input` is its text, not yet checked. */
+export interface AskedCall {
+  name: string;
+  input: string;
+}
+
+/** Characters of an output that a model is given. */
+export const MOST_OUTPUT = 16_000;
+
+/**
+ * The one way to a tool, for every call of every run: what an agent may do is judged here and nowhere else. A call that
+ * its tool's schema takes is allowed. Never throws: what goes wrong is told to the model as the tool's error, so that it
+ * can mend it.
+ */
+export async function callTool(toolbox: Toolbox, asked: AskedCall, context: ToolContext): Promise<ToolResult> {
+  const read = readCall(toolbox, asked);
+  const result = "problem" in read ? { output: read.problem, isError: true } : await runTool(read, context);
+  return { ...result, output: cutOutput(result.output) };
+}
+
+/** Whether these calls may run at the same time. One that is refused for what is wrong with it changes nothing either. */
+export const changeNothing = (toolbox: Toolbox, calls: readonly AskedCall[]): boolean =>
+  calls.every((asked) => {
+    const read = readCall(toolbox, asked);
+    if ("problem" in read) return true;
+    const { tool, input } = read;
+    return (tool.changesOf?.(input) ?? tool.changes) === "nothing";
+  });
+
+function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; input: unknown } | { problem: string } {
+  const tool = toolbox.find(name);
+  if (!tool) {
+    const names = toolbox.offered.map((offered) => offered.name).join(", ");
+    return { problem: `there is no tool "${name}"; there are: ${names}` };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(input.trim() === "" ? "{}" : input);
+  } catch {
+    return { problem: `the input of ${name} is not valid JSON` };
+  }
+  const result = tool.input.safeParse(value);
+  if (result.success) return { tool, input: result.data };
+  const issue = result.error.issues[0];
+  return { problem: `the input of ${name} is wrong: ${issue?.path.join(".") || "input"}: ${issue?.message}` };
+}
+
+function cutOutput(output: string): string {
+  if (output.length <= MOST_OUTPUT) return output;
+  const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
+  // A cut may halve a pair of surrogates.
+  return (output.slice(0, MOST_OUTPUT - mark.length) + mark).toWellFormed();
+}
