@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
+import { record } from "../http/record.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
@@ -13,13 +14,16 @@ import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";
 import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
 
-const UsageRecord = z.object({
-  instanceId: idForm("inst"),
-  day: z.iso.date(),
-  seconds: z.int(),
-  cost: moneyForm("0.720000"),
-  currency: currencyForm,
-});
+const UsageRecord = record(
+  "Usage",
+  z.object({
+    instanceId: idForm("inst"),
+    day: z.iso.date(),
+    seconds: z.int(),
+    cost: moneyForm("0.720000"),
+    currency: currencyForm,
+  }),
+);
 
 export interface UsageRouteParts {
   db: Db;
@@ -49,16 +53,21 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
     route({
       method: "GET",
       path: "/v1/billing/usage",
+      name: "listUsage",
+      tag: "billing",
       summary: "What each instance ran and cost on each day, newest day first",
       access: "account-read",
       bound: "page",
       query: pageQuery.extend({ from: day, to: day, instanceId: idForm("inst").optional() }),
       answer: pageOf(UsageRecord),
       errors: ["not_found"],
-      handle({ caller: { accountId }, request, query, startPage }) {
+      find({ caller: { accountId }, request }) {
         const { instanceId } = queryOf(request);
         const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
         if (!isOwn) throw notFound("instance");
+        return { instanceId };
+      },
+      handle({ caller: { accountId }, found: { instanceId }, query, startPage }) {
         const { from, to, ...page } = query();
         const days = rangeOf(from, to, clock.now());
         const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
