@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { email, money, needsOneOf, time, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../http/record.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
-import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
-import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
+import { idForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
-import type { Account, ApiKey } from "./schema.ts";
+import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
+import type { Account } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
 import type { SignedOut } from "./signed-out.ts";
@@ -32,40 +32,6 @@ export interface AccountRouteParts {
   /** Throws `not_found` for an instance that is not the caller's. */
   requireInstance(caller: Caller, instanceId: string): void;
 }
-
-const AccountRecord = record(
-  "Account",
-  z.object({
-    accountId: idForm("acct"),
-    email: z.string(),
-    name: z.string(),
-    createdAt: z.iso.datetime(),
-    balance: moneyForm("9.970000"),
-    currency: currencyForm,
-    limits: z.object({ monthlyLimit: moneyForm("25.000000").nullable(), spentThisMonth: moneyForm("0.030000") }),
-  }),
-);
-
-const SignedIn = z.object({
-  token: z.string(),
-  tokenType: z.literal("Bearer"),
-  expiresAt: z.iso.datetime(),
-  account: AccountRecord,
-});
-
-const KeyRecord = record(
-  "Key",
-  z.object({
-    keyId: idForm("key"),
-    name: z.string().nullable(),
-    prefix: z.string(),
-    scopes: z.array(z.enum(SCOPES)),
-    instanceId: idForm("inst").nullable(),
-    createdAt: z.iso.datetime(),
-    expiresAt: z.iso.datetime().nullable(),
-    lastUsedAt: z.iso.datetime().nullable(),
-  }),
-);
 
 const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
@@ -88,16 +54,6 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       },
     };
   }
-  const showKey = (key: ApiKey) => ({
-    keyId: key.keyId,
-    name: key.name,
-    prefix: key.prefix,
-    scopes: key.scopes.split(" "),
-    instanceId: key.instanceId,
-    createdAt: isoTime(key.createdAt),
-    expiresAt: isoTimeOrNull(key.expiresAt),
-    lastUsedAt: isoTimeOrNull(key.lastUsedAt),
-  });
   async function signedIn(account: Account) {
     const { token, expiresAt } = await tokens.issue({ accountId: account.accountId, epoch: account.tokenEpoch });
     return { token, tokenType: "Bearer", expiresAt: isoTime(expiresAt), account: show(account) };

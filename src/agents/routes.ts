@@ -1,70 +1,17 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
-import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
-import type { FileChange } from "../workspace/workspace.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
+import { AgentChangeInput, NewAgentInput } from "./input.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
-import { SLUG } from "./slug.ts";
-import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
+import type { Agent } from "./schema.ts";
+import type { Workspaces } from "./workspaces.ts";
 
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
-
-const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
-const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
-const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
-
-const name = trimmedText(1, 100);
-const slug = z
-  .string({ error: SLUG_FORM })
-  .regex(SLUG, { error: SLUG_FORM })
-  .meta({ examples: ["ada"] });
-const model = z
-  .string({ error: MODEL_FORM })
-  .max(200, { error: MODEL_FORM })
-  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
-  .meta({ examples: ["local:smollm2-135m-instruct"] })
-  .nullish();
-/** Name → text. Not a `z.record`, which drops the name `__proto__`. */
-const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
-  z
-    .unknown()
-    .transform((given, { issues }): FileChange[] => {
-      const refuse = (message: string, path: string[] = []) => {
-        issues.push({ code: "custom", input: undefined, message, path });
-        return z.NEVER;
-      };
-      if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
-      const files = Object.entries(given).map(([name, content]) => ({ name, content }));
-      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
-      const wrong = files.find(({ content }) => !isContent(content));
-      return wrong ? refuse(expected, [wrong.name]) : files;
-    })
-    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
-const isText = (content: unknown) => typeof content === "string";
-
-const NewAgentInput = z.object({
-  name,
-  slug: slug.nullish(),
-  displayName: name.nullish(),
-  useDefaults: flag.nullish(),
-  files: filesOf("text", isText).nullish(),
-  model,
-});
-const AgentChangeInput = z
-  .object({
-    name: name.optional(),
-    slug: slug.optional(),
-    displayName: name.optional(),
-    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
-    model,
-  })
-  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 
@@ -73,8 +20,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
   const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);
 
-  /** The agent that was found, its workspace as an operator may have left it. Throws `not_found`. */
-  async function withFreshWorkspace({ found: { agent }, find }: { found: FoundAgent; find(): FoundAgent }) {
+  /** The agent, its workspace as an operator may have left it. Throws `not_found`. */
+  async function withFreshWorkspace({ agent }: FoundAgent, find: () => FoundAgent): Promise<Agent> {
     const known = workspaces.reindexing.ready([agent]);
     if (known !== null) await known;
     workspaces.refresh(agent);
@@ -96,8 +43,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     answer: AgentRecord,
     errors: ["instance_not_ready"],
     find: own,
-    async handle(call) {
-      const agent = await withFreshWorkspace(call);
+    async handle({ found, find }) {
+      const agent = await withFreshWorkspace(found, find);
       return showWithTexts({ agent, texts: workspaces.texts(agent) });
     },
   });
@@ -168,8 +115,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       errors: ["conflict", "instance_not_ready"],
       find: own,
       commit: "shared",
-      async handle(call) {
-        const { find, body, commit } = call;
+      async handle({ find, body, commit }) {
         const change = given(await body());
         if (Object.keys(change).length === 0) {
           throw new AppError(
@@ -177,7 +123,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
             "body: expected at least one of name, slug, displayName, model, files, useDefaults",
           );
         }
-        await withFreshWorkspace(call);
+        await withFreshWorkspace(find(), find);
         return agents.update(find, change, (operate) => commit((found) => showWithTexts(operate(found))));
       },
     }),
@@ -207,9 +153,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       answer: pageOf(FileRecord),
       errors: ["instance_not_ready"],
       find: own,
-      async handle(call) {
-        const agent = await withFreshWorkspace(call);
-        const start = call.startPage(`files ${agent.agentId}`, call.query());
+      async handle({ found, find, query, startPage }) {
+        const agent = await withFreshWorkspace(found, find);
+        const start = startPage(`files ${agent.agentId}`, query());
         const files = workspaces.list(agent, start.position ?? "", start.limit + 1);
         return toPage(start, files, (file) => file.name, showFile);
       },

@@ -40,9 +40,9 @@ export interface Asked<Params, Who = Caller> {
 
 /** What a handler sees of its request. `query` and `body` are judged when asked for, so a handler fixes their order. */
 export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who> {
-  /** What the route's `find` gave before anything else was judged. */
+  /** What the route's `find` gave before anything else was judged; what waits asks `find` again. */
   readonly found: Found;
-  /** Finds it again, for a handler that waited for something: it may have gone meanwhile. Throws `not_found`. */
+  /** Finds it as it is now: it may have changed, or gone. Throws `not_found`. */
   find(): Found;
   /** The client's address, as the settings say it is to be found. */
   address(): string;

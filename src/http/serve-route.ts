@@ -1,44 +1,15 @@
-import { z } from "zod";
 import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
-import type { TurnShares } from "../limits/turn-shares.ts";
-import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
-import { parse } from "./fields.ts";
-import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
-import { type IncomingBodies, type IncomingBody, receivedBody } from "./incoming-bodies.ts";
-import { parseJson } from "./json.ts";
-import type { StartPage } from "./paging.ts";
-import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
-import type { AnyCall, CommitKind, Route } from "./route.ts";
+import { type CallInput, createCall, keep } from "./call.ts";
+import type { Exchange, ServingParts } from "./exchange.ts";
+import { keyRefusal } from "./idempotency.ts";
+import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
+import { pathAndQueryOf, requestIdOf } from "./request.ts";
+import type { Route } from "./route.ts";
 import type { IdempotentRequest } from "./schema.ts";
-
-export interface ServingParts {
-  admission: Admission;
-  bodies: IncomingBodies;
-  /** By account; what no account asks for is bounded by its address. */
-  turns: TurnShares;
-  idempotency: Idempotency;
-  startPage: StartPage;
-  /** Runs `work` in a transaction of each kind; resolves when it is on disk. */
-  commits: Record<CommitKind, <T>(work: () => T) => Promise<T>>;
-  addressOf(request: Request): string;
-  /** Called once a request, after its answer is made. */
-  onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
-}
-
-/** One request on its way through the server. */
-interface Exchange {
-  route: Route;
-  parts: ServingParts;
-  request: Request;
-  params: Record<string, string>;
-  requestId: string;
-  /** Of the answer's body, where it is known. */
-  answerBytes: number;
-}
 
 /** Answers one request for one route, in the order of judgement of api.md section 1. */
 export async function serveRoute(
@@ -217,70 +188,9 @@ function storedAnswer(status: number, body: string, requestId: string, accept: s
   return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
 }
 
-function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
-  if (result instanceof Response) return;
-  const status = result instanceof Reply ? result.status : (route.status ?? 200);
-  const value = result instanceof Reply ? result.value : result;
-  const body = JSON.stringify(route.kept ? route.kept(value) : value);
-  attempt.save({ status, body, runId, record: route.reread?.params(value) });
-}
-
-/** What a route without fields takes: nothing, or an object. */
-const NO_FIELDS = z.object({});
-
-const NOTHING = new Uint8Array();
-
-interface CallInput {
-  incoming?: IncomingBody | undefined;
-  attempt?: Attempt;
-  refusal?: AppError;
-}
-
 /** What the route makes of the request. What it is about is found first: without it nothing else is judged. */
 const handle = (exchange: Exchange, caller: Caller | null, input?: CallInput): unknown =>
   exchange.route.handle(createCall(exchange, caller, input));
-
-function createCall(
-  { route, parts, request, params }: Exchange,
-  caller: Caller | null,
-  { incoming, attempt, refusal }: CallInput = {},
-): AnyCall {
-  const find = () => route.find?.({ caller, params, request });
-  const bytes = async () => {
-    if (refusal) throw refusal;
-    const read = (await incoming?.bytes()) ?? NOTHING;
-    // A body that was held back until many others were judged is one more try like any other.
-    if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
-    return read;
-  };
-  return {
-    caller,
-    params,
-    request,
-    found: find(),
-    find,
-    address: () => parts.addressOf(request),
-    startPage: parts.startPage,
-    query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
-    async body() {
-      const read = await bytes();
-      const { body: form = NO_FIELDS } = route;
-      if (form === "text/plain") return read;
-      const fields = () => parse(form, parseJson(read, request.headers.get("content-type")));
-      if (caller === null) return fields();
-      const turn = parts.turns.enter(caller.accountId);
-      if (turn) await turn;
-      return parts.turns.spend(caller.accountId, fields);
-    },
-    commit: (operate, runId) =>
-      parts.commits[route.commit ?? "shared"](() => {
-        if (refusal) throw refusal;
-        const result = operate(find());
-        if (attempt) keep(route, attempt, result, runId?.(result));
-        return result;
-      }),
-  };
-}
 
 function toResponse(exchange: Exchange, result: unknown): Response {
   const { route, requestId } = exchange;

@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
+import type { FileChange } from "../workspace/workspace.ts";
+import { SLUG } from "./slug.ts";
+import { FILES_IN_A_REQUEST } from "./workspaces.ts";
+
+const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
+const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
+const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
+
+const name = trimmedText(1, 100);
+const slug = z
+  .string({ error: SLUG_FORM })
+  .regex(SLUG, { error: SLUG_FORM })
+  .meta({ examples: ["ada"] });
+const model = z
+  .string({ error: MODEL_FORM })
+  .max(200, { error: MODEL_FORM })
+  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
+  .meta({ examples: ["local:smollm2-135m-instruct"] })
+  .nullish();
+/** Name → text. Not a `z.record`, which drops the name `__proto__`. */
+const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
+  z
+    .unknown()
+    .transform((given, { issues }): FileChange[] => {
+      const refuse = (message: string, path: string[] = []) => {
+        issues.push({ code: "custom", input: undefined, message, path });
+        return z.NEVER;
+      };
+      if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
+      const files = Object.entries(given).map(([name, content]) => ({ name, content }));
+      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
+      const wrong = files.find(({ content }) => !isContent(content));
+      return wrong ? refuse(expected, [wrong.name]) : files;
+    })
+    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
+const isText = (content: unknown) => typeof content === "string";
+
+/** What makes an agent (api.md section 4). */
+export const NewAgentInput = z.object({
+  name,
+  slug: slug.nullish(),
+  displayName: name.nullish(),
+  useDefaults: flag.nullish(),
+  files: filesOf("text", isText).nullish(),
+  model,
+});
+/** What changes one. */
+export const AgentChangeInput = z
+  .object({
+    name: name.optional(),
+    slug: slug.optional(),
+    displayName: name.optional(),
+    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
+    model,
+  })
+  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
