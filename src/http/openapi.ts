@@ -228,17 +228,17 @@ function failureResponses(routes: readonly Route[]): Json {
 type Names = ReadonlyMap<z.ZodType, string>;
 
 /** The records that reading gives, with their names: first single things, then what lists show. */
-function recordsOf(routes: readonly Route[]): Map<z.ZodType, string> {
+function recordsOf(routes: readonly Route[]): Names {
   const answers = routes.flatMap(({ method, answer }) =>
     method === "GET" && answer instanceof z.ZodType ? answer : [],
   );
-  const items = answers.flatMap((answer) => pageItem(answer) ?? []);
-  return new Map(
-    [...answers, ...items].flatMap((schema) => {
-      const name = recordName(schema);
-      return name === undefined ? [] : [[schema, name] as const];
-    }),
-  );
+  const names = new Map<z.ZodType, string>();
+  for (const schema of [...answers, ...answers.flatMap((answer) => pageItem(answer) ?? [])]) {
+    const name = recordName(schema);
+    if (name !== undefined) names.set(schema, name);
+  }
+  if (new Set(names.values()).size < names.size) throw new TypeError("two records have one name");
+  return names;
 }
 
 /** The schema of a list's records; null for an answer that is no list. */
