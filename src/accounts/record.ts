@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { record } from "../http/record.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import { record } from "../lib/record.ts";
 import { SCOPES } from "./caller.ts";
 import type { ApiKey } from "./schema.ts";
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import type { FileChange } from "../workspace/workspace.ts";
 import { SLUG } from "./slug.ts";
 import { FILES_IN_A_REQUEST } from "./workspaces.ts";
@@ -8,12 +7,12 @@ const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
 const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
 
-const name = trimmedText(1, 100);
-const slug = z
+/** Fields of what makes and changes an agent. */
+export const slug = z
   .string({ error: SLUG_FORM })
   .regex(SLUG, { error: SLUG_FORM })
   .meta({ examples: ["ada"] });
-const model = z
+export const model = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
@@ -37,23 +36,8 @@ const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
     .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
 const isText = (content: unknown) => typeof content === "string";
 
-/** What makes an agent (api.md section 4). */
-export const NewAgentInput = z.object({
-  name,
-  slug: slug.nullish(),
-  displayName: name.nullish(),
-  useDefaults: flag.nullish(),
-  files: filesOf("text", isText).nullish(),
-  model,
-});
-/** What changes one. */
-export const AgentChangeInput = z
-  .object({
-    name: name.optional(),
-    slug: slug.optional(),
-    displayName: name.optional(),
-    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
-    model,
-  })
-  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
+export const newFiles = filesOf("text", isText);
+export const changedFiles = filesOf(
+  "text, or null to delete the file",
+  (content) => content === null || isText(content),
+);

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { record } from "../http/record.ts";
 import { isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
+import { record } from "../lib/record.ts";
 import type { AgentWithFiles } from "./agents.ts";
 import type { Agent } from "./schema.ts";
 import type { ShownNames } from "./shown-files.ts";

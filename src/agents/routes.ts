@@ -1,17 +1,38 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
+import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
-import { AgentChangeInput, NewAgentInput } from "./input.ts";
+import { changedFiles, model, newFiles, slug } from "./input.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import type { Agent } from "./schema.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
+
+const name = trimmedText(1, 100);
+const NewAgentInput = z.object({
+  name,
+  slug: slug.nullish(),
+  displayName: name.nullish(),
+  useDefaults: flag.nullish(),
+  files: newFiles.nullish(),
+  model,
+});
+const AgentChangeInput = z
+  .object({
+    name: name.optional(),
+    slug: slug.optional(),
+    displayName: name.optional(),
+    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+    files: changedFiles.optional(),
+    model,
+  })
+  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Access } from "../accounts/caller.ts";
+import { recordName } from "../lib/record.ts";
 import {
   HEADERS,
   headers,
@@ -11,7 +12,6 @@ import {
   SCHEMAS,
 } from "./openapi-components.ts";
 import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
-import { recordName } from "./record.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 

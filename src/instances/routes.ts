@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../http/record.ts";
+import { record } from "../lib/record.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NETWORK_NAMES, NETWORKS } from "../chain/networks.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../http/record.ts";
+import { record } from "../lib/record.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";

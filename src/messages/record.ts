@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { record } from "../http/record.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
+import { record } from "../lib/record.ts";
 import type { NewMessage } from "./queries.ts";
 import { FINISH_REASONS, RUN_STATUSES, type Run } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { record } from "../http/record.ts";
+import { record } from "../lib/record.ts";
 import { type Route, route } from "../http/route.ts";
 import type { NearbyOllama } from "./ollama.ts";
 

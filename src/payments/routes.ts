@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { NetworkName } from "../chain/networks.ts";
 import { Reply } from "../http/answer.ts";
 import { money } from "../http/fields.ts";
-import { record } from "../http/record.ts";
+import { record } from "../lib/record.ts";
 import { type Route, route } from "../http/route.ts";
 import { isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
