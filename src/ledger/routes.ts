@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { NETWORK_NAMES, NETWORKS } from "../chain/networks.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../lib/record.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
 import { changeForm, idForm } from "../lib/forms.ts";
 import { formatMoney } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import { ENTRY_TYPES } from "./schema.ts";
 import { placeText, readPlace, readStatement, type Transaction } from "./statement.ts";

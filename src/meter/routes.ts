@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../lib/record.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
@@ -9,6 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { isId } from "../lib/id.ts";
 import { CURRENCY, formatMoney } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";

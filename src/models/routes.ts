@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { record } from "../lib/record.ts";
 import { type Route, route } from "../http/route.ts";
+import { record } from "../lib/record.ts";
 import type { NearbyOllama } from "./ollama.ts";
 
 export interface HostRouteParts {

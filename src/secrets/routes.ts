@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../lib/record.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { isoTime } from "../lib/clock.ts";
+import { record } from "../lib/record.ts";
 import { SecretsInput } from "./input.ts";
 import type { Secrets } from "./secrets.ts";
 

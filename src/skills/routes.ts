@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { record } from "../lib/record.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
+import { record } from "../lib/record.ts";
 import { NO_NAMES, parseFileName, refuseClash } from "../workspace/file-name.ts";
 import type { Catalog } from "./catalog.ts";
 import { SKILL_SOURCES } from "./schema.ts";
