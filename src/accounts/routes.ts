@@ -3,14 +3,15 @@ import { email, money, needsOneOf, time, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
-import { type Clock, isoTime, isoTimeOrNull } from "../lib/clock.ts";
-import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
+import { idForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
-import type { Account, ApiKey } from "./schema.ts";
+import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
+import type { Account } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
 import type { SignedOut } from "./signed-out.ts";
@@ -31,34 +32,6 @@ export interface AccountRouteParts {
   /** Throws `not_found` for an instance that is not the caller's. */
   requireInstance(caller: Caller, instanceId: string): void;
 }
-
-const AccountRecord = z.object({
-  accountId: idForm("acct"),
-  email: z.string(),
-  name: z.string(),
-  createdAt: z.iso.datetime(),
-  balance: moneyForm("9.970000"),
-  currency: currencyForm,
-  limits: z.object({ monthlyLimit: moneyForm("25.000000").nullable(), spentThisMonth: moneyForm("0.030000") }),
-});
-
-const SignedIn = z.object({
-  token: z.string(),
-  tokenType: z.literal("Bearer"),
-  expiresAt: z.iso.datetime(),
-  account: AccountRecord,
-});
-
-const KeyRecord = z.object({
-  keyId: idForm("key"),
-  name: z.string().nullable(),
-  prefix: z.string(),
-  scopes: z.array(z.enum(SCOPES)),
-  instanceId: idForm("inst").nullable(),
-  createdAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime().nullable(),
-  lastUsedAt: z.iso.datetime().nullable(),
-});
 
 const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
@@ -81,16 +54,6 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       },
     };
   }
-  const showKey = (key: ApiKey) => ({
-    keyId: key.keyId,
-    name: key.name,
-    prefix: key.prefix,
-    scopes: key.scopes.split(" "),
-    instanceId: key.instanceId,
-    createdAt: isoTime(key.createdAt),
-    expiresAt: isoTimeOrNull(key.expiresAt),
-    lastUsedAt: isoTimeOrNull(key.lastUsedAt),
-  });
   async function signedIn(account: Account) {
     const { token, expiresAt } = await tokens.issue({ accountId: account.accountId, epoch: account.tokenEpoch });
     return { token, tokenType: "Bearer", expiresAt: isoTime(expiresAt), account: show(account) };
@@ -100,6 +63,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "POST",
       path: "/v1/auth/send-code",
+      name: "sendCode",
+      tag: "auth",
       summary: "Mail a sign-in code; a stranger needs an invite code",
       access: "public",
       bound: "outside",
@@ -121,6 +86,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "POST",
       path: "/v1/auth/verify-code",
+      name: "verifyCode",
+      tag: "auth",
       summary: "Turn a sign-in code into a token",
       access: "public",
       bound: "record",
@@ -143,6 +110,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "POST",
       path: "/v1/auth/redeem-link",
+      name: "redeemLink",
+      tag: "auth",
       summary: "Turn the token of a sign-in link into a token",
       access: "public",
       bound: "record",
@@ -158,6 +127,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "GET",
       path: "/v1/auth/me",
+      name: "getAccount",
+      tag: "auth",
       summary: "The account that the credential is of",
       access: "read",
       bound: "record",
@@ -167,6 +138,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "PATCH",
       path: "/v1/auth/me",
+      name: "updateAccount",
+      tag: "auth",
       summary: "Change the account's name or monthly limit",
       access: "account",
       bound: "record",
@@ -174,26 +147,26 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         .object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() })
         .meta(needsOneOf("name", "monthlyLimit")),
       answer: AccountRecord,
-      async handle({ caller, body, once }) {
-        const { name, monthlyLimit } = await body();
+      commit: "shared",
+      write({ caller, body: { name, monthlyLimit } }) {
         if (name === undefined && monthlyLimit === undefined) {
           throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit");
         }
-        return once(() => {
-          const account = accounts.update(caller.accountId, {
-            ...(name === undefined ? {} : { name }),
-            ...(monthlyLimit === undefined
-              ? {}
-              : { monthlyLimit: monthlyLimit === null ? null : parseMoney(monthlyLimit) }),
-          });
-          if (monthlyLimit !== undefined) limitChanged(caller.accountId);
-          return show(account);
+        const account = accounts.update(caller.accountId, {
+          ...(name === undefined ? {} : { name }),
+          ...(monthlyLimit === undefined
+            ? {}
+            : { monthlyLimit: monthlyLimit === null ? null : parseMoney(monthlyLimit) }),
         });
+        if (monthlyLimit !== undefined) limitChanged(caller.accountId);
+        return show(account);
       },
     }),
     route({
       method: "POST",
       path: "/v1/auth/keys",
+      name: "createKey",
+      tag: "auth",
       summary: "Create an API key; it is shown this once",
       access: "keys",
       bound: "record",
@@ -215,25 +188,23 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       answer: KeyRecord.extend({ key: z.string().optional() }),
       errors: ["not_found", "conflict"],
       kept: (result: { key?: string }) => ({ ...result, key: undefined }),
-      async handle({ caller, body, once }) {
-        const input = await body();
-        const instanceId = input.instanceId ?? null;
+      commit: "shared",
+      write({ caller, body: { name = null, scopes = SCOPES, instanceId = null, expiresAt = null } }) {
         if (instanceId !== null) requireInstance(caller, instanceId);
-        const expiresAt = input.expiresAt ? Date.parse(input.expiresAt) : null;
-        return once(() => {
-          const { key, record } = keys.create(caller.accountId, {
-            name: input.name ?? null,
-            scopes: input.scopes ?? SCOPES,
-            instanceId,
-            expiresAt,
-          });
-          return { ...showKey(record), key };
+        const { key, record } = keys.create(caller.accountId, {
+          name,
+          scopes,
+          instanceId,
+          expiresAt: expiresAt === null ? null : Date.parse(expiresAt),
         });
+        return { ...showKey(record), key };
       },
     }),
     route({
       method: "GET",
       path: "/v1/auth/keys",
+      name: "listKeys",
+      tag: "auth",
       summary: "List API keys, newest first",
       access: "keys",
       bound: "page",
@@ -248,11 +219,14 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "DELETE",
       path: "/v1/auth/keys/:keyId",
+      name: "deleteKey",
+      tag: "auth",
       summary: "Revoke an API key",
       access: "keys",
       bound: "record",
       answer: z.object({ keyId: idForm("key"), deleted: z.literal(true) }),
-      handle({ caller, params }) {
+      commit: "alone",
+      write({ caller, params }) {
         keys.revoke(caller.accountId, params.keyId);
         return { keyId: params.keyId, deleted: true };
       },
@@ -260,35 +234,36 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
     route({
       method: "POST",
       path: "/v1/auth/revoke-tokens",
+      name: "revokeTokens",
+      tag: "auth",
       summary: "Make every token issued so far invalid; keys stay",
       access: "keys",
       bound: "record",
       answer: z.object({ revokedAt: z.iso.datetime() }),
-      async handle({ caller, body, once }) {
-        await body();
-        return once(() => {
-          accounts.revokeTokens(caller.accountId);
-          return { revokedAt: isoTime(clock.now()) };
-        });
+      commit: "shared",
+      write({ caller }) {
+        accounts.revokeTokens(caller.accountId);
+        return { revokedAt: isoTime(clock.now()) };
       },
     }),
     route({
       method: "POST",
       path: "/v1/auth/sign-out",
+      name: "signOut",
+      tag: "auth",
       summary: "Make the token that asks invalid; other tokens and all keys stay",
       access: "read",
       bound: "record",
       answer: z.object({ signedOut: z.literal(true) }),
-      async handle({ caller, body, once }) {
+      find({ caller }) {
         const token = caller.credentials.find(({ kind }) => kind === "token");
-        if (token?.kind !== "token") {
-          throw new AppError("forbidden", "an API key signs nobody in: revoke it with DELETE /v1/auth/keys/:keyId");
-        }
-        await body();
-        return once(() => {
-          signedOut.add(token.tokenId, token.expiresAt);
-          return { signedOut: true };
-        });
+        if (token?.kind === "token") return token;
+        throw new AppError("forbidden", "an API key signs nobody in: revoke it with DELETE /v1/auth/keys/:keyId");
+      },
+      commit: "shared",
+      write({ found }) {
+        signedOut.add(found.tokenId, found.expiresAt);
+        return { signedOut: true };
       },
     }),
   ];

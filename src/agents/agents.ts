@@ -56,36 +56,48 @@ export interface AgentListener {
   removed(agent: Agent): void;
 }
 
-/** Throws `not_found`. */
-export type FindAgent = () => { instance: Instance; agent: Agent };
+/** An agent and its instance. */
+export interface FoundAgent {
+  instance: Instance;
+  agent: Agent;
+}
 
-/** Runs the operation in a transaction; resolves when that is on disk, and what was to follow it has run. */
-export type Commit<Result, T> = (operate: () => Result) => Promise<T>;
+/**
+ * Runs the operation in a transaction, with what is found there; resolves when that is on disk, and what was to follow it
+ * has run.
+ */
+export type Commit<Found, Result, T> = (operate: (found: Found) => Result) => Promise<T>;
 
 export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
-  get(caller: Caller, instanceId: string, agentId: string): { instance: Instance; agent: Agent };
+  get(caller: Caller, instanceId: string, agentId: string): FoundAgent;
   find(agentId: string): Agent | undefined;
   /**
    * Throws `conflict` for a slug that the instance has and beyond a quota, `invalid_request` for a file or a model. What
-   * changes a workspace is judged before its contents are written to the disk, and anew in the transaction, for which
-   * `find` tells what the request is about: that may have gone meanwhile. All of it is in place when this resolves.
+   * changes a workspace is judged before its contents are written to the disk, when its turn has come, and anew in the
+   * transaction: `find` and `commit` tell what the request is about, which may have gone meanwhile. All of it is in place
+   * when this resolves.
    */
-  create<T>(find: () => Instance, input: NewAgent, commit: Commit<AgentWithFiles, T>): Promise<T>;
+  create<T>(find: () => Instance, input: NewAgent, commit: Commit<Instance, AgentWithFiles, T>): Promise<T>;
   /** All or nothing. Throws as `create` does. */
-  update<T>(find: FindAgent, change: AgentChange, commit: Commit<AgentWithFiles, T>): Promise<T>;
+  update<T>(find: () => FoundAgent, change: AgentChange, commit: Commit<FoundAgent, AgentWithFiles, T>): Promise<T>;
   /** Nobody sees it from the commit on; what it holds is cleared away later. Gives its id. */
-  remove<T>(find: FindAgent, commit: Commit<string, T>): Promise<T>;
+  remove<T>(find: () => FoundAgent, commit: Commit<FoundAgent, string, T>): Promise<T>;
   /** Writes one file of the workspace, whole or not at all. Throws `invalid_request`, `conflict`, `precondition_failed`. */
   writeFile<T>(
-    find: FindAgent,
+    find: () => FoundAgent,
     name: string,
     bytes: Uint8Array,
     condition: Condition,
-    commit: Commit<{ created: boolean; file: IndexedFile; etag: string }, T>,
+    commit: Commit<FoundAgent, { created: boolean; file: IndexedFile; etag: string }, T>,
   ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */
-  deleteFile<T>(find: FindAgent, name: string, condition: Condition, commit: Commit<void, T>): Promise<T>;
+  deleteFile<T>(
+    find: () => FoundAgent,
+    name: string,
+    condition: Condition,
+    commit: Commit<FoundAgent, void, T>,
+  ): Promise<T>;
   /** Oldest first. */
   list(instanceId: string, after: string | null, limit: number): Agent[];
   idsOf(instanceId: string): string[];
@@ -152,8 +164,7 @@ export function createAgents(parts: AgentParts): Agents {
         const changes = workspaces.check(null, [...defaults, ...input.files]);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
         const staged = await stage({ kind: "create", slug }, changes);
-        return commit(() => {
-          const { accountId } = find();
+        return commit(({ accountId }) => {
           if (isTaken(instanceId, slug)) throw slugConflict(slug);
           const now = clock.now();
           const insert = db.insert(agents).values({
@@ -187,8 +198,8 @@ export function createAgents(parts: AgentParts): Agents {
         for (const listener of listeners) listener.updated(updated);
       };
       if (fields.slug === undefined && files.length === 0 && !useDefaults) {
-        return commit(() => {
-          const updated = set(find().agent);
+        return commit(({ agent }) => {
+          const updated = set(agent);
           tell(updated);
           return { agent: updated, texts: workspaces.texts(updated) };
         });
@@ -205,8 +216,7 @@ export function createAgents(parts: AgentParts): Agents {
         refuseTaken();
         const target = slug === from ? ({ kind: "edit", slug } as const) : ({ kind: "rename", slug, from } as const);
         const staged = await stage(target, changes);
-        return commit(() => {
-          const { agent, instance } = find();
+        return commit(({ agent, instance }) => {
           workspaces.recheck(agent, changes);
           refuseTaken();
           const updated = set(agent);
@@ -220,8 +230,7 @@ export function createAgents(parts: AgentParts): Agents {
     remove: (find, commit) =>
       workspaces.inTurn(find().instance, 0, async (stage) => {
         const staged = await stage({ kind: "remove", slug: find().agent.slug }, []);
-        return commit(() => {
-          const { agent } = find();
+        return commit(({ agent }) => {
           const { agentId } = agent;
           for (const listener of listeners) listener.removed(agent);
           workspaces.change(agent, staged);
@@ -237,8 +246,7 @@ export function createAgents(parts: AgentParts): Agents {
         const { agent: before } = find();
         const { changes } = workspaces.checkWrite(before, name, bytes, condition);
         const staged = await stage({ kind: "edit", slug: before.slug }, changes);
-        return commit(() => {
-          const { agent, instance } = find();
+        return commit(({ agent, instance }) => {
           const { created } = workspaces.checkWrite(agent, name, bytes, condition);
           const [file] = quotas.within(instance.accountId, "workspaceBytes", () => workspaces.change(agent, staged));
           if (file === undefined) throw new TypeError("a file was written");
@@ -252,8 +260,7 @@ export function createAgents(parts: AgentParts): Agents {
         const { agent: before } = find();
         const changes = workspaces.checkDelete(before, name, condition);
         const staged = await stage({ kind: "edit", slug: before.slug }, changes);
-        return commit(() => {
-          const { agent } = find();
+        return commit(({ agent }) => {
           workspaces.checkDelete(agent, name, condition);
           workspaces.change(agent, staged);
           touch(agent);

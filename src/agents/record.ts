@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
+import { record } from "../lib/record.ts";
 import type { AgentWithFiles } from "./agents.ts";
 import type { Agent } from "./schema.ts";
 import type { ShownNames } from "./shown-files.ts";
@@ -20,9 +21,12 @@ const shared = {
 const filesTruncated = z.literal(true).optional();
 
 /** An agent as the API shows it (api.md section 4). */
-export const AgentRecord = z.object({ ...shared, files: z.record(z.string(), z.string()), filesTruncated });
-export const ListedAgent = z.object({ ...shared, files: z.array(z.string()), filesTruncated });
-export const FileRecord = z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() });
+export const AgentRecord = record(
+  "Agent",
+  z.object({ ...shared, files: z.record(z.string(), z.string()), filesTruncated }),
+);
+export const ListedAgent = record("ListedAgent", z.object({ ...shared, files: z.array(z.string()), filesTruncated }));
+export const FileRecord = record("File", z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() }));
 
 const show = (agent: Agent) => ({
   agentId: agent.agentId,

@@ -1,59 +1,26 @@
 import { z } from "zod";
-import type { Caller } from "../accounts/caller.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { type Route, route } from "../http/route.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
-import type { FileChange } from "../workspace/workspace.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents, FoundAgent } from "./agents.ts";
+import { changedFiles, model, newFiles, slug } from "./input.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
-import { SLUG } from "./slug.ts";
-import { FILES_IN_A_REQUEST, type Workspaces } from "./workspaces.ts";
+import type { Agent } from "./schema.ts";
+import type { Workspaces } from "./workspaces.ts";
 
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 
-const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
-const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
-const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
-
 const name = trimmedText(1, 100);
-const slug = z
-  .string({ error: SLUG_FORM })
-  .regex(SLUG, { error: SLUG_FORM })
-  .meta({ examples: ["ada"] });
-const model = z
-  .string({ error: MODEL_FORM })
-  .max(200, { error: MODEL_FORM })
-  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
-  .meta({ examples: ["local:smollm2-135m-instruct"] })
-  .nullish();
-/** Name → text. Not a `z.record`, which drops the name `__proto__`. */
-const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
-  z
-    .unknown()
-    .transform((given, { issues }): FileChange[] => {
-      const refuse = (message: string, path: string[] = []) => {
-        issues.push({ code: "custom", input: undefined, message, path });
-        return z.NEVER;
-      };
-      if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
-      const files = Object.entries(given).map(([name, content]) => ({ name, content }));
-      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
-      const wrong = files.find(({ content }) => !isContent(content));
-      return wrong ? refuse(expected, [wrong.name]) : files;
-    })
-    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
-const isText = (content: unknown) => typeof content === "string";
-
 const NewAgentInput = z.object({
   name,
   slug: slug.nullish(),
   displayName: name.nullish(),
   useDefaults: flag.nullish(),
-  files: filesOf("text", isText).nullish(),
+  files: newFiles.nullish(),
   model,
 });
 const AgentChangeInput = z
@@ -62,7 +29,7 @@ const AgentChangeInput = z
     slug: slug.optional(),
     displayName: name.optional(),
     useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-    files: filesOf("text, or null to delete the file", (content) => content === null || isText(content)).optional(),
+    files: changedFiles.optional(),
     model,
   })
   .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
@@ -70,13 +37,16 @@ const AgentChangeInput = z
 const AGENTS = "/v1/instances/:instanceId/agents";
 
 export function agentRoutes(instances: Instances, agents: Agents, workspaces: Workspaces): Route[] {
-  /** The caller's agent, its workspace as an operator may have left it. Throws `not_found`. */
-  async function withFreshWorkspace(caller: Caller, { instanceId, agentId }: Record<"instanceId" | "agentId", string>) {
-    const { agent } = agents.get(caller, instanceId, agentId);
+  const instance = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
+  const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
+    agents.get(caller, params.instanceId, params.agentId);
+
+  /** The agent, its workspace as an operator may have left it. Throws `not_found`. */
+  async function withFreshWorkspace({ agent }: FoundAgent, find: () => FoundAgent): Promise<Agent> {
     const known = workspaces.reindexing.ready([agent]);
     if (known !== null) await known;
     workspaces.refresh(agent);
-    return known === null ? { agent } : agents.get(caller, instanceId, agentId);
+    return known === null ? agent : find().agent;
   }
   const conditionOf = ({ headers }: Request) => ({
     ifMatch: headers.get("if-match"),
@@ -86,13 +56,16 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
   const oneAgent = route({
     method: "GET",
     path: `${AGENTS}/:agentId`,
+    name: "getInstanceAgent",
+    tag: "agents",
     summary: "One agent with its workspace's texts",
     access: "read",
     bound: "texts",
     answer: AgentRecord,
     errors: ["instance_not_ready"],
-    async handle({ caller, params }) {
-      const { agent } = await withFreshWorkspace(caller, params);
+    find: own,
+    async handle({ found, find }) {
+      const agent = await withFreshWorkspace(found, find);
       return showWithTexts({ agent, texts: workspaces.texts(agent) });
     },
   });
@@ -101,6 +74,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     route({
       method: "POST",
       path: AGENTS,
+      name: "createInstanceAgent",
+      tag: "agents",
       summary: "Create an agent with its persona",
       access: "write",
       bound: "texts",
@@ -109,25 +84,27 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       answer: AgentRecord,
       errors: ["conflict"],
       reread: { by: oneAgent, params: ({ instanceId, agentId }: AgentNames) => ({ instanceId, agentId }) },
-      async handle({ caller, params, body, once }) {
-        const find = () => instances.get(caller, params.instanceId);
-        find();
+      find: instance,
+      commit: "shared",
+      async handle({ find, body, commit }) {
         const { name, slug = null, displayName = null, useDefaults, files, model = null } = await body();
         const input = { name, slug, displayName, useDefaults: useDefaults ?? true, files: files ?? [], model };
-        return agents.create(find, input, (operate) => once(() => showWithTexts(operate())));
+        return agents.create(find, input, (operate) => commit((found) => showWithTexts(operate(found))));
       },
     }),
     route({
       method: "GET",
       path: AGENTS,
+      name: "listInstanceAgents",
+      tag: "agents",
       summary: "List agents, oldest first",
       access: "read",
       bound: "page",
       query: pageQuery,
       answer: pageOf(ListedAgent),
       errors: ["instance_not_ready"],
-      async handle({ caller, params, query, startPage }) {
-        const { instanceId } = instances.get(caller, params.instanceId);
+      find: instance,
+      async handle({ found: { instanceId }, query, startPage }) {
         const start = startPage(`agents ${instanceId}`, query());
         const read = () => agents.list(instanceId, start.position, start.limit + 1);
         let rows = read();
@@ -149,15 +126,17 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     route({
       method: "PATCH",
       path: `${AGENTS}/:agentId`,
+      name: "updateInstanceAgent",
+      tag: "agents",
       summary: "Change an agent and its files, all or nothing",
       access: "write",
       bound: "texts",
       body: AgentChangeInput,
       answer: AgentRecord,
       errors: ["conflict", "instance_not_ready"],
-      async handle({ caller, params, body, once }) {
-        const find = () => agents.get(caller, params.instanceId, params.agentId);
-        find();
+      find: own,
+      commit: "shared",
+      async handle({ find, body, commit }) {
         const change = given(await body());
         if (Object.keys(change).length === 0) {
           throw new AppError(
@@ -165,33 +144,38 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
             "body: expected at least one of name, slug, displayName, model, files, useDefaults",
           );
         }
-        await withFreshWorkspace(caller, params);
-        return agents.update(find, change, (operate) => once(() => showWithTexts(operate())));
+        await withFreshWorkspace(find(), find);
+        return agents.update(find, change, (operate) => commit((found) => showWithTexts(operate(found))));
       },
     }),
     route({
       method: "DELETE",
       path: `${AGENTS}/:agentId`,
+      name: "deleteInstanceAgent",
+      tag: "agents",
       summary: "Delete an agent with its workspace and history",
       access: "write",
       bound: "record",
       answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
-      handle({ caller, params, once }) {
-        const find = () => agents.get(caller, params.instanceId, params.agentId);
-        return agents.remove(find, (operate) => once(() => ({ agentId: operate(), deleted: true })));
-      },
+      find: own,
+      commit: "shared",
+      handle: ({ find, commit }) =>
+        agents.remove(find, (operate) => commit((found) => ({ agentId: operate(found), deleted: true }))),
     }),
     route({
       method: "GET",
       path: `${AGENTS}/:agentId/files`,
+      name: "listAgentFiles",
+      tag: "files",
       summary: "List the files of a workspace",
       access: "read",
       bound: "page",
       query: pageQuery,
       answer: pageOf(FileRecord),
       errors: ["instance_not_ready"],
-      async handle({ caller, params, query, startPage }) {
-        const { agent } = await withFreshWorkspace(caller, params);
+      find: own,
+      async handle({ found, find, query, startPage }) {
+        const agent = await withFreshWorkspace(found, find);
         const start = startPage(`files ${agent.agentId}`, query());
         const files = workspaces.list(agent, start.position ?? "", start.limit + 1);
         return toPage(start, files, (file) => file.name, showFile);
@@ -200,12 +184,14 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     route({
       method: "GET",
       path: `${AGENTS}/:agentId/files/*`,
+      name: "getAgentFile",
+      tag: "files",
       summary: "Read a workspace file",
       access: "read",
       bound: "texts",
       answer: "text/plain",
-      handle({ caller, params, request }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      find: own,
+      handle({ found: { agent }, params, request }) {
         const { bytes, etag, updatedAtMs } = workspaces.read(agent, fileName(params["*"]));
         const headers = {
           ETag: etag,
@@ -229,21 +215,24 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     route({
       method: "PUT",
       path: `${AGENTS}/:agentId/files/*`,
+      name: "putAgentFile",
+      tag: "files",
       summary: "Write a workspace file",
       access: "write",
       bound: "record",
+      body: "text/plain",
       answer: FileRecord,
       errors: ["precondition_failed", "conflict", "instance_not_ready"],
-      async handle({ caller, params, bytes, request, once }) {
-        const find = () => agents.get(caller, params.instanceId, params.agentId);
-        find();
-        const content = await bytes();
+      find: own,
+      commit: "shared",
+      async handle({ find, params, body, request, commit }) {
+        const content = await body();
         const known = workspaces.reindexing.ready([find().agent]);
         if (known !== null) await known;
         const condition = conditionOf(request);
         return agents.writeFile(find, fileName(params["*"]), content, condition, (operate) =>
-          once(() => {
-            const { created, file, etag } = operate();
+          commit((found) => {
+            const { created, file, etag } = operate(found);
             return new Reply(created ? 201 : 200, showFile(file), { ETag: etag });
           }),
         );
@@ -252,16 +241,18 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
     route({
       method: "DELETE",
       path: `${AGENTS}/:agentId/files/*`,
+      name: "deleteAgentFile",
+      tag: "files",
       summary: "Delete a workspace file",
       access: "write",
       bound: "record",
       answer: z.object({ name: z.string(), deleted: z.literal(true) }),
       errors: ["precondition_failed"],
-      async handle({ caller, params, request, once }) {
-        const find = () => agents.get(caller, params.instanceId, params.agentId);
-        find();
+      find: own,
+      commit: "shared",
+      async handle({ find, params, request, commit }) {
         const name = fileName(params["*"]);
-        await agents.deleteFile(find, name, conditionOf(request), once);
+        await agents.deleteFile(find, name, conditionOf(request), commit);
         return { name, deleted: true };
       },
     }),

@@ -135,7 +135,10 @@ async function startBehind(
       turns: createTurnShares({ mostMs: TURN_SHARE_MS }),
       idempotency: features.idempotency,
       startPage: features.startPage,
-      commitSoon: (work) => store.commitSoon(work, "full"),
+      commits: {
+        shared: (work) => store.commitSoon(work, "full"),
+        alone: async (work) => store.transaction(work),
+      },
       addressOf,
       onAnswer({ method, path }, code, startedMs, requestId, error) {
         metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Access } from "../accounts/caller.ts";
+import { recordName } from "../lib/record.ts";
 import {
   HEADERS,
   headers,
@@ -11,8 +12,8 @@ import {
   SCHEMAS,
 } from "./openapi-components.ts";
 import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
-import { nameOf, recordNames } from "./openapi-names.ts";
 import type { Route } from "./route.ts";
+import { TAGS } from "./tags.ts";
 
 /**
  * The OpenAPI 3.1 document of a route table. What it says is what the routes parse with: there is no second list. What
@@ -20,14 +21,14 @@ import type { Route } from "./route.ts";
  */
 export function openApiDocument(routes: readonly Route[], version: string): Json {
   const shared = Object.entries(SCHEMAS).map(([name, schema]): [z.ZodType, string] => [schema, name]);
-  const names: Names = new Map([...shared, ...recordNames(routes)]);
+  const names: Names = new Map([...shared, ...recordsOf(routes)]);
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
     paths[path] ??= { parameters: pathParameters(path) };
     paths[path][route.method.toLowerCase()] = operationOf(route, names);
   }
-  const used = new Set(routes.map((route) => nameOf(route).tag));
+  const used = new Set<string>(routes.map(({ tag }) => tag));
   return {
     openapi: "3.1.0",
     info: {
@@ -71,23 +72,6 @@ exactly that amount, then the same request again with the transaction in \`X-PAY
 asked for, at least the host's minimum top-up, to a cent, and less than a cent more that marks the payment as the
 account's: 0.50 may so become 1.005715. A person tops up in the console, or asks who runs the host for credit.`;
 
-/** In the order of the reference. */
-const TAGS: Record<string, string> = {
-  auth: "Signing in, the account, API keys",
-  instances: "Isolated environments, billed while they run",
-  agents: "Personas with a workspace of files",
-  files: "A workspace's files, one by one",
-  messages: "The conversation with an agent",
-  runs: "What an agent does about one message",
-  events: "What happens to an agent, as it happens",
-  skills: "What agents can be taught",
-  secrets: "Credentials that skills use and nobody can read",
-  billing: "The balance, what it was spent on, topping it up",
-  host: "What answers on this host",
-  models: "The agents as models of an OpenAI-compatible client",
-  chat: "OpenAI-compatible chat",
-};
-
 /** The scopes that an API key needs, as a security requirement lists roles. */
 const SCOPES_FOR: Record<Access, string[]> = {
   public: [],
@@ -105,15 +89,14 @@ const isKeyed = ({ method, access, idempotent }: Route): boolean =>
 const isConditional = ({ errors }: Route): boolean => errors?.includes("precondition_failed") ?? false;
 const isPaid = ({ errors }: Route): boolean => errors?.includes("payment_required") ?? false;
 const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
-const isFile = ({ method, answer }: Route): boolean => method === "PUT" || answer === "text/plain";
+const isFile = ({ body, answer }: Route): boolean => body === "text/plain" || answer === "text/plain";
 const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;
 
 function operationOf(route: Route, names: Names): Json {
-  const { operationId, tag } = nameOf(route);
   return {
-    operationId,
+    operationId: route.name,
     summary: route.summary,
-    tags: [tag],
+    tags: [route.tag],
     security: route.access === "public" ? [] : [{ token: [] }, { apiKey: SCOPES_FOR[route.access] }],
     parameters: [...queryParameters(route), ...headerParameters(route)],
     ...requestBody(route, names),
@@ -157,8 +140,9 @@ function headerParameters(route: Route): Json[] {
 }
 
 function requestBody(route: Route, names: Names): Json {
-  if (route.method === "PUT") return { requestBody: { content: { "text/plain": { schema: { type: "string" } } } } };
   if (!route.body) return {};
+  if (route.body === "text/plain")
+    return { requestBody: { content: { [route.body]: { schema: { type: "string" } } } } };
   return {
     requestBody: {
       required: !route.body.safeParse({}).success,
@@ -173,7 +157,7 @@ const EVENTS = {
 };
 
 function successes(route: Route, names: Names): Json {
-  const { answer, method, status = 200 } = route;
+  const { body, answer, status = 200 } = route;
   const content: Json = {};
   if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
   if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
@@ -186,7 +170,7 @@ function successes(route: Route, names: Names): Json {
   const success = { ...shared, content };
   return {
     [status]: { description: mayStream(route) ? "Success; as events where `stream` is true" : "Success", ...success },
-    ...(method === "PUT" ? { 201: { description: "Success; the file is new", ...success } } : {}),
+    ...(body === "text/plain" ? { 201: { description: "Success; the file is new", ...success } } : {}),
     ...(answer === "text/plain" ? { 304: { description: "Unchanged", ...shared } } : {}),
     ...(route.replay
       ? {
@@ -242,6 +226,27 @@ function failureResponses(routes: readonly Route[]): Json {
 
 /** Schemas that have a name of their own in the document. */
 type Names = ReadonlyMap<z.ZodType, string>;
+
+/** The records that reading gives, with their names: first single things, then what lists show. */
+function recordsOf(routes: readonly Route[]): Names {
+  const answers = routes.flatMap(({ method, answer }) =>
+    method === "GET" && answer instanceof z.ZodType ? answer : [],
+  );
+  const names = new Map<z.ZodType, string>();
+  for (const schema of [...answers, ...answers.flatMap((answer) => pageItem(answer) ?? [])]) {
+    const name = recordName(schema);
+    if (name !== undefined) names.set(schema, name);
+  }
+  if (new Set(names.values()).size < names.size) throw new TypeError("two records have one name");
+  return names;
+}
+
+/** The schema of a list's records; null for an answer that is no list. */
+function pageItem(answer: z.ZodType): z.ZodType | null {
+  if (!(answer instanceof z.ZodObject)) return null;
+  const { data } = answer.shape as { data?: unknown };
+  return data instanceof z.ZodArray ? (data.element as z.ZodType) : null;
+}
 
 const schemaOf = (schema: z.ZodType, io: "input" | "output", names: Names): Json => {
   const name = names.get(schema);

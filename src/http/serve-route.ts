@@ -1,44 +1,15 @@
-import { z } from "zod";
 import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
-import type { TurnShares } from "../limits/turn-shares.ts";
-import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
-import { parse } from "./fields.ts";
-import { type Attempt, type Idempotency, keyRefusal } from "./idempotency.ts";
-import { type IncomingBodies, type IncomingBody, receivedBody } from "./incoming-bodies.ts";
-import { parseJson } from "./json.ts";
-import type { StartPage } from "./paging.ts";
-import { pathAndQueryOf, queryOf, requestIdOf } from "./request.ts";
-import type { AnyCall, Route } from "./route.ts";
+import { type CallInput, createCall, keep } from "./call.ts";
+import type { Exchange, ServingParts } from "./exchange.ts";
+import { keyRefusal } from "./idempotency.ts";
+import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
+import { pathAndQueryOf, requestIdOf } from "./request.ts";
+import type { Route } from "./route.ts";
 import type { IdempotentRequest } from "./schema.ts";
-
-export interface ServingParts {
-  admission: Admission;
-  bodies: IncomingBodies;
-  /** By account; what no account asks for is bounded by its address. */
-  turns: TurnShares;
-  idempotency: Idempotency;
-  startPage: StartPage;
-  /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */
-  commitSoon<T>(work: () => T): Promise<T>;
-  addressOf(request: Request): string;
-  /** Called once a request, after its answer is made. */
-  onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
-}
-
-/** One request on its way through the server. */
-interface Exchange {
-  route: Route;
-  parts: ServingParts;
-  request: Request;
-  params: Record<string, string>;
-  requestId: string;
-  /** Of the answer's body, where it is known. */
-  answerBytes: number;
-}
 
 /** Answers one request for one route, in the order of judgement of api.md section 1. */
 export async function serveRoute(
@@ -89,7 +60,7 @@ async function answerCaller(exchange: Exchange, caller: Caller, incoming?: Incom
   const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
   if (key !== null && incoming) return answerOnce(exchange, caller, key, incoming);
   const made = parts.turns.spend(caller.accountId, () => {
-    const handled = route.handle(createCall(exchange, caller, { incoming }));
+    const handled = handle(exchange, caller, { incoming });
     return handled instanceof Promise ? handled : toResponse(exchange, handled);
   });
   return made instanceof Response ? made : toResponse(exchange, await made);
@@ -101,12 +72,12 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set(["unauthorized", "invite_requir
 async function answerAnybody(exchange: Exchange): Promise<Response> {
   const { route, parts, request } = exchange;
   await parts.admission.anybody(request);
-  if (route.method === "GET") return toResponse(exchange, await route.handle(createCall(exchange, null)));
+  if (route.method === "GET") return toResponse(exchange, await handle(exchange, null));
   const address = parts.addressOf(request);
   parts.admission.requireFewRefusals(address);
   try {
     return await withBody(exchange, addressKey(address), async (incoming) =>
-      toResponse(exchange, await route.handle(createCall(exchange, null, { incoming }))),
+      toResponse(exchange, await handle(exchange, null, { incoming })),
     );
   } catch (error) {
     if (error instanceof AppError && REFUSALS.has(error.code)) parts.admission.refused(address);
@@ -136,7 +107,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
   // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
   if (body instanceof AppError) {
-    return toResponse(exchange, await route.handle(createCall(exchange, caller, { refusal: body })));
+    return toResponse(exchange, await handle(exchange, caller, { refusal: body }));
   }
   // A path that names no instance may still answer with one's own: such an answer is for keys of the same limit.
   const limitedTo = params.instanceId === undefined ? caller.instanceId : null;
@@ -145,7 +116,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   if (judged.kind === "replay") return replayed(exchange, caller, body, judged.stored);
   const { attempt } = judged;
   try {
-    const result = await route.handle(createCall(exchange, caller, { incoming: receivedBody(body), attempt }));
+    const result = await handle(exchange, caller, { incoming: receivedBody(body), attempt });
     if (!attempt.saved()) keep(route, attempt, result);
     return toResponse(exchange, result);
   } catch (thrown) {
@@ -205,7 +176,7 @@ async function answerAgain(
     throw new AppError("conflict", "Idempotency-Key: this was done; its answer was too large to be kept");
   }
   if (by.access !== "public") authorize(caller, by.access);
-  const read = JSON.stringify(await by.handle(createCall({ ...exchange, route: by, params: record }, caller)));
+  const read = JSON.stringify(await handle({ ...exchange, route: by, params: record }, caller));
   exchange.answerBytes = read.length;
   return jsonAnswer(status, read, requestId);
 }
@@ -217,63 +188,9 @@ function storedAnswer(status: number, body: string, requestId: string, accept: s
   return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
 }
 
-function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
-  if (result instanceof Response) return;
-  const status = result instanceof Reply ? result.status : (route.status ?? 200);
-  const value = result instanceof Reply ? result.value : result;
-  const body = JSON.stringify(route.kept ? route.kept(value) : value);
-  attempt.save({ status, body, runId, record: route.reread?.params(value) });
-}
-
-/** What a route without fields takes: nothing, or an object. */
-const NO_FIELDS = z.object({});
-
-const NOTHING = new Uint8Array();
-
-interface CallInput {
-  incoming?: IncomingBody | undefined;
-  attempt?: Attempt;
-  refusal?: AppError;
-}
-
-function createCall(
-  { route, parts, request, params, requestId }: Exchange,
-  caller: Caller | null,
-  { incoming, attempt, refusal }: CallInput = {},
-): AnyCall {
-  const bytes = async () => {
-    if (refusal) throw refusal;
-    const read = (await incoming?.bytes()) ?? NOTHING;
-    // A body that was held back until many others were judged is one more try like any other.
-    if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
-    return read;
-  };
-  const operateOnce = <T>(operate: () => T, runId?: (result: T) => string): T => {
-    if (refusal) throw refusal;
-    const result = operate();
-    if (attempt) keep(route, attempt, result, runId?.(result));
-    return result;
-  };
-  return {
-    caller,
-    params,
-    request,
-    requestId,
-    address: () => parts.addressOf(request),
-    startPage: parts.startPage,
-    query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
-    bytes,
-    async body() {
-      const read = await bytes();
-      const fields = () => parse(route.body ?? NO_FIELDS, parseJson(read, request.headers.get("content-type")));
-      if (caller === null) return fields();
-      const turn = parts.turns.enter(caller.accountId);
-      if (turn) await turn;
-      return parts.turns.spend(caller.accountId, fields);
-    },
-    once: (operate, runId) => parts.commitSoon(() => operateOnce(operate, runId)),
-  };
-}
+/** What the route makes of the request. What it is about is found first: without it nothing else is judged. */
+const handle = (exchange: Exchange, caller: Caller | null, input?: CallInput): unknown =>
+  exchange.route.handle(createCall(exchange, caller, input));
 
 function toResponse(exchange: Exchange, result: unknown): Response {
   const { route, requestId } = exchange;

@@ -2,9 +2,10 @@ import { Elysia } from "elysia";
 import { AppError } from "../lib/app-error.ts";
 import type { Admission } from "./admission.ts";
 import { refusalAnswer, toAppError } from "./answer.ts";
+import type { ServingParts } from "./exchange.ts";
 import { requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
-import { type ServingParts, serveRoute } from "./serve-route.ts";
+import { serveRoute } from "./serve-route.ts";
 
 export interface WebPage {
   path: string;

@@ -2,26 +2,30 @@ import { z } from "zod";
 import { Reply } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { type Route, route } from "../http/route.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Payment } from "../payments/payment.ts";
 import { bringsProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
 import { INSTANCE_STATUSES, type Instance } from "./schema.ts";
 
-const InstanceRecord = z.object({
-  instanceId: idForm("inst"),
-  name: z.string(),
-  status: z.enum(INSTANCE_STATUSES),
-  statusReason: z.string().nullable(),
-  createdAt: z.iso.datetime(),
-  startedAt: z.iso.datetime().nullable(),
-  stoppedAt: z.iso.datetime().nullable(),
-  agentCount: z.int(),
-  billing: z.object({ pricePerHour: moneyForm("0.030000"), accrued: moneyForm("0.000000"), currency: currencyForm }),
-});
+const InstanceRecord = record(
+  "Instance",
+  z.object({
+    instanceId: idForm("inst"),
+    name: z.string(),
+    status: z.enum(INSTANCE_STATUSES),
+    statusReason: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+    startedAt: z.iso.datetime().nullable(),
+    stoppedAt: z.iso.datetime().nullable(),
+    agentCount: z.int(),
+    billing: z.object({ pricePerHour: moneyForm("0.030000"), accrued: moneyForm("0.000000"), currency: currencyForm }),
+  }),
+);
 
 const name = trimmedText(1, 100);
 const statusFilter = z.enum(INSTANCE_STATUSES, { error: `one of ${INSTANCE_STATUSES.join(", ")}` }).optional();
@@ -52,6 +56,8 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
     },
   });
 
+  const own = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
+
   /** The answer of an operation that may have been paid for by its own request. */
   const showPaid = (status: number, instance: Instance, payment: Payment | null) =>
     new Reply(status, show(instance), payment?.kind === "credited" ? payment.headers : {});
@@ -60,6 +66,8 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
     route({
       method: "POST",
       path: "/v1/instances",
+      name: "createInstance",
+      tag: "instances",
       summary: "Create an instance",
       access: "account",
       bound: "outside",
@@ -67,17 +75,21 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       status: 201,
       answer: InstanceRecord,
       errors: ["payment_required", "conflict"],
-      async handle({ caller, request, body, once }) {
+      commit: "shared",
+      async handle({ caller, request, body, commit }) {
+        // A transfer that was made is credited, whatever is wrong with the request.
         const payment = await takePayment(caller.accountId, request);
-        const input = await body();
+        const { name } = await body();
         instances.requireRoom(caller.accountId);
         await instances.requireLaunch(caller.accountId, payment);
-        return once(() => showPaid(201, instances.create(caller, input.name), payment));
+        return commit(() => showPaid(201, instances.create(caller, name), payment));
       },
     }),
     route({
       method: "GET",
       path: "/v1/instances",
+      name: "listInstances",
+      tag: "instances",
       summary: "List instances, newest first",
       access: "read",
       bound: "page",
@@ -93,68 +105,78 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
     route({
       method: "GET",
       path: "/v1/instances/:instanceId",
+      name: "getInstance",
+      tag: "instances",
       summary: "One instance, live",
       access: "read",
       bound: "record",
       answer: InstanceRecord,
-      handle: ({ caller, params }) => show(instances.get(caller, params.instanceId)),
+      find: own,
+      handle: ({ found }) => show(found),
     }),
     route({
       method: "PATCH",
       path: "/v1/instances/:instanceId",
+      name: "updateInstance",
+      tag: "instances",
       summary: "Rename an instance",
       access: "write",
       bound: "record",
       body: z.object({ name }),
       answer: InstanceRecord,
-      async handle({ caller, params, body }) {
-        instances.get(caller, params.instanceId);
-        const input = await body();
-        return show(instances.rename(instances.get(caller, params.instanceId), input.name));
-      },
+      find: own,
+      commit: "shared",
+      write: ({ found, body }) => show(instances.rename(found, body.name)),
     }),
     route({
       method: "POST",
       path: "/v1/instances/:instanceId/stop",
+      name: "stopInstance",
+      tag: "instances",
       summary: "Stop an instance; billing pauses",
       access: "write",
       bound: "record",
       answer: InstanceRecord,
-      async handle({ caller, params, body, once }) {
-        instances.get(caller, params.instanceId);
-        await body();
-        return once(() => show(instances.stop(instances.get(caller, params.instanceId))));
-      },
+      find: own,
+      commit: "shared",
+      write: ({ found }) => show(instances.stop(found)),
     }),
     route({
       method: "POST",
       path: "/v1/instances/:instanceId/start",
+      name: "startInstance",
+      tag: "instances",
       summary: "Start a stopped instance",
       access: "write",
       bound: "outside",
       answer: InstanceRecord,
       errors: ["payment_required"],
-      async handle({ caller, params, request, body, once }) {
-        const own = () => instances.get(caller, params.instanceId);
-        // A transfer that was made is credited though there is no such instance; what is wrong with it is told after that.
-        if (!bringsProof(request.headers)) own();
-        const payment = await takePayment(caller.accountId, request).finally(own);
+      commit: "shared",
+      async handle({ body, commit, ...asked }) {
+        // A transfer that was made is credited though there is no such instance, so this route has no `find`, which would
+        // come before it. What is wrong with the transfer is told after that.
+        if (!bringsProof(asked.request.headers)) own(asked);
+        const payment = await takePayment(asked.caller.accountId, asked.request).finally(() => own(asked));
         await body();
-        const { status, accountId } = own();
+        const { status, accountId } = own(asked);
         if (status !== "running") await instances.requireLaunch(accountId, payment);
-        return once(() => showPaid(200, instances.start(own()), payment));
+        return commit(() => showPaid(200, instances.start(own(asked)), payment));
       },
     }),
     route({
       method: "DELETE",
       path: "/v1/instances/:instanceId",
+      name: "deleteInstance",
+      tag: "instances",
       summary: "Destroy an instance with its agents, secrets and history",
       access: "write",
       bound: "record",
       answer: z.object({ instanceId: idForm("inst"), deleted: z.literal(true) }),
-      handle({ caller, params }) {
-        instances.remove(instances.get(caller, params.instanceId));
-        return { instanceId: params.instanceId, deleted: true };
+      find: own,
+      commit: "alone",
+      write({ found }) {
+        instances.remove(found);
+        return { instanceId: found.instanceId, deleted: true };
       },
     }),
   ];

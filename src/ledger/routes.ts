@@ -6,26 +6,32 @@ import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
 import { changeForm, idForm } from "../lib/forms.ts";
 import { formatMoney } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import { ENTRY_TYPES } from "./schema.ts";
 import { placeText, readPlace, readStatement, type Transaction } from "./statement.ts";
 
-const TransactionRecord = z.object({
-  transactionId: idForm("txn"),
-  type: z.enum(ENTRY_TYPES),
-  amount: changeForm,
-  balanceAfter: changeForm,
-  instanceId: idForm("inst").nullable(),
-  txHash: z.string().nullable(),
-  network: z.string().nullable(),
-  createdAt: z.iso.datetime(),
-});
+const TransactionRecord = record(
+  "Transaction",
+  z.object({
+    transactionId: idForm("txn"),
+    type: z.enum(ENTRY_TYPES),
+    amount: changeForm,
+    balanceAfter: changeForm,
+    instanceId: idForm("inst").nullable(),
+    txHash: z.string().nullable(),
+    network: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+  }),
+);
 
 export function ledgerRoutes({ db }: { db: Db }): Route[] {
   return [
     route({
       method: "GET",
       path: "/v1/billing/transactions",
+      name: "listTransactions",
+      tag: "billing",
       summary: "The account's ledger entries, newest first; usage summed by instance and hour",
       access: "account-read",
       bound: "page",

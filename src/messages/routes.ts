@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { Caller } from "../accounts/caller.ts";
-import type { Agents } from "../agents/agents.ts";
+import type { Agents, FoundAgent } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
-import { type Route, route } from "../http/route.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { EventLog } from "./events/event-log.ts";
@@ -52,6 +52,11 @@ const CURSOR = "the id of an event, in decimal digits";
 export function messageRoutes(parts: MessageRouteParts): Route[] {
   const { agents, messages, runs, events, hub, lasting, keepOpen } = parts;
 
+  const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
+    agents.get(caller, params.instanceId, params.agentId);
+  const ownRun = (asked: Asked<{ instanceId: string; agentId: string; runId: string }>) =>
+    runs.get(own(asked).agent.agentId, asked.params.runId);
+
   function eventStream(request: Request, place: LastingAnswer, subscription: Subscription): Response {
     keepOpen(request);
     const { body, end } = hub.open(subscription, place.close);
@@ -94,24 +99,25 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     route({
       method: "POST",
       path: `${AGENT}/messages`,
+      name: "createAgentMessage",
+      tag: "messages",
       summary: "Send a message; the answer is the agent's message, or its events as they come",
       access: "chat",
       bound: "run",
       body: MessageInput,
       answer: MessageRecord,
       errors: ["rate_limited", "model_error", "instance_not_ready"],
-      async handle({ caller, params, body, once, request }) {
-        agents.get(caller, params.instanceId, params.agentId);
+      find: own,
+      commit: "shared",
+      async handle({ caller, body, commit, request }) {
         const input = await body();
-        const send = () => {
-          const { instance, agent } = agents.get(caller, params.instanceId, params.agentId);
+        const send = ({ instance, agent }: FoundAgent) => {
           const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
           return messages.send(instance, agent, { text: input.message, sender: { type, id, name } });
         };
-        return answer(request, caller, input.stream ?? false, () => once(send, ({ runId }) => runId));
+        return answer(request, caller, input.stream ?? false, () => commit(send, ({ runId }) => runId));
       },
-      async replay({ caller, params, body, request }, runId) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      async replay({ caller, found: { agent }, body, request }, runId) {
         const { stream } = await body();
         return answer(request, caller, stream ?? false, async () => runs.get(agent.agentId, runId));
       },
@@ -119,13 +125,15 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     route({
       method: "GET",
       path: `${AGENT}/messages`,
+      name: "listAgentMessages",
+      tag: "messages",
       summary: "The conversation",
       access: "read",
       bound: "page",
       query: pageQuery.extend({ order: z.enum(["asc", "desc"], { error: ORDER }).default("asc") }),
       answer: pageOf(MessageRecord),
-      handle({ caller, params, query, startPage }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      find: own,
+      handle({ found: { agent }, query, startPage }) {
         const { order, ...page } = query();
         const start = startPage(`messages ${agent.agentId} ${order}`, page);
         const after = start.position === null ? null : Number(start.position);
@@ -136,12 +144,15 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     route({
       method: "DELETE",
       path: `${AGENT}/messages`,
+      name: "deleteAgentMessages",
+      tag: "messages",
       summary: "Start a fresh conversation; the old one is gone",
       access: "write",
       bound: "record",
       answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
-      handle({ caller, params }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
+      find: own,
+      commit: "alone",
+      write({ found: { agent } }) {
         messages.clear(agent);
         return { agentId: agent.agentId, deleted: true };
       },
@@ -149,32 +160,33 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     route({
       method: "GET",
       path: `${AGENT}/runs/:runId`,
+      name: "getAgentRun",
+      tag: "runs",
       summary: "One run",
       access: "read",
       bound: "record",
       answer: RunRecord,
-      handle({ caller, params }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        return showRun(runs.get(agent.agentId, params.runId));
-      },
+      find: ownRun,
+      handle: ({ found }) => showRun(found),
     }),
     route({
       method: "POST",
       path: `${AGENT}/runs/:runId/cancel`,
+      name: "cancelRun",
+      tag: "runs",
       summary: "Cancel a run; what it said so far is kept",
       access: "chat",
       bound: "record",
       answer: RunRecord,
-      async handle({ caller, params, body, once }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        runs.get(agent.agentId, params.runId);
-        await body();
-        return once(() => showRun(runs.cancel(runs.get(agent.agentId, params.runId))));
-      },
+      find: ownRun,
+      commit: "shared",
+      write: ({ found }) => showRun(runs.cancel(found)),
     }),
     route({
       method: "GET",
       path: `${AGENT}/events`,
+      name: "streamAgentEvents",
+      tag: "events",
       summary: "Everything that happens to the agent, as server-sent events",
       access: "read",
       bound: "stream",
@@ -189,11 +201,12 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       }),
       answer: "text/event-stream",
       errors: ["not_found"],
-      handle({ caller, params, query, request }) {
-        const { agent } = agents.get(caller, params.instanceId, params.agentId);
-        const { agentId } = agent;
-        const asked = queryOf(request).runId;
-        const run = asked === undefined ? null : runs.get(agentId, asked);
+      find(asked) {
+        const { agentId } = own(asked).agent;
+        const { runId } = queryOf(asked.request);
+        return { agentId, run: runId === undefined ? null : runs.get(agentId, runId) };
+      },
+      handle({ caller, found: { agentId, run }, query, request }) {
         const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
         const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
         return eventStream(request, lasting.open(caller, "events"), { agentId, after, runId: run?.runId ?? null });

@@ -8,18 +8,22 @@ import type { Clock } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { isId } from "../lib/id.ts";
 import { CURRENCY, formatMoney } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";
 import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
 
-const UsageRecord = z.object({
-  instanceId: idForm("inst"),
-  day: z.iso.date(),
-  seconds: z.int(),
-  cost: moneyForm("0.720000"),
-  currency: currencyForm,
-});
+const UsageRecord = record(
+  "Usage",
+  z.object({
+    instanceId: idForm("inst"),
+    day: z.iso.date(),
+    seconds: z.int(),
+    cost: moneyForm("0.720000"),
+    currency: currencyForm,
+  }),
+);
 
 export interface UsageRouteParts {
   db: Db;
@@ -49,16 +53,21 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
     route({
       method: "GET",
       path: "/v1/billing/usage",
+      name: "listUsage",
+      tag: "billing",
       summary: "What each instance ran and cost on each day, newest day first",
       access: "account-read",
       bound: "page",
       query: pageQuery.extend({ from: day, to: day, instanceId: idForm("inst").optional() }),
       answer: pageOf(UsageRecord),
       errors: ["not_found"],
-      handle({ caller: { accountId }, request, query, startPage }) {
+      find({ caller: { accountId }, request }) {
         const { instanceId } = queryOf(request);
         const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
         if (!isOwn) throw notFound("instance");
+        return { instanceId };
+      },
+      handle({ caller: { accountId }, found: { instanceId }, query, startPage }) {
         const { from, to, ...page } = query();
         const days = rangeOf(from, to, clock.now());
         const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);

@@ -6,22 +6,26 @@ import { type Route, route } from "../http/route.ts";
 import { isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
+import { record } from "../lib/record.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Invoices, Wanted } from "./invoices.ts";
 import type { Payment, Refusal } from "./payment.ts";
 
-const BillingRecord = z.object({
-  balance: moneyForm("9.970000"),
-  currency: currencyForm,
-  pricePerHour: moneyForm("0.030000"),
-  minimumLaunchBalance: moneyForm("0.500000").describe(
-    "What an account must have for an instance to be created or started",
-  ),
-  minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this, whatever is asked for"),
-  runningInstances: z.int(),
-  estimatedEmptyAt: z.iso.datetime().nullable(),
-  networks: z.array(z.string()),
-});
+const BillingRecord = record(
+  "Billing",
+  z.object({
+    balance: moneyForm("9.970000"),
+    currency: currencyForm,
+    pricePerHour: moneyForm("0.030000"),
+    minimumLaunchBalance: moneyForm("0.500000").describe(
+      "What an account must have for an instance to be created or started",
+    ),
+    minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this, whatever is asked for"),
+    runningInstances: z.int(),
+    estimatedEmptyAt: z.iso.datetime().nullable(),
+    networks: z.array(z.string()),
+  }),
+);
 
 export interface BillingRouteParts {
   meter: Pick<Meter, "balanceOf" | "runningInstances" | "emptyAt">;
@@ -57,6 +61,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
     route({
       method: "GET",
       path: "/v1/billing",
+      name: "getBilling",
+      tag: "billing",
       summary: "The balance, live, and what things cost",
       access: "account-read",
       bound: "record",
@@ -75,6 +81,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
     route({
       method: "POST",
       path: "/v1/billing/top-up",
+      name: "topUp",
+      tag: "billing",
       summary: "Ask what to pay, and show the payment",
       access: "account",
       bound: "outside",
@@ -87,7 +95,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
         currency: currencyForm,
       }),
       errors: ["payment_required"],
-      async handle({ caller: { accountId }, request, body, once }) {
+      commit: "shared",
+      async handle({ caller: { accountId }, request, body, commit }) {
         const payment = await takePayment(accountId, request);
         const input = await body();
         if (payment?.kind !== "credited") {
@@ -95,7 +104,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
           throw await quote(accountId, { amount, network: input.network, ...reasonFor(payment) });
         }
         const { transactionId, amount, headers } = payment;
-        return once(() => {
+        return commit(() => {
           const balance = formatMoney(meter.balanceOf(accountId));
           return new Reply(201, { transactionId, amount: formatMoney(amount), balance, currency: CURRENCY }, headers);
         });

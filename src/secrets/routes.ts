@@ -1,45 +1,52 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { type Route, route } from "../http/route.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { isoTime } from "../lib/clock.ts";
+import { record } from "../lib/record.ts";
 import { SecretsInput } from "./input.ts";
 import type { Secrets } from "./secrets.ts";
 
 const SECRETS = "/v1/instances/:instanceId/secrets";
-const SecretRecord = z.object({ key: z.string(), createdAt: z.iso.datetime(), updatedAt: z.iso.datetime() });
+const SecretRecord = record(
+  "Secret",
+  z.object({ key: z.string(), createdAt: z.iso.datetime(), updatedAt: z.iso.datetime() }),
+);
 
 export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
+  const instance = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
+
   return [
     route({
       method: "POST",
       path: SECRETS,
+      name: "createInstanceSecret",
+      tag: "secrets",
       summary: "Store secrets, all or none; no endpoint ever returns a value",
       access: "write",
       bound: "record",
       body: SecretsInput,
       status: 201,
       answer: z.object({ keys: z.array(z.string()) }),
-      async handle({ caller, params, body, once }) {
-        instances.get(caller, params.instanceId);
-        const values = await body();
-        return once(() => {
-          const { instanceId } = instances.get(caller, params.instanceId);
-          secrets.set(caller.accountId, instanceId, values);
-          return { keys: [...values.keys()] };
-        });
+      find: instance,
+      commit: "shared",
+      write({ found, body }) {
+        secrets.set(found.accountId, found.instanceId, body);
+        return { keys: [...body.keys()] };
       },
     }),
     route({
       method: "GET",
       path: SECRETS,
+      name: "listInstanceSecrets",
+      tag: "secrets",
       summary: "List the names of secrets",
       access: "read",
       bound: "page",
       query: pageQuery,
       answer: pageOf(SecretRecord),
-      handle({ caller, params, query, startPage }) {
-        const { instanceId } = instances.get(caller, params.instanceId);
+      find: instance,
+      handle({ found: { instanceId }, query, startPage }) {
         const start = startPage(`secrets ${instanceId}`, query());
         const rows = secrets.list(instanceId, start.position, start.limit + 1);
         return toPage(
@@ -53,16 +60,18 @@ export function secretRoutes(secrets: Secrets, instances: Instances): Route[] {
     route({
       method: "DELETE",
       path: `${SECRETS}/:key`,
+      name: "deleteInstanceSecret",
+      tag: "secrets",
       summary: "Delete a secret",
       access: "write",
       bound: "record",
       answer: z.object({ key: z.string(), deleted: z.literal(true) }),
-      handle: ({ caller, params, once }) =>
-        once(() => {
-          const { instanceId } = instances.get(caller, params.instanceId);
-          secrets.remove(caller.accountId, instanceId, params.key);
-          return { key: params.key, deleted: true };
-        }),
+      find: instance,
+      commit: "shared",
+      write({ found, params }) {
+        secrets.remove(found.accountId, found.instanceId, params.key);
+        return { key: params.key, deleted: true };
+      },
     }),
   ];
 }

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
-import { type Route, route } from "../http/route.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
+import { record } from "../lib/record.ts";
 import { NO_NAMES, parseFileName, refuseClash } from "../workspace/file-name.ts";
 import type { Catalog } from "./catalog.ts";
 import { SKILL_SOURCES } from "./schema.ts";
@@ -13,22 +14,29 @@ import type { InstalledSkill, SkillChoice, Skills } from "./skills.ts";
 const SKILLS = "/v1/instances/:instanceId/skills";
 const names = z.array(z.string());
 
-const CatalogRecord = z.object({
-  name: z.string(),
-  description: z.string(),
-  version: z.string(),
-  license: z.string().nullable(),
-  tags: names,
-  requires: z.object({ secrets: names, hosts: names, tools: names }),
-});
-const InstalledRecord = z.object({
-  name: z.string(),
-  version: z.string(),
-  description: z.string(),
-  source: z.enum(SKILL_SOURCES),
-  installedAt: z.iso.datetime(),
-  missingSecrets: names,
-});
+const CatalogRecord = record(
+  "ListedSkill",
+  z.object({
+    name: z.string(),
+    description: z.string(),
+    version: z.string(),
+    license: z.string().nullable(),
+    tags: names,
+    requires: z.object({ secrets: names, hosts: names, tools: names }),
+  }),
+);
+const SkillRecord = record("Skill", CatalogRecord.extend({ instructions: z.string(), files: names }));
+const InstalledRecord = record(
+  "InstanceSkill",
+  z.object({
+    name: z.string(),
+    version: z.string(),
+    description: z.string(),
+    source: z.enum(SKILL_SOURCES),
+    installedAt: z.iso.datetime(),
+    missingSecrets: names,
+  }),
+);
 
 const MAX_FILES = 64;
 const MAX_FILE_BYTES = 256 * 1024;
@@ -75,10 +83,14 @@ const showInstalled = ({ name, version, description, source, installedAt, missin
 });
 
 export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instances): Route[] {
+  const instance = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
+
   return [
     route({
       method: "GET",
       path: "/v1/skills",
+      name: "listSkills",
+      tag: "skills",
       summary: "The catalog of built-in skills",
       access: "public",
       bound: "page",
@@ -92,10 +104,12 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
     route({
       method: "GET",
       path: "/v1/skills/:name",
+      name: "getSkill",
+      tag: "skills",
       summary: "One built-in skill with its instructions",
       access: "public",
       bound: "texts",
-      answer: CatalogRecord.extend({ instructions: z.string(), files: names }),
+      answer: SkillRecord,
       handle({ params }) {
         const { skill } = catalog.get(params.name);
         return { ...show(skill), instructions: skill.instructions, files: skill.files };
@@ -104,6 +118,8 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
     route({
       method: "POST",
       path: SKILLS,
+      name: "createInstanceSkill",
+      tag: "skills",
       summary: "Install a skill of the catalog, or one's own by its files",
       access: "write",
       bound: "record",
@@ -111,25 +127,22 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       status: 201,
       answer: InstalledRecord,
       errors: ["conflict"],
-      async handle({ caller, params, body, once }) {
-        instances.get(caller, params.instanceId);
-        const choice = skillChoice(await body());
-        return once(() => {
-          const { instanceId } = instances.get(caller, params.instanceId);
-          return showInstalled(skills.install(instanceId, choice));
-        });
-      },
+      find: instance,
+      commit: "shared",
+      write: ({ found, body }) => showInstalled(skills.install(found.instanceId, skillChoice(body))),
     }),
     route({
       method: "GET",
       path: SKILLS,
+      name: "listInstanceSkills",
+      tag: "skills",
       summary: "List an instance's skills, by name",
       access: "read",
       bound: "page",
       query: pageQuery,
       answer: pageOf(InstalledRecord),
-      handle({ caller, params, query, startPage }) {
-        const { instanceId } = instances.get(caller, params.instanceId);
+      find: instance,
+      handle({ found: { instanceId }, query, startPage }) {
         const start = startPage(`skills ${instanceId}`, query());
         const rows = skills.list(instanceId, start.position, start.limit + 1);
         return toPage(start, rows, ({ name }) => name, showInstalled);
@@ -138,16 +151,18 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
     route({
       method: "DELETE",
       path: `${SKILLS}/:name`,
+      name: "deleteInstanceSkill",
+      tag: "skills",
       summary: "Remove a skill from an instance",
       access: "write",
       bound: "record",
       answer: z.object({ name: z.string(), deleted: z.literal(true) }),
-      handle: ({ caller, params, once }) =>
-        once(() => {
-          const { instanceId } = instances.get(caller, params.instanceId);
-          skills.remove(instanceId, params.name);
-          return { name: params.name, deleted: true };
-        }),
+      find: instance,
+      commit: "shared",
+      write({ found, params }) {
+        skills.remove(found.instanceId, params.name);
+        return { name: params.name, deleted: true };
+      },
     }),
   ];
 }

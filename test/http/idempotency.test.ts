@@ -216,6 +216,8 @@ function room(operate: () => unknown) {
     route({
       method: "POST",
       path: "/v1/do",
+      name: "doIt",
+      tag: "host",
       summary: "Do it",
       access: "write",
       bound: "record",

@@ -23,6 +23,8 @@ test.each([
     route({
       method: "POST",
       path: "/v1/wait",
+      name: "wait",
+      tag: "host",
       summary: "Wait",
       access: "chat",
       bound: "record",

@@ -85,6 +85,8 @@ describe("a key that is limited to another instance", () => {
       route({
         method: "POST",
         path: "/v1/do",
+        name: "doIt",
+        tag: "host",
         summary: "Do it",
         access: "write",
         bound: "record",
@@ -152,6 +154,8 @@ describe("an answer of more than 64 KiB", () => {
     const long = route({
       method: "POST",
       path: "/v1/long",
+      name: "sayMuch",
+      tag: "host",
       summary: "Say much",
       access: "write",
       bound: "record",

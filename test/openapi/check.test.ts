@@ -10,6 +10,8 @@ const document = openApiDocument(
     route({
       method: "GET",
       path: "/v1/things/:thingId",
+      name: "getThing",
+      tag: "host",
       summary: "One thing",
       access: "read",
       bound: "record",

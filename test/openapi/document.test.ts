@@ -140,6 +140,15 @@ test("records are shared: an instance is described once", () => {
   expect(copies).toHaveLength(1);
 });
 
+test("what reading gives is a record with a name of its own, for the type that a client makes of it", () => {
+  for (const { path, method, operation } of operations) {
+    const schema = operation.responses["200"]?.content?.["application/json"]?.schema;
+    if (method !== "get" || schema === undefined) continue;
+    const { data } = (schema.properties ?? {}) as { data?: { items: object } };
+    expect([path, data?.items ?? schema]).toEqual([path, { $ref: expect.stringMatching(/schemas\/[A-Z][A-Za-z]+$/) }]);
+  }
+});
+
 test("a message's answer is the record, its events, or 202", () => {
   const { responses, parameters } = operationAt("/v1/instances/{instanceId}/agents/{agentId}/messages", "post");
   expect(Object.keys(responses["200"]?.content ?? {})).toEqual(["application/json", "text/event-stream"]);

@@ -104,7 +104,10 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),
     startPage: createPaging(randomBytes(32)),
-    commitSoon: (work) => store.commitSoon(work, "full"),
+    commits: {
+      shared: (work) => store.commitSoon(work, "full"),
+      alone: async (work) => store.transaction(work),
+    },
     addressOf: () => "127.0.0.1",
     onAnswer() {},
   });

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import type { FileChange } from "../workspace/workspace.ts";
+import { SLUG } from "./slug.ts";
+import { FILES_IN_A_REQUEST } from "./workspaces.ts";
+
+const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
+const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
+const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
+
+/** Fields of what makes and changes an agent. */
+export const slug = z
+  .string({ error: SLUG_FORM })
+  .regex(SLUG, { error: SLUG_FORM })
+  .meta({ examples: ["ada"] });
+export const model = z
+  .string({ error: MODEL_FORM })
+  .max(200, { error: MODEL_FORM })
+  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
+  .meta({ examples: ["local:smollm2-135m-instruct"] })
+  .nullish();
+/** Name → text. Not a `z.record`, which drops the name `__proto__`. */
+const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
+  z
+    .unknown()
+    .transform((given, { issues }): FileChange[] => {
+      const refuse = (message: string, path: string[] = []) => {
+        issues.push({ code: "custom", input: undefined, message, path });
+        return z.NEVER;
+      };
+      if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
+      const files = Object.entries(given).map(([name, content]) => ({ name, content }));
+      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
+      const wrong = files.find(({ content }) => !isContent(content));
+      return wrong ? refuse(expected, [wrong.name]) : files;
+    })
+    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
+const isText = (content: unknown) => typeof content === "string";
+
+export const newFiles = filesOf("text", isText);
+export const changedFiles = filesOf(
+  "text, or null to delete the file",
+  (content) => content === null || isText(content),
+);

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import type { Caller } from "../accounts/caller.ts";
+import type { AppError } from "../lib/app-error.ts";
+import { Reply } from "./answer.ts";
+import type { Exchange } from "./exchange.ts";
+import { parse } from "./fields.ts";
+import type { Attempt } from "./idempotency.ts";
+import type { IncomingBody } from "./incoming-bodies.ts";
+import { parseJson } from "./json.ts";
+import { queryOf } from "./request.ts";
+import type { AnyCall, Route } from "./route.ts";
+
+/** What a route takes that takes nothing: an object is as good. */
+const NO_FIELDS = z.object({}).transform(() => undefined);
+
+const NOTHING = new Uint8Array();
+
+export interface CallInput {
+  /** Absent for a read. */
+  incoming?: IncomingBody | undefined;
+  /** Under an `Idempotency-Key`: takes the answer. */
+  attempt?: Attempt;
+  /** What is wrong with the key or the body; it is told once the resource was found. */
+  refusal?: AppError;
+}
+
+/** What the route's handler sees of the request. Throws where what it is about is not there. */
+export function createCall(
+  { route, parts, request, params }: Exchange,
+  caller: Caller | null,
+  { incoming, attempt, refusal }: CallInput = {},
+): AnyCall {
+  const find = () => route.find?.({ caller, params, request });
+  const bytes = async () => {
+    if (refusal) throw refusal;
+    const read = (await incoming?.bytes()) ?? NOTHING;
+    // A body that was held back until many others were judged is one more try like any other.
+    if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
+    return read;
+  };
+  return {
+    caller,
+    params,
+    request,
+    found: find(),
+    find,
+    address: () => parts.addressOf(request),
+    startPage: parts.startPage,
+    query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
+    async body() {
+      const read = await bytes();
+      const { body: form = NO_FIELDS } = route;
+      if (form === "text/plain") return read;
+      const fields = () => parse(form, parseJson(read, request.headers.get("content-type")));
+      if (caller === null) return fields();
+      const turn = parts.turns.enter(caller.accountId);
+      if (turn) await turn;
+      return parts.turns.spend(caller.accountId, fields);
+    },
+    commit: (operate, runId) =>
+      parts.commits[route.commit ?? "shared"](() => {
+        if (refusal) throw refusal;
+        const result = operate(find());
+        if (attempt) keep(route, attempt, result, runId?.(result));
+        return result;
+      }),
+  };
+}
+
+/** Stores the answer to a request under a key, in the transaction that is open. */
+export function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
+  if (result instanceof Response) return;
+  const status = result instanceof Reply ? result.status : (route.status ?? 200);
+  const value = result instanceof Reply ? result.value : result;
+  const body = JSON.stringify(route.kept ? route.kept(value) : value);
+  attempt.save({ status, body, runId, record: route.reread?.params(value) });
+}

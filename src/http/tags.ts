@@ -1,0 +1,18 @@
+/** The sections of the API's description, in the order of the reference. */
+export const TAGS = {
+  auth: "Signing in, the account, API keys",
+  instances: "Isolated environments, billed while they run",
+  agents: "Personas with a workspace of files",
+  files: "A workspace's files, one by one",
+  messages: "The conversation with an agent",
+  runs: "What an agent does about one message",
+  events: "What happens to an agent, as it happens",
+  skills: "What agents can be taught",
+  secrets: "Credentials that skills use and nobody can read",
+  billing: "The balance, what it was spent on, topping it up",
+  host: "What answers on this host",
+  models: "The agents as models of an OpenAI-compatible client",
+  chat: "OpenAI-compatible chat",
+} as const;
+
+export type Tag = keyof typeof TAGS;

@@ -1,0 +1,12 @@
+import type { z } from "zod";
+
+const names = new WeakMap<z.ZodType, string>();
+
+/** A record of the API with its name: `/openapi.json` describes it once under that, and clients call its type so. */
+export function record<S extends z.ZodType>(name: string, schema: S): S {
+  names.set(schema, name);
+  return schema;
+}
+
+/** Undefined for a schema that is no record. */
+export const recordName = (schema: z.ZodType): string | undefined => names.get(schema);

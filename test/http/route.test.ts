@@ -1,0 +1,196 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, expectTypeOf, test } from "bun:test";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Caller } from "../../src/accounts/caller.ts";
+import { type Asked, type CommitKind, type Route, route } from "../../src/http/route.ts";
+import type { Instance } from "../../src/instances/schema.ts";
+import { type Ground, openGround, serve } from "../support/route-harness.ts";
+import { hold } from "./held-request.ts";
+
+/** What these routes have in common. */
+const described = { name: "doIt", tag: "host", summary: "Do it", bound: "record", answer: z.unknown() } as const;
+const finder =
+  ({ instances }: Ground) =>
+  ({ caller, params }: Asked<{ instanceId: string }>) =>
+    instances.get(caller, params.instanceId);
+
+/** A server that knows this caller by the headers given. */
+async function open(ground: Ground, table: Route[]) {
+  const server = serve(table, ground);
+  const caller = ground.account();
+  await server.send(caller, "GET", "/v1/nowhere");
+  const headers = { "X-Caller": `${caller.accountId} null ${[...caller.scopes].join("+")}` };
+  return { server, caller, headers, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+describe("what a route's find gives", () => {
+  const path = "/v1/instances/:instanceId";
+  const rename = (ground: Ground, begun = () => {}) =>
+    route({
+      ...described,
+      method: "PATCH",
+      path,
+      access: "write",
+      body: z.object({ name: z.string() }),
+      find(asked) {
+        begun();
+        return finder(ground)(asked);
+      },
+      commit: "shared",
+      write: ({ found, body }) => ground.instances.rename(found, body.name),
+    });
+
+  test("is looked for before the body comes: what is not there is a 404 without it", async () => {
+    await using ground = openGround();
+    await using host = await open(ground, [rename(ground)]);
+    const request = await hold(host.server.url, "PATCH", "/v1/instances/inst_x", '{"name":"new"}', host.headers);
+    expect((await request.answered).status).toBe(404);
+    request.destroy();
+  });
+
+  test("is looked for again in the commit: what has gone meanwhile is a 404, and nothing is changed", async () => {
+    await using ground = openGround();
+    const begun = Promise.withResolvers<void>();
+    await using host = await open(ground, [rename(ground, begun.resolve)]);
+    const instance = ground.instances.create(host.caller, "old");
+    const at = `/v1/instances/${instance.instanceId}`;
+    const request = await hold(host.server.url, "PATCH", at, '{"name":"new"}', host.headers);
+    await begun.promise;
+    ground.instances.remove(instance);
+    expect((await request.release()).status).toBe(404);
+    const names = ground.store.sqlite.query("SELECT name FROM instances").all();
+    expect(names).toEqual([{ name: "old" }]);
+  });
+
+  test("is what the change is given: the thing as it is in the commit", async () => {
+    await using ground = openGround();
+    const begun = Promise.withResolvers<void>();
+    await using host = await open(ground, [rename(ground, begun.resolve)]);
+    const instance = ground.instances.create(host.caller, "old");
+    const at = `/v1/instances/${instance.instanceId}`;
+    const request = await hold(host.server.url, "PATCH", at, '{"name":"new"}', host.headers);
+    await begun.promise;
+    ground.instances.stop(instance);
+    expect((await request.release()).status).toBe(200);
+    expect(ground.instances.get(host.caller, instance.instanceId)).toMatchObject({ name: "new", status: "stopped" });
+  });
+});
+
+describe("a route's commit", () => {
+  /** Creates twice in one turn; each time the answer is how many instances another connection sees. */
+  const twice = (ground: Ground, commit: CommitKind) =>
+    route({
+      ...described,
+      method: "POST",
+      path: "/v1/do",
+      access: "write",
+      commit,
+      async handle({ caller, body, commit }) {
+        await body();
+        using other = new Database(join(ground.dataDir, "roost.db"), { readonly: true });
+        const operate = () => {
+          ground.instances.create(caller, "one");
+          return other.query("SELECT count(*) AS seen FROM instances").get();
+        };
+        return await Promise.all([commit(operate), commit(operate)]);
+      },
+    });
+
+  test("is shared with whatever else the turn brings", async () => {
+    await using ground = openGround();
+    await using host = await open(ground, [twice(ground, "shared")]);
+    expect((await host.server.send(host.caller, "POST", "/v1/do")).body).toEqual([{ seen: 0 }, { seen: 0 }]);
+  });
+
+  test("or a transaction of its own, that nothing else is in", async () => {
+    await using ground = openGround();
+    await using host = await open(ground, [twice(ground, "alone")]);
+    expect((await host.server.send(host.caller, "POST", "/v1/do")).body).toEqual([{ seen: 0 }, { seen: 1 }]);
+  });
+
+  test.each(["shared", "alone"] as const)(
+    "keeps the answer with the change, and neither without the other: %s",
+    async (commit) => {
+      await using ground = openGround();
+      let fails = true;
+      const create = route({
+        ...described,
+        method: "POST",
+        path: "/v1/do",
+        access: "write",
+        status: 201,
+        commit,
+        write({ caller }) {
+          const { instanceId } = ground.instances.create(caller, "one");
+          if (fails) throw new Error("the disk is on fire");
+          return { instanceId };
+        },
+      });
+      await using host = await open(ground, [create]);
+      const ask = () => host.server.send(host.caller, "POST", "/v1/do", undefined, { "Idempotency-Key": "k" });
+      const count = () => ground.store.sqlite.query("SELECT count(*) AS n FROM instances").get();
+      expect([(await ask()).status, count()]).toEqual([500, { n: 0 }]);
+      fails = false;
+      const first = await ask();
+      const again = await ask();
+      expect([first.status, again.status, again.body]).toEqual([201, 201, first.body]);
+      expect([again.headers.get("idempotent-replayed"), count()]).toEqual(["true", { n: 1 }]);
+    },
+  );
+});
+
+describe("a route's types", () => {
+  const access = "write";
+
+  test("are those of what it finds and takes", () => {
+    route({
+      ...described,
+      method: "POST",
+      path: "/v1/things/:thingId/parts/*",
+      access,
+      query: z.object({ limit: z.string().transform(Number) }),
+      body: z.object({ at: z.string().transform((text) => new Date(text)) }),
+      find: ({ params }) => ({ thing: params.thingId.length }),
+      commit: "shared",
+      async handle({ caller, params, found, find, query, body, commit }) {
+        expectTypeOf(caller).toEqualTypeOf<Caller>();
+        expectTypeOf(params["*"]).toEqualTypeOf<string>();
+        expectTypeOf(found).toEqualTypeOf<{ thing: number }>();
+        expectTypeOf(find()).toEqualTypeOf<{ thing: number }>();
+        expectTypeOf(query()).toEqualTypeOf<{ limit: number }>();
+        expectTypeOf(await body()).toEqualTypeOf<{ at: Date }>();
+        expectTypeOf(await commit(({ thing }) => String(thing))).toEqualTypeOf<string>();
+      },
+    });
+    route({
+      ...described,
+      method: "PUT",
+      path: "/v1/things/:instanceId",
+      access,
+      body: "text/plain",
+      find: finder({} as Ground),
+      commit: "alone",
+      write({ found, body, params }) {
+        expectTypeOf(found).toEqualTypeOf<Instance>();
+        expectTypeOf(body).toEqualTypeOf<Uint8Array>();
+        // @ts-expect-error the path has no such parameter
+        return params.agentId;
+      },
+    });
+  });
+
+  test("refuse what a route has not said", () => {
+    const plain = { ...described, method: "POST", path: "/v1/do" } as const;
+    // @ts-expect-error a write names its commit
+    route({ ...plain, access, write: () => null });
+    // @ts-expect-error without a commit there is none to call
+    route({ ...plain, access, handle: ({ commit }) => commit });
+    route({ ...plain, access, handle: ({ body }) => body().then((nothing) => expectTypeOf(nothing).toBeUndefined()) });
+    route({ ...plain, access: "public", handle: ({ caller }) => expectTypeOf(caller).toBeNull() });
+    // @ts-expect-error nobody is known on a public route
+    route({ ...plain, access: "public", find: ({ caller }) => caller.accountId, handle: () => null });
+    // @ts-expect-error it finds an instance by a parameter that its path has not
+    route({ ...plain, access, find: finder({} as Ground), handle: () => null });
+  });
+});
