@@ -1,7 +1,7 @@
 import { and, asc, gt, isNull } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
-import { within } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import { type ReindexParts, reindex } from "./reindex.ts";
@@ -128,7 +128,7 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
     ready(some) {
       const unknown = some.filter(({ indexedAt }) => indexedAt === null);
       if (unknown.length === 0) return null;
-      return within(Promise.all(unknown.map(({ agentId }) => wait(agentId))), READY_WITHIN_MS).then((done) => {
+      return withTimeout(Promise.all(unknown.map(({ agentId }) => wait(agentId))), READY_WITHIN_MS).then((done) => {
         if (done !== null) return;
         throw new AppError("instance_not_ready", "the workspaces are being read after an upgrade; try again", {
           retryAfterSeconds: 5,

@@ -6,8 +6,8 @@ import { AppError } from "../lib/app-error.ts";
 import { newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
-import { createFairLanes } from "../limits/fair-lanes.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createFairLimiter } from "../limits/fair-limiter.ts";
+import { createSlots } from "../limits/slots.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type CheckedChange, createInstanceFolderSoon, STAGING, TRASH } from "../workspace/workspace.ts";
@@ -83,8 +83,8 @@ interface Progress {
 
 export function createWorkspaceChanges({ store, log, removals, folderOf }: WorkspaceChangesParts): WorkspaceChanges {
   const { db, afterCommit, transaction } = store;
-  const lanes = createFairLanes({ count: TURNS_AT_ONCE, ofOwner: 1, waiting: WAITING });
-  const contents = createPlaces({ total: WAITING_BYTES });
+  const lanes = createFairLimiter({ concurrency: TURNS_AT_ONCE, maxPerOwner: 1, maxWaiting: WAITING });
+  const contents = createSlots({ total: WAITING_BYTES });
   const works = new Set<Promise<void>>();
   /** Instances whose staged changes are all of this process; `"on disk"` once their folders are, too. */
   const opened = new Map<string, "tidy" | "on disk">();
@@ -198,14 +198,14 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
 
   return {
     inTurn<T>({ accountId, instanceId }: Whose, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T> {
-      if (contents.take(accountId, bytes) !== "taken") throw contents.held(accountId) > 0 ? tooMuch() : busy();
+      if (contents.acquire(accountId, bytes) !== "taken") throw contents.inUse(accountId) > 0 ? tooMuch() : busy();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const turn = () =>
         takeTurn(instanceId, work)
-          .finally(() => contents.give(accountId, bytes))
+          .finally(() => contents.release(accountId, bytes))
           .then(resolve, reject);
-      if (!lanes.enter(accountId, turn)) {
-        contents.give(accountId, bytes);
+      if (!lanes.submit(accountId, turn)) {
+        contents.release(accountId, bytes);
         throw tooMuch();
       }
       track(

@@ -9,14 +9,14 @@ import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
 import type { Address } from "../chain/networks.ts";
-import { isWellTyped, openWallet } from "../chain/wallet.ts";
+import { hasValidChecksum, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
 import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
-import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
+import { capModelCalls, capWorkers, type MachineLimits } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
@@ -61,7 +61,7 @@ export async function createFeatures(
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
-  if (config.wallet !== null && !(await isWellTyped(recipient))) {
+  if (config.wallet !== null && !(await hasValidChecksum(recipient))) {
     throw new ConfigError(
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
@@ -130,9 +130,9 @@ export async function createFeatures(
     engineOf: engines.of,
     idleMs,
     bounds: {
-      workers: workersThatFit(config.maxAwake, machine),
+      workers: capWorkers(config.maxAwake, machine),
       workersOfOne: AT_WORK_OF_ONE,
-      runs: modelCallsThatFit(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
+      runs: capModelCalls(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
       runsOfOne: AT_WORK_OF_ONE,
     },
     onRoom: () => conversations.runs.serve(),

@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { AccountRates } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
-import { createWindows } from "../limits/windows.ts";
+import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { costOfRequest, rateOfMethod } from "./bounds.ts";
 
 export interface AdmissionParts {
@@ -43,8 +43,8 @@ export const hasCredential = ({ headers }: Request): boolean =>
 
 export function createAdmission(parts: AdmissionParts): Admission {
   const { authenticate, accountRates, addressOf, now } = parts;
-  const requests = createWindows(now, { seconds: MINUTE, most: parts.addressRequests });
-  const refusals = createWindows(now, { seconds: MINUTE, most: parts.addressRefusals });
+  const requests = createFixedWindows(now, { seconds: MINUTE, max: parts.addressRequests });
+  const refusals = createFixedWindows(now, { seconds: MINUTE, max: parts.addressRefusals });
 
   function requireWithin(wait: number, what: string): void {
     if (wait === 0) return;

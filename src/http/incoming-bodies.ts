@@ -1,5 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createSlots } from "../limits/slots.ts";
 import { declaredLength } from "./request.ts";
 
 /** A request's body, while its request is judged and until it is read. */
@@ -38,7 +38,7 @@ const EMPTY: IncomingBody = { bytes: async () => new Uint8Array(), close() {} };
 
 export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBodies {
   const { totalBytes = TOTAL_BYTES, deadlineSeconds = DEADLINE_SECONDS, lookMs = LOOK_MS, now } = options;
-  const places = createPlaces({ total: totalBytes });
+  const places = createSlots({ total: totalBytes });
   /** Those that are being received, the oldest first, and when they began. */
   const receiving = new Map<{ expire(): void }, number>();
   let timer: Timer | undefined;
@@ -56,14 +56,14 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
   }
 
   return {
-    receiving: () => places.held(),
+    receiving: () => places.inUse(),
     open(request, owner, limitBytes) {
       const declared = declaredLength(request);
       if (declared === null && request.headers.get("transfer-encoding") === null) return EMPTY;
       // Not one byte of it is read: the runtime drops what comes.
       if (declared !== null && declared > limitBytes) return refusedBody(tooLarge(limitBytes));
       const reserved = declared ?? limitBytes;
-      if (reserved > 0 && places.take(owner, reserved) !== "taken") throw busy();
+      if (reserved > 0 && places.acquire(owner, reserved) !== "taken") throw busy();
 
       const late = Promise.withResolvers<never>();
       late.promise.catch(() => {}); // heard only by who reads
@@ -75,7 +75,7 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
       counted?.catch(() => {});
       const close = () => {
         if (!receiving.delete(body)) return;
-        places.give(owner, reserved);
+        places.release(owner, reserved);
         // What waits for a promise lies in memory as long as that is open, and with it here all that was received.
         late.reject(tooSlow(deadlineSeconds));
       };

@@ -1,6 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createSlots } from "../limits/slots.ts";
 
 /** What an answer that lasts is for. Each kind has places of its own, so that event streams never keep a message out. */
 export type LastingKind = "events" | "run";
@@ -57,7 +57,7 @@ interface Watched {
  */
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
   const { total, limitOf, stillValid, beforeLooks, lookMs = LOOK_MS } = options;
-  const places = createPlaces({ total });
+  const places = createSlots({ total });
   /** By credential: thousands of streams of one key are one question. The longest not looked at comes first. */
   const open = new Map<string, Watched>();
   let looks = 0;
@@ -84,7 +84,7 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
     open(caller, kind) {
       const owner = `${kind} ${caller.accountId}`;
       const most = limitOf(caller.accountId);
-      switch (places.take(owner, 1, most)) {
+      switch (places.acquire(owner, 1, most)) {
         case "each":
           throw new AppError(
             "rate_limited",
@@ -112,11 +112,11 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
         close() {
           if (!answers.delete(answer)) return;
           if (answers.size === 0) open.delete(credential);
-          places.give(owner);
+          places.release(owner);
         },
       };
     },
-    count: () => places.held(),
+    count: () => places.inUse(),
     stop: () => clearInterval(timer),
   };
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
-import type { TurnShares } from "../limits/turn-shares.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import type { Admission } from "./admission.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
@@ -19,7 +19,7 @@ export interface ServingParts {
   admission: Admission;
   bodies: IncomingBodies;
   /** By account; what no account asks for is bounded by its address. */
-  turns: TurnShares;
+  turns: FairTurns;
   idempotency: Idempotency;
   startPage: StartPage;
   /** Runs `work` in a commit that requests of the same moment share; resolves when it is on disk. */

@@ -1,7 +1,7 @@
 import type { Chain, Finding, Mined } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
-import { forEachInLanes } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import type { Claims } from "./claims.ts";
@@ -48,7 +48,7 @@ export function createFinalityCheck(parts: FinalityParts) {
     const { chainId } = NETWORKS[network];
     const hashes = rows.toRecheck(chainId, lastSeen.get(network) ?? "", MOST_A_PASS);
     lastSeen.set(network, hashes.length < MOST_A_PASS ? "" : (hashes.at(-1) ?? ""));
-    await forEachInLanes(AT_ONCE, hashes, async (txHash) => {
+    await forEachLimited(AT_ONCE, hashes, async (txHash) => {
       if (stop.aborted) return;
       const finding = await chain.find(txHash);
       for (const payment of rows.ofTransaction(chainId, txHash)) {
@@ -98,7 +98,7 @@ export function createFinalityCheck(parts: FinalityParts) {
     /** One look at each, at most sixty transactions a network. */
     pass: async (stop: AbortSignal): Promise<void> => {
       const idle = [...chains].filter(([network]) => !passing.has(network));
-      await forEachInLanes(chains.size, idle, async ([network, chain]) => {
+      await forEachLimited(chains.size, idle, async ([network, chain]) => {
         passing.add(network);
         await recheckNetwork(network, chain, stop).finally(() => passing.delete(network));
       });

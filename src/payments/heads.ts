@@ -1,6 +1,6 @@
 import type { Chain } from "../chain/chain.ts";
 import type { NetworkName } from "../chain/networks.ts";
-import { within } from "../lib/bounds.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 
 /** However many quotes there are, a network's nodes are asked for their head five times a second at most. */
 const SPACING_MS = 200;
@@ -29,7 +29,7 @@ export function createHeads(
   );
   const of = async (network: NetworkName): Promise<bigint | null> => {
     const read = readings.get(network);
-    return read === undefined ? null : await within(read(), LIMIT_MS);
+    return read === undefined ? null : await withTimeout(read(), LIMIT_MS);
   };
   return {
     of,

@@ -1,6 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, secondsOf } from "../lib/clock.ts";
-import { createWindows } from "../limits/windows.ts";
+import { createFixedWindows } from "../limits/fixed-windows.ts";
 
 /** Who comes again when he is told to looks thirty times a minute for each of his payments. */
 const MOST = 300;
@@ -11,7 +11,7 @@ const MINUTE = 60;
  * throws `rate_limited` for one look too many.
  */
 export function createLookUps(clock: Clock): { admit(accountId: string): void } {
-  const looks = createWindows(secondsOf(clock), { seconds: MINUTE, most: MOST });
+  const looks = createFixedWindows(secondsOf(clock), { seconds: MINUTE, max: MOST });
   return {
     admit(accountId) {
       const wait = looks.count(accountId);

@@ -2,8 +2,8 @@ import type { Chain } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { AppError } from "../lib/app-error.ts";
-import { forEachInLanes, within } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { forEachLimited, withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Micros } from "../lib/money.ts";
 import { waitFor } from "../lib/wait-for.ts";
@@ -134,7 +134,7 @@ export function createPayments(parts: PaymentParts): Payments {
   }
 
   async function judge(accountId: string, proof: Proof, look: Promise<Verdict>, limitMs: number): Promise<Payment> {
-    const verdict: Verdict = (await within(look, limitMs)) ?? { kind: "unavailable" };
+    const verdict: Verdict = (await withTimeout(look, limitMs)) ?? { kind: "unavailable" };
     const answer = answerTo(accountId, verdict, proof.network);
     // Also beside a credit: another transfer of the transaction may have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
@@ -157,7 +157,7 @@ export function createPayments(parts: PaymentParts): Payments {
   }
 
   async function retryClaims(stop: AbortSignal): Promise<void> {
-    await forEachInLanes(CLAIMS_AT_ONCE, claims.due(CLAIMS_A_LOOK), async ({ proof, claim }) => {
+    await forEachLimited(CLAIMS_AT_ONCE, claims.due(CLAIMS_A_LOOK), async ({ proof, claim }) => {
       if (stop.aborted) return;
       // Before it is looked at, so that one whose look fails is not the next again, and again.
       claims.postpone(claim);

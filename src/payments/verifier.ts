@@ -1,7 +1,7 @@
 import type { Chain, Mined } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createFairLanes, type FairLanes } from "../limits/fair-lanes.ts";
+import { createFairLimiter, type FairLimiter } from "../limits/fair-limiter.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Store } from "../storage/store.ts";
 import { answerTo } from "./answer.ts";
@@ -29,17 +29,17 @@ export interface VerifierParts {
 
 /** A node is asked two things at once about a transaction. */
 const CALLS_AT_ONCE = 2;
-const LEAST_LANES = 4;
-const MOST_WAITING = 32;
+const MIN_CONCURRENCY = 4;
+const MAX_WAITING = 32;
 
 /**
  * On each network, of presenters and of the background together. No account has more than a quarter of the lanes, and
  * those who wait are served in turn, so that nobody's payment waits for a crowd of another's.
  */
-function openLanes({ health }: Pick<Chain, "health">): FairLanes {
+function openLanes({ health }: Pick<Chain, "health">): FairLimiter {
   const connections = CALLS_AT_ONCE * Math.max(1, health().length);
-  const count = Math.max(LEAST_LANES, Math.floor(OUTGOING.rpc.connections / connections));
-  return createFairLanes({ count, ofOwner: Math.floor(count / 4), waiting: MOST_WAITING });
+  const concurrency = Math.max(MIN_CONCURRENCY, Math.floor(OUTGOING.rpc.connections / connections));
+  return createFairLimiter({ concurrency, maxPerOwner: Math.floor(concurrency / 4), maxWaiting: MAX_WAITING });
 }
 
 export interface Verifying {
@@ -71,7 +71,7 @@ export function createVerifier(parts: VerifierParts): Verifying {
   const rows = paymentQueries(store.db);
   // A network whose nodes hang holds up no other's payments.
   const lanes = new Map(
-    Array.from(chains, ([network, chain]): [NetworkName, FairLanes] => [network, openLanes(chain)]),
+    Array.from(chains, ([network, chain]): [NetworkName, FairLimiter] => [network, openLanes(chain)]),
   );
   const flights = new Map<string, Flight>();
   const missing = createMissing<Verdict>(clock);
@@ -149,7 +149,7 @@ export function createVerifier(parts: VerifierParts): Verifying {
     const flight = flights.get(key) ?? openFlight(proof);
     // Who joins waits in a queue of his own too: whoever's turn comes first asks for both.
     if (!flight.begun && !flight.waiting.has(actor)) {
-      if (!lane.enter(actor, () => flight.begin(actor))) return Promise.resolve({ kind: "unavailable" });
+      if (!lane.submit(actor, () => flight.begin(actor))) return Promise.resolve({ kind: "unavailable" });
       flight.waiting.add(actor);
     }
     flights.set(key, flight);

@@ -6,7 +6,7 @@
 // The default import, so that a test can stop it at any call to the system.
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
-import { forEachInLanes } from "../lib/bounds.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import { syncFolderSoon } from "./disk.ts";
 import { parseFileName, type Step } from "./file-name.ts";
 import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
@@ -168,7 +168,7 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       touched.clear();
     },
     async syncSoon() {
-      await forEachInLanes(SYNCS_AT_ONCE, [...touched.values()], async (parts) => {
+      await forEachLimited(SYNCS_AT_ONCE, [...touched.values()], async (parts) => {
         const folder = openFolder(root, parts);
         if (folder === "absent" || folder === "blocked") return;
         try {

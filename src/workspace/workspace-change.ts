@@ -9,7 +9,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { forEachInLanes } from "../lib/bounds.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
 import { type Jail, openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
@@ -71,7 +71,7 @@ export async function stageChange(
     }
     const bytes = Buffer.from(JSON.stringify(manifest));
     const times = new Map<string, number>();
-    await forEachInLanes(WRITES_AT_ONCE, [...contents, { bytes, path: join(staged, MANIFEST) }], async (file) => {
+    await forEachLimited(WRITES_AT_ONCE, [...contents, { bytes, path: join(staged, MANIFEST) }], async (file) => {
       times.set(file.path, await writeNewFileSoon(file.path, file.bytes));
     });
     await Promise.all([staged, join(instanceFolder, STAGING)].map(syncFolderSoon));

@@ -16,7 +16,7 @@ describe("money", () => {
     expect(formatMoney(micros)).toBe(text);
   });
 
-  test("that is shown is read back the same", () => {
+  test("reads back what it shows", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 999_999_999_999_999n }), (micros) => {
         expect(parseMoney(formatMoney(micros))).toBe(micros);
@@ -24,7 +24,7 @@ describe("money", () => {
     );
   });
 
-  test("is read with as many decimals as it has", () => {
+  test("is read with any number of decimals", () => {
     expect([parseMoney("0.03"), parseMoney("5"), parseMoney("999999999.999999")]).toEqual([
       30_000n,
       5_000_000n,

@@ -6,7 +6,7 @@ export interface RequestWatch {
   /** For the request: aborting closes its connection, so the server stops working for nobody. */
   readonly signal: AbortSignal;
   readonly silent: boolean;
-  /** Brackets a wait on the server. */
+  /** Transactions a wait on the server. */
   beginWait(): void;
   endWait(): void;
   limit(ms: number): void;

@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { waitFor } from "../../lib/wait-for.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
-import { createPlaces } from "../../limits/places.ts";
+import { createSlots } from "../../limits/slots.ts";
 import { createLookUps } from "../look-ups.ts";
 import { createNewTransactionLimit } from "../new-transactions.ts";
 import type { Payment, Refusal } from "../payment.ts";
@@ -63,7 +63,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   const lookUps = createLookUps(clock);
   // A facilitator takes its time: nobody's payments keep it, and the connections to it, from another's.
   const { connections } = OUTGOING.facilitator;
-  const places = createPlaces({ total: connections, each: connections / 4 });
+  const places = createSlots({ total: connections, maxPerOwner: connections / 4 });
   const flights = new Map<string, Flight>();
   const stopping = new AbortController();
   const stopped = Promise.withResolvers<never>();
@@ -98,11 +98,11 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newTransactions.admit(accountId, keyOf(id));
-    if (places.take(accountId) !== "taken") return refused(BUSY, 5);
+    if (places.acquire(accountId) !== "taken") return refused(BUSY, 5);
     try {
       return await settleFirst(accountId, id, signed);
     } finally {
-      places.give(accountId);
+      places.release(accountId);
     }
   }
 
