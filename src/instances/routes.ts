@@ -7,7 +7,7 @@ import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import type { Payment } from "../payments/payment.ts";
-import { bringsProof } from "../payments/proof.ts";
+import { hasProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
 import { INSTANCE_STATUSES, type Instance } from "./schema.ts";
 
@@ -137,7 +137,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       async handle({ caller, params, request, body, once }) {
         const own = () => instances.get(caller, params.instanceId);
         // A transfer that was made is credited though there is no such instance; what is wrong with it is told after that.
-        if (!bringsProof(request.headers)) own();
+        if (!hasProof(request.headers)) own();
         const payment = await takePayment(caller.accountId, request).finally(own);
         await body();
         const { status, accountId } = own();

@@ -3,15 +3,15 @@ import { walletFile } from "../chain/wallet.ts";
 import type { Db } from "../storage/store.ts";
 import { invoiceQueries } from "./invoice-queries.ts";
 
-/** Open quotes name an address whose key is gone from here: what is paid there cannot be had, and is not looked for. */
+/** Open quotes name an address whose key is missing: payments to it would be lost. */
 export interface LostWallet {
   detail: string;
   mend: string;
 }
 
 /**
- * Whether the next start would make another address than the open quotes name; null where it would not. `wallet`: the
- * configured address; `now`: milliseconds since 1970.
+ * Finds out whether the next start would create another address than open quotes name; null if not. `wallet` is the
+ * configured address, `now` in milliseconds since 1970.
  */
 export function findLostWallet(
   db: Db,
@@ -24,9 +24,9 @@ export function findLostWallet(
   if (open === 0) return null;
   const quotes = open === 1 ? "an open quote names its address" : `${open} open quotes name its address`;
   return {
-    detail: `${path} is gone, and ${quotes}: with a new one, what is paid there is lost`,
+    detail: `${path} is missing, and ${quotes}: with a new wallet, what is paid there is lost`,
     mend:
-      "put the file back from a backup that has the keys (or set ROOST_WALLET to the address, where its key is yours), " +
-      "or give those quotes up: roost wallet give-up",
+      "restore the file from a backup that includes the keys (or set ROOST_WALLET to the address, if you have its key), " +
+      "or give up those quotes: roost wallet give-up",
   };
 }

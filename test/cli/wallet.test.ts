@@ -147,13 +147,11 @@ describe("a wallet that is gone while quotes name its address", () => {
     expect(await walletCheck()).toMatchObject({ ok: true });
     const kept = readFileSync(path);
     rmSync(path);
-    const detail = `${path} is gone, and an open quote names its address: with a new one, what is paid there is lost`;
-    const mend = expect.stringMatching(
-      /put the file back from a backup .* give those quotes up: roost wallet give-up$/,
-    );
+    const detail = `${path} is missing, and an open quote names its address: with a new wallet, what is paid there is lost`;
+    const mend = expect.stringMatching(/restore the file from a backup .* give up those quotes: roost wallet give-up$/);
     expect(await walletCheck()).toMatchObject({ ok: false, detail, mend });
     const { code, errors } = await operate(lost, ["serve", "--port", "0"]);
-    expect([code, errors]).toEqual([1, expect.stringContaining(`roost: ${detail}; put the file back `)]);
+    expect([code, errors]).toEqual([1, expect.stringContaining(`roost: ${detail}; restore the file `)]);
     expect(existsSync(path)).toBe(false);
 
     writeFileSync(path, kept, { mode: 0o600 });

@@ -13,7 +13,9 @@ let owner: Person;
 /** Runs; stopped; deleted after it ran. */
 const ids = { running: "", stopped: "", deleted: "" };
 
-/** A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed. */
+/**
+ * A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed.
+ */
 beforeAll(async () => {
   appliance = await startAppliance({ ROOST_IDLE_SECONDS: "1" }, { clock });
   owner = await appliance.signUp();
@@ -145,7 +147,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
     [
       "a debt that no posting tells of",
       ["UPDATE balances SET owed = 7"],
-      /owe 0\.000007, but its postings say 0\.000001$/,
+      /owing 0\.000007, but its postings say 0\.000001$/,
     ],
     [
       "metered money that no meter has",
