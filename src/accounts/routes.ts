@@ -10,10 +10,10 @@ import { addressKey } from "../limits/address.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
+import type { RevokedTokens } from "./revoked-tokens.ts";
 import type { Account, ApiKey } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
-import type { SignedOut } from "./signed-out.ts";
 import type { Tokens } from "./tokens.ts";
 
 export interface AccountRouteParts {
@@ -23,7 +23,7 @@ export interface AccountRouteParts {
   links: SignInLinks;
   tokens: Tokens;
   keys: Keys;
-  signedOut: SignedOut;
+  revokedTokens: RevokedTokens;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** Told in the transaction that changes an account's monthly limit. */
@@ -64,7 +64,8 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, signedOut, standingOf, limitChanged, requireInstance } = parts;
+  const { clock, accounts, signIn, links, tokens, keys, revokedTokens, standingOf, limitChanged, requireInstance } =
+    parts;
 
   function show(account: Account) {
     const { balance, spentThisMonth } = standingOf(account.accountId);
@@ -278,7 +279,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Make the token that asks invalid; other tokens and all keys stay",
       access: "read",
       bound: "record",
-      answer: z.object({ signedOut: z.literal(true) }),
+      answer: z.object({ revokedTokens: z.literal(true) }),
       async handle({ caller, body, once }) {
         const token = caller.credentials.find(({ kind }) => kind === "token");
         if (token?.kind !== "token") {
@@ -286,8 +287,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         }
         await body();
         return once(() => {
-          signedOut.add(token.tokenId, token.expiresAt);
-          return { signedOut: true };
+          revokedTokens.add(token.tokenId, token.expiresAt);
+          return { revokedTokens: true };
         });
       },
     }),

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
+import { createCredentialCheck } from "../accounts/credential-check.ts";
 import { openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
-import { createSignedOut } from "../accounts/signed-out.ts";
-import { createStillValid } from "../accounts/still-valid.ts";
+import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
@@ -71,8 +71,8 @@ export async function createFeatures(
   const removals = createRemovals(store, log);
   const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
-  const signedOut = createSignedOut(store, clock);
-  const tokens = createTokens(hostKeys, clock, signedOut);
+  const revokedTokens = createRevokedTokens(store, clock);
+  const tokens = createTokens(hostKeys, clock, revokedTokens);
   const meter = createMeter({
     store,
     clock,
@@ -153,11 +153,11 @@ export async function createFeatures(
     engineOf: engines.of,
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
-  const stillValid = createStillValid({ clock, accounts, keys, signedOut });
+  const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
   const startPage = createPaging(hostKeys.cursorKey);
   const { pepper } = hostKeys;
-  const access = { keys, tokens, signedOut, pepper, authenticate, stillValid };
+  const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };

@@ -88,7 +88,7 @@ async function startBehind(
     total: capStreams(MAX_STREAMS, machine),
     limitOf: (accountId) => features.limits.of(accountId).streams,
     stillValid: features.stillValid,
-    beforeLooks: store.readTogether,
+    beforeChecks: store.readTogether,
   });
   const routes = createRoutes({
     config,

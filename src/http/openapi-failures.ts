@@ -80,7 +80,7 @@ export const FAILURES = {
   internal_error: failure(
     "internal_error",
     "A fault of the host",
-    "something went wrong here; the request id finds it in the host's log",
+    "something went wrong on this host; its log has the details under this request id",
   ),
   model_error: failure("model_error", "The model failed", "the model server cannot be reached"),
   instance_not_ready: failure(

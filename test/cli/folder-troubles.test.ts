@@ -97,7 +97,7 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("five/host-keys.json", "{}");
     },
     "five",
-    "HERE/five/host-keys.json holds no keys; put it back from a copy of the data folder that has them",
+    "HERE/five/host-keys.json holds no keys; restore it from a copy of the data folder that includes them",
   ],
   [
     "a folder in the master key's place",
@@ -112,8 +112,8 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("seven/master.key", "short");
     },
     "seven",
-    "the master key HERE/seven/master.key holds 5 bytes, expected 32; put it back from a copy of the data folder that " +
-      "has the keys",
+    "the master key HERE/seven/master.key holds 5 bytes, expected 32; restore it from a copy of the data folder that " +
+      "includes the keys",
   ],
 ];
 
@@ -183,7 +183,7 @@ test.skipIf(!canMount)("a full disk and one that cannot be written are told", as
 });
 
 const NO_ADDRESS =
-  "is no address of this machine, and no name of one; give another with --host: 127.0.0.1 for this machine alone, " +
+  "is not an address or name of this machine; choose another with --host: 127.0.0.1 for this machine alone, " +
   "0.0.0.0 for every address it has";
 
 test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
@@ -217,7 +217,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
     );
     expect([code, errors]).toEqual([
       1,
-      "roost: this user may not listen on port 80 of 0.0.0.0; give one from 1024 on with --port\n",
+      "roost: no permission to listen on port 80 of 0.0.0.0; choose one from 1024 up with --port\n",
     ]);
   },
 );

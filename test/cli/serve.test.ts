@@ -106,7 +106,7 @@ test("a second server on the same folder, or on a taken port, ends with 1 and th
     await withHome(async (other) => {
       const taken = await operate(other, ["serve", "--port", new URL(server.url).port]);
       expect(taken.code).toBe(1);
-      expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is taken; give another with --port.*\n$/);
+      expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is in use; choose another with --port.*\n$/);
     });
     expect(await server.stop()).toBe(0);
   }));

@@ -37,7 +37,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
   const rows = paymentQueries(store.db);
   const nothing = () => {};
   const invoices = { pay: nothing, unpay: nothing };
-  const credits = createCredits({ store, clock, ledger, audit, invoices, meter: { settle: nothing } });
+  const books = createCredits({ store, clock, ledger, audit, invoices, meter: { settle: nothing } });
   const { sqlite } = store;
   // One transaction for all runs, each a savepoint of it: the disk is spared.
   sqlite.run("BEGIN IMMEDIATE");
@@ -67,7 +67,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
         settled: null,
       });
       const due = matches.flatMap((match) => (match.kind === "due" ? [match.due] : []));
-      for (const one of due) credits.credit(PROOF, mined, one, "anybody");
+      for (const one of due) books.credit(PROOF, mined, one, "anybody");
       return due.length;
     }
 
@@ -90,7 +90,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
             } else {
               const standing = own().filter(({ status }) => status === "credited");
               const gone = standing[happening.at];
-              if (gone) credits.reverse("base", gone);
+              if (gone) books.reverse("base", gone);
             }
             const standing = own().filter(({ status }) => status === "credited");
             expect(new Set(own().map(({ logIndex }) => logIndex)).size).toBe(own().length);
