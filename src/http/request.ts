@@ -14,9 +14,9 @@ export function requestIdOf(request: Request): string {
  * it on as `5, 5` (RFC 9110, 8.6). An invalid number exceeds every limit.
  */
 export function declaredLength({ headers }: Request): number | null {
-  const told = headers.get("content-length");
-  if (told === null) return null;
-  const length = Number.parseInt(told, 10);
+  const header = headers.get("content-length");
+  if (header === null) return null;
+  const length = Number.parseInt(header, 10);
   return Number.isNaN(length) ? Number.POSITIVE_INFINITY : length;
 }
 

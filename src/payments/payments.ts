@@ -105,7 +105,7 @@ export function createPayments(parts: PaymentParts): Payments {
    * What to report of a transaction's transfers credited to this account; null if there are none. A credit is reported
    * as new once, even if it happened in the background between two presentations.
    */
-  function tell(accountId: string, { network, txHash }: Proof): Payment | null {
+  function report(accountId: string, { network, txHash }: Proof): Payment | null {
     const own = rows
       .ofTransaction(NETWORKS[network].chainId, txHash)
       .filter((payment) => payment.accountId === accountId && payment.status !== "reversed");
@@ -124,8 +124,8 @@ export function createPayments(parts: PaymentParts): Payments {
     const claim = claims.find(proof);
     const isPending = claim?.status === "pending";
     // While the claim is pending, other transfers of the transaction may be due.
-    const told = isPending ? null : tell(accountId, proof);
-    if (told) return told;
+    const reported = isPending ? null : report(accountId, proof);
+    if (reported) return reported;
     // Another account's claim must make no visible difference.
     if (!isPending || claim.accountId !== accountId)
       newTransactions.admit(accountId, `${proof.network} ${proof.txHash}`);
@@ -138,9 +138,9 @@ export function createPayments(parts: PaymentParts): Payments {
     const answer = answerTo(accountId, verdict, proof.network);
     // Even after a credit: another transfer of the transaction may still have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
-    const told = tell(accountId, proof);
+    const reported = report(accountId, proof);
     // Everybody who presented it at the same time is told that it is credited.
-    return answer.kind === "credited" ? answer : (told ?? answer);
+    return answer.kind === "credited" ? answer : (reported ?? answer);
   }
 
   async function creditSettled({ accountId, network, txHash, payer, amount }: SettledTransfer): Promise<Payment> {

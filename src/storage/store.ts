@@ -56,10 +56,7 @@ interface CommitHook {
 /** After so long a commit takes up no more work, so that requests are answered in between. */
 const MAX_COMMIT_WORK_MS = 8;
 
-/**
- * Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damagedError, or not
- * to be had.
- */
+/** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
 export function openStore(dataDir: string): Store {
   const path = join(dataDir, "roost.db");
   const sqlite = openFile(dataDir, path);
