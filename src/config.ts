@@ -4,7 +4,7 @@ import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
-import { inWords } from "./lib/system-error.ts";
+import { describeSystemError } from "./lib/system-error.ts";
 
 /** Settings that cannot be used: a line for each. The start stops with exit 78 and these (operations.md, Settings). */
 export class ConfigError extends Error {
@@ -156,7 +156,7 @@ function parseFile(path: string): Record<string, unknown> | string {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     // A data folder that cannot be one is told, in better words, by who opens it.
     if (["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ELOOP"].includes(String(code))) return {};
-    return (inWords(`the settings file ${path} cannot be read`, error) as Error).message;
+    return (describeSystemError(`the settings file ${path} cannot be read`, error) as Error).message;
   }
   const wrong = firstWrongLine(text);
   if (wrong === null) return Bun.TOML.parse(text) as Record<string, unknown>;

@@ -12,7 +12,7 @@ export interface AccountParts {
   store: Store;
   clock: Clock;
   audit: Audit;
-  /** Opens the new account's balance, in the transaction that makes the account. */
+  /** Opens the new account's balance, in the transaction that creates the account. */
   openBalance(accountId: string, credit: Micros, note: string): void;
 }
 
@@ -21,7 +21,7 @@ export interface Accounts {
   findByEmail(email: string): Account | undefined;
   /** Throws `not_found`. */
   get(accountId: string): Account;
-  /** Makes an account with an opening credit. Call it in a transaction; throws `conflict` where the e-mail is known. */
+  /** Creates an account with an opening credit. Call it in a transaction; throws `conflict` if the e-mail is taken. */
   create(input: { email: string; name: string; credit: Micros; note: string }): Account;
   update(accountId: string, change: { name?: string; monthlyLimit?: Micros | null }): Account;
   /** Every token issued before now stops working. */

@@ -8,7 +8,7 @@ import type { TokenClaims, Tokens } from "./tokens.ts";
 const EVERY_SCOPE: ReadonlySet<Scope> = new Set(SCOPES);
 const scopeSets = new Map<string, ReadonlySet<Scope>>();
 
-/** Same words for every bad credential: nobody learns what was wrong with theirs (security.md). */
+/** The same answer for every bad credential, which does not reveal what is wrong with it (security.md). */
 const unauthorized = () =>
   new AppError("unauthorized", "missing or invalid credentials: send Authorization: Bearer <token>, or X-API-Key", {
     headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
@@ -20,15 +20,15 @@ export interface Credentials {
   address: () => string;
 }
 
-/** What one valid credential says; whether its account may act at all is judged once all of them are known. */
+/** What one valid credential allows. Whether the account is suspended is checked once all credentials are known. */
 interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId" | "credentials"> {
   account: Account;
 }
 
 /**
- * Who a request is from (api.md section 2): a token, a key, or a key in a token's place. Where both headers are present
- * both must be valid and name the same account; what both allow is then allowed. Throws `unauthorized`, or `forbidden`
- * for a suspended account. Answers without a promise for everything that needs no signature check and tells nothing new.
+ * Authenticates a request (api.md section 2) by a token, a key, or a key in the place of a token. If both headers are
+ * present, both must be valid and name the same account, and only what both allow is allowed. Throws `unauthorized`, or
+ * `forbidden` for a suspended account. Returns a promise only if a signature must be checked or a new address recorded.
  */
 export function createAuthentication(
   accounts: Accounts,
@@ -67,7 +67,7 @@ export function createAuthentication(
       if (key === null) throw unauthorized();
       return whenKnown(key, callerOf);
     }
-    // The bearer first: a key's promise is the one of the two that never rejects.
+    // The bearer first: of the two, only its promise may reject.
     return whenKnown(byBearer(authorization, credentials), (bearer) =>
       whenKnown(key, (known) => callerOf(known === null ? bearer : both(bearer, known))),
     );
@@ -80,7 +80,7 @@ const whenKnown = <A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<
 function both(bearer: Known, key: Known): Known {
   if (bearer.account.accountId !== key.account.accountId) throw unauthorized();
   const scopes = reachOf(bearer.scopes) < reachOf(key.scopes) ? bearer.scopes : key.scopes;
-  // Two keys that are limited to different instances allow nothing together.
+  // Two keys limited to different instances allow nothing together.
   const apart = bearer.instanceId !== null && key.instanceId !== null && bearer.instanceId !== key.instanceId;
   return {
     ...key,
@@ -92,7 +92,7 @@ function both(bearer: Known, key: Known): Known {
 
 const REACHES = ["read", "chat", "write", "keys"] as const;
 
-/** How far scopes reach: each of `REACHES` includes those before it. */
+/** How far scopes reach: each entry of `REACHES` includes those before it. */
 const reachOf = (scopes: ReadonlySet<Scope>): number =>
   REACHES.findLastIndex((access) => mayUse({ scopes, instanceId: null }, access));
 

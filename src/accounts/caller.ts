@@ -4,32 +4,32 @@ import { AppError, notFound } from "../lib/app-error.ts";
 export const SCOPES = ["read", "write", "chat"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Who makes a request, after authentication: an account, and what its credential is limited to. */
+/** Who makes a request, after authentication: an account, and the limits of its credential. */
 export interface Caller {
   accountId: string;
   email: string;
   name: string;
   scopes: ReadonlySet<Scope>;
-  /** Set for a key that is limited to one instance: everything else is hidden from it. */
+  /** Set for a key limited to one instance; everything else is hidden from it. */
   instanceId: string | null;
   /** Null for a token. */
   keyId: string | null;
-  /** What the request was made with, for what outlives it: one, or a token and a key, or two keys. */
+  /** The credentials of the request, for answers that outlive it: one, a token and a key, or two keys. */
   credentials: readonly Credential[];
 }
 
-/** A credential that was valid when the request came, and by what to see whether it still is. Times in milliseconds. */
+/** A credential that was valid when the request came, and what tells whether it still is. Times in milliseconds. */
 export type Credential =
   | { kind: "key"; keyId: string; expiresAt: number | null }
   | { kind: "token"; tokenId: string; epoch: number; expiresAt: number };
 
 /**
- * What a route asks of its caller. `keys` is the management of credentials; `account` is `write` on things that belong
- * to the whole account and `account-read` its reading half: both are closed to a key limited to one instance.
+ * What a route requires of its caller. `keys` is the management of credentials; `account` and `account-read` are
+ * writing and reading what belongs to the whole account, which a key limited to one instance may not do.
  */
 export type Access = "public" | "read" | "chat" | "write" | "account" | "account-read" | "keys";
 
-/** Throws `forbidden` when the caller's credential does not reach what the route needs. */
+/** Throws `forbidden` if the caller's credential does not allow what the route requires. */
 export function authorize(caller: Caller, access: Exclude<Access, "public">): void {
   if (!mayUse(caller, access)) {
     throw new AppError("forbidden", `this API key does not allow this: it needs ${NEEDS[access]}`);
@@ -37,8 +37,8 @@ export function authorize(caller: Caller, access: Exclude<Access, "public">): vo
 }
 
 /**
- * Throws `not_found` for a key that is limited to another instance than the one that a path names: what it cannot see is
- * not there for it, be it stored as an answer (api.md section 1, Order of judgement).
+ * Throws `not_found` for a key limited to another instance than the one in the path. This applies to stored answers too
+ * (api.md section 1, Order of judgement).
  */
 export function requireVisible({ instanceId }: Pick<Caller, "instanceId">, named: string | undefined): void {
   if (instanceId !== null && named !== undefined && named !== instanceId) throw notFound("instance");
@@ -53,7 +53,7 @@ const NEEDS: Record<Exclude<Access, "public">, string> = {
   keys: "all three scopes and no instanceId",
 };
 
-/** The table of scopes: true when the caller's credential reaches `access`. */
+/** The table of scopes: whether the caller's credential allows `access`. */
 export function mayUse(caller: Pick<Caller, "scopes" | "instanceId">, access: Exclude<Access, "public">): boolean {
   const { scopes, instanceId } = caller;
   switch (access) {

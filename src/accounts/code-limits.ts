@@ -2,58 +2,57 @@ import { and, desc, eq, inArray, lt, notInArray, type SQL } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Db, Store } from "../storage/store.ts";
-import { knownAddresses } from "./known-addresses.ts";
 import { type Invite, signInCodes } from "./schema.ts";
+import { knownAddresses } from "./sign-in-addresses.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** At most so many within so long. */
 interface Limit {
   windowMs: number;
-  most: number;
+  max: number;
 }
 
 /** api.md section 2. */
 const OF_EMAIL: readonly Limit[] = [
-  { windowMs: MINUTE, most: 1 },
-  { windowMs: HOUR, most: 5 },
-  { windowMs: DAY, most: 10 },
+  { windowMs: MINUTE, max: 1 },
+  { windowMs: HOUR, max: 5 },
+  { windowMs: DAY, max: 10 },
 ];
-const OF_ADDRESS: Limit = { windowMs: HOUR, most: 20 };
-/** What an invite lets strangers have mailed to whom they like: room for mistyped addresses and for trying again. */
-const ofInvite = ({ uses }: Invite): Limit => ({ windowMs: DAY, most: 10 + 3 * uses });
+const OF_ADDRESS: Limit = { windowMs: HOUR, max: 20 };
+/** Mails that strangers may trigger with an invite: leaves room for mistyped addresses and retries. */
+const ofInvite = ({ uses }: Invite): Limit => ({ windowMs: DAY, max: 10 + 3 * uses });
 
 /**
- * How many sign-in codes may be sent, counted from the rows of those that were, so that a restart resets nothing and a
- * mail that was refused counts too. What writes such a row asks in the same transaction. All throw `rate_limited`.
+ * Limits how many sign-in codes may be sent, counting their rows, so that a restart resets nothing and refused mails
+ * count too. Call these in the transaction that writes such a row. All throw `rate_limited`.
  */
 export interface CodeLimits {
   /** `address` is an address key (src/limits/address.ts). */
   checkAddress(address: string): void;
-  /** `accountId` is that of the e-mail's account, null where it has none. */
+  /** `accountId` is the e-mail's account, or null. */
   checkEmail(email: string, accountId: string | null, address: string): void;
   checkInvite(invite: Invite): void;
 }
 
 export function createCodeLimits(db: Db, clock: Clock): CodeLimits {
-  function check(which: SQL | undefined, { windowMs, most }: Limit, what: string): void {
-    // The oldest of the newest `most`: once it leaves the window there is room for one more.
+  function check(which: SQL | undefined, { windowMs, max }: Limit, what: string): void {
+    // The oldest of the newest `max`: when it leaves the window there is room for one more.
     const deciding = db
       .select({ sentAt: signInCodes.createdAt })
       .from(signInCodes)
       .where(which)
       .orderBy(desc(signInCodes.createdAt))
       .limit(1)
-      .offset(most - 1)
+      .offset(max - 1)
       .get();
     const waitMs = deciding ? deciding.sentAt + windowMs - clock.now() : 0;
     if (waitMs <= 0) return;
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
     throw new AppError(
       "rate_limited",
-      `too many codes were asked for${what}; try again in ${retryAfterSeconds} seconds`,
+      `too many codes were requested${what}; try again in ${retryAfterSeconds} seconds`,
       {
         retryAfterSeconds,
       },
@@ -63,7 +62,7 @@ export function createCodeLimits(db: Db, clock: Clock): CodeLimits {
   return {
     checkAddress: (address) => check(eq(signInCodes.address, address), OF_ADDRESS, ""),
     checkEmail(email, accountId, address) {
-      // What strangers ask for in somebody's name is counted apart: it leaves alone what the account's own places may have.
+      // Requests from unknown addresses are counted apart, so that strangers cannot use up the account's own allowance.
       const known = accountId === null ? [] : knownAddresses(db, accountId, clock.now());
       const group = known.includes(address) ? inArray : notInArray;
       for (const limit of OF_EMAIL)
@@ -73,7 +72,7 @@ export function createCodeLimits(db: Db, clock: Clock): CodeLimits {
   };
 }
 
-/** Removes at most `limit` codes that no limit counts any more. True when there may be more. */
+/** Removes at most `limit` codes that no limit counts any more. Returns whether there may be more. */
 export function pruneSignInCodes({ db, transaction }: Store, clock: Clock, limit: number): boolean {
   return transaction(() => {
     const old = db

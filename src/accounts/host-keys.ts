@@ -11,15 +11,15 @@ import { join } from "node:path";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 
 /**
- * What signs tokens, hides sign-in codes and marks what is given out. In a file beside the database, so that a copy of
- * the one is no use alone. Each purpose has a key of its own: what one of them does tells nothing of the others.
+ * The keys for tokens, sign-in codes, cursors and checkpoints. They are in a file beside the database, so that a copy
+ * of the database alone is of no use. Each purpose has its own key.
  */
 export interface HostKeys {
   /** Key of the HMAC over sign-in codes. */
   pepper: Buffer;
   /** Newest first: the first signs, all verify. */
   tokenKeys: { kid: string; secret: Buffer }[];
-  /** Key of the HMAC over requests that came with an `Idempotency-Key`. */
+  /** Key of the HMAC over requests with an `Idempotency-Key`. */
   requestKey: Buffer;
   /** Key of the HMAC in the cursors of lists. */
   cursorKey: Buffer;
@@ -30,7 +30,7 @@ export interface HostKeys {
 interface KeyFile {
   pepper: string;
   tokenKeys: { kid: string; secret: string }[];
-  /** PKCS #8, base64. Absent from a file of before there were checkpoints. */
+  /** PKCS #8, base64. Absent from files older than checkpoints. */
   auditKey?: string;
 }
 
@@ -39,12 +39,12 @@ const pathOf = (dataDir: string) => join(dataDir, "host-keys.json");
 function readFile(path: string): KeyFile {
   const file = readPrivateJson(path) as Partial<KeyFile> | null;
   if (typeof file?.pepper === "string" && Array.isArray(file.tokenKeys)) return file as KeyFile;
-  throw new Error(`${path} holds no keys; put it back from a copy of the data folder that has them`);
+  throw new Error(`${path} holds no keys; restore it from a copy of the data folder that includes them`);
 }
 
 /**
- * Reads `<data>/host-keys.json`, made at first start; what a newer Roost needs is added to an older file. For the server
- * alone, which holds the data folder's lock. Throws when the file is there but not readable.
+ * Reads `<data>/host-keys.json`, creating it at the first start and adding keys that an older file lacks. Only for the
+ * server, which holds the data folder's lock. Throws if the file exists but cannot be read.
  */
 export function openHostKeys(dataDir: string): HostKeys {
   const path = pathOf(dataDir);
@@ -65,7 +65,9 @@ export function openHostKeys(dataDir: string): HostKeys {
   };
 }
 
-/** What verifies the audit log's checkpoints; null where no server has made it yet. Changes nothing. Throws as above. */
+/**
+ * The key that verifies the audit log's checkpoints; null if none was created yet. Changes nothing. Throws as above.
+ */
 export function readAuditKey(dataDir: string): KeyObject | null {
   const path = pathOf(dataDir);
   const auditKey = existsSync(path) ? readFile(path).auditKey : undefined;
@@ -80,6 +82,6 @@ const newSigningKey = (): string =>
 const signingKeyOf = (text: string): KeyObject =>
   createPrivateKey({ key: Buffer.from(text, "base64"), type: "pkcs8", format: "der" });
 
-/** HKDF (RFC 5869): keys with different labels are as good as unrelated. */
+/** HKDF (RFC 5869): keys with different labels are independent. */
 const derive = (from: Buffer, label: string): Buffer =>
   Buffer.from(hkdfSync("sha256", from, "roost host keys", label, 32));

@@ -9,15 +9,15 @@ import type { Store } from "../storage/store.ts";
 import { type Invite, invites } from "./schema.ts";
 
 export interface Invites {
-  /** The code is shown here once; only its hash is kept. */
+  /** Only the code's hash is stored; the code itself is returned here once. */
   create(input: { uses: number; credit: Micros; lifeMs: number }): { invite: Invite; code: string };
-  /** A code that could be used now; undefined for an unknown, expired, revoked or used-up one. */
+  /** The invite, if its code can be used now; undefined if it is unknown, expired, revoked or used up. */
   findUsable(code: string): Invite | undefined;
-  /** Takes one use. False when none is left by now. Call it in the transaction that makes the account. */
+  /** Takes one use; false if none is left. Call it in the transaction that creates the account. */
   consume(inviteId: string): Invite | undefined;
   revoke(inviteId: string): boolean;
   list(before: string | null, limit: number): Invite[];
-  /** True until the host's first invite. */
+  /** True before the host's first invite. */
   none(): boolean;
 }
 

@@ -14,42 +14,45 @@ import { SCOPES, type Scope } from "./caller.ts";
 import { type ApiKey, apiKeys } from "./schema.ts";
 
 const PREFIX = "rst_live_";
-const NOTED_EVERY_MS = 60_000;
-/** Keys whose uses are remembered, of all accounts and of one, and addresses of each: beyond it they are told anew. */
-const MOST_KEYS = 10_000;
-const MOST_KEYS_OF_ONE = 500;
-const MOST_ADDRESSES = 100;
-/** An expired key is shown in the list for this long, so that its owner sees why a program stopped. */
-const EXPIRED_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
-/** Of one account: making keys that end at once must not fill the disk. */
-const EXPIRED_KEPT = 100;
+const RECORD_EVERY_MS = 60_000;
+/**
+ * How many keys' uses are cached, in total and per account, and how many addresses of each; beyond that a use is
+ * recorded again.
+ */
+const MAX_CACHED = 10_000;
+const MAX_CACHED_PER_ACCOUNT = 500;
+const MAX_ADDRESSES = 100;
+/** An expired key stays in the list for this long, so that its owner sees why a program stopped. */
+const KEEP_EXPIRED_MS = 30 * 24 * 60 * 60 * 1000;
+/** Per account: creating short-lived keys must not fill the disk. */
+const MAX_EXPIRED = 100;
 
 export interface Keys {
   /**
-   * The key itself is in this answer and nowhere else, ever. Throws `invalid_request` for an `expiresAt` in the past, and
-   * `conflict` beyond the account's quota of keys that have not expired.
+   * Only this answer ever contains the key itself. Throws `invalid_request` for an `expiresAt` in the past, and
+   * `conflict` beyond the account's quota of unexpired keys.
    */
   create(accountId: string, input: NewKey): { key: string; record: ApiKey };
-  /** The record of a key that works now, else null. */
+  /** The record of a valid key, or null. */
   verify(key: string): ApiKey | null;
-  /** Whether this key is there and has not expired, as the database says now. */
+  /** Whether this key exists and has not expired, according to the database. */
   works(keyId: string): boolean;
   /**
-   * Notes a use: its time at most once a minute; an address that is new to the key at once, in the audit log, on disk
-   * when the promise resolves. Throws `rate_limited` for a new address where the account has filled the log: no key is
-   * used from where it is not told.
+   * Records a use: its time at most once a minute, and an address new to the key at once, in the audit log, on disk
+   * when the promise resolves. Throws `rate_limited` for a new address if the account has used up its allowance of the
+   * log: a key is never used from an address that is not logged.
    */
   touch(record: ApiKey, address: string): void | Promise<void>;
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
-  /** Removes at most `limit` keys that expired 30 days ago. True when there may be more. */
+  /** Removes at most `limit` keys that expired 30 days ago. Returns whether there may be more. */
   prune(limit: number): boolean;
 }
 
 interface Uses {
   notedAt: number;
-  /** In the order in which they came. */
+  /** Oldest first. */
   addresses: Set<string>;
 }
 
@@ -67,7 +70,9 @@ export interface NewKey {
 const hashOf = (key: string) => createHash("sha256").update(key).digest();
 const checksum = (text: string) => base62(new Uint8Array(new Uint32Array([Bun.hash.crc32(text)]).buffer), 6);
 
-/** `rst_live_` + 6 characters to know it by + 32 random bytes + CRC32, so that a typo costs no look-up (security.md). */
+/**
+ * `rst_live_` + 6 characters that identify it + 32 random bytes + CRC32, so that a typo costs no look-up (security.md).
+ */
 function makeKey(): { key: string; prefix: string } {
   const prefix = PREFIX + base62(randomBytes(4), 6).slice(-6);
   const body = prefix + base62(randomBytes(32), 43);
@@ -95,7 +100,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .prepare(),
   );
   const hasEnded = (expiresAt: number | null) => expiresAt !== null && expiresAt <= clock.now();
-  const uses = createFairCache<Uses>(MOST_KEYS, MOST_KEYS_OF_ONE);
+  const uses = createFairCache<Uses>(MAX_CACHED, MAX_CACHED_PER_ACCOUNT);
 
   function makeRoom(accountId: string): void {
     const now = clock.now();
@@ -109,13 +114,13 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .from(apiKeys)
       .where(expired)
       .orderBy(desc(apiKeys.expiresAt))
-      .limit(EXPIRED_KEPT);
+      .limit(MAX_EXPIRED);
     db.delete(apiKeys)
       .where(and(expired, notInArray(apiKeys.keyId, newest)))
       .run();
   }
 
-  /** What is remembered of a key's uses: since the start, and the last address before it. */
+  /** The cached uses of a key: those since the start, and the last address before. */
   function usesOf({ keyId, accountId, lastAddress }: ApiKey): Uses {
     const known = uses.get(keyId);
     if (known) return known;
@@ -173,11 +178,11 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       const { keyId, accountId: actor } = record;
       const place = addressKey(address);
       const isNew = !used.addresses.has(place);
-      if (!isNew && now - used.notedAt < NOTED_EVERY_MS) return;
+      if (!isNew && now - used.notedAt < RECORD_EVERY_MS) return;
       const tell = isNew
         ? audit.reserve({ actor, action: "key.new_address", subject: keyId, detail: { address } })
         : () => {};
-      if (used.addresses.size >= MOST_ADDRESSES) forgetOldest(used.addresses);
+      if (used.addresses.size >= MAX_ADDRESSES) forgetOldest(used.addresses);
       used.addresses.add(place);
       used.notedAt = now;
       const noted = store
@@ -188,7 +193,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
           },
           isNew ? "full" : "process",
         )
-        // A use that could not be noted (a full disk) must not fail the request that made it; the next one notes it.
+        // Failing to record a use (a full disk) must not fail the request; the next one records it.
         .catch(() => {
           used.notedAt = 0;
           if (isNew) used.addresses.delete(place);
@@ -221,7 +226,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
         const old = db
           .select({ keyId: apiKeys.keyId })
           .from(apiKeys)
-          .where(lt(apiKeys.expiresAt, clock.now() - EXPIRED_KEPT_MS))
+          .where(lt(apiKeys.expiresAt, clock.now() - KEEP_EXPIRED_MS))
           .limit(limit);
         return (
           db.delete(apiKeys).where(inArray(apiKeys.keyId, old)).returning({ keyId: apiKeys.keyId }).all().length ===

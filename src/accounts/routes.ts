@@ -11,10 +11,10 @@ import type { Accounts } from "./accounts.ts";
 import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
 import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
+import type { RevokedTokens } from "./revoked-tokens.ts";
 import type { Account } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
-import type { SignedOut } from "./signed-out.ts";
 import type { Tokens } from "./tokens.ts";
 
 export interface AccountRouteParts {
@@ -24,7 +24,7 @@ export interface AccountRouteParts {
   links: SignInLinks;
   tokens: Tokens;
   keys: Keys;
-  signedOut: SignedOut;
+  revokedTokens: RevokedTokens;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** Told in the transaction that changes an account's monthly limit. */
@@ -37,7 +37,8 @@ const LINK = "the token of a sign-in link";
 const SCOPE_LIST = "a list of at least one of read, write, chat";
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, signedOut, standingOf, limitChanged, requireInstance } = parts;
+  const { clock, accounts, signIn, links, tokens, keys, revokedTokens, standingOf, limitChanged, requireInstance } =
+    parts;
 
   function show(account: Account) {
     const { balance, spentThisMonth } = standingOf(account.accountId);
@@ -262,7 +263,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       },
       commit: "shared",
       write({ found }) {
-        signedOut.add(found.tokenId, found.expiresAt);
+        revokedTokens.add(found.tokenId, found.expiresAt);
         return { signedOut: true };
       },
     }),

@@ -25,21 +25,21 @@ export const invites = sqliteTable("invites", {
 export const signInCodes = sqliteTable("sign_in_codes", {
   codeId: integer("code_id").primaryKey(),
   email: text("email").notNull(),
-  /** The address key (src/limits/address.ts) of who asked for it. */
+  /** The requester's address key (src/limits/address.ts). */
   address: text("address").notNull(),
   codeHmac: blob("code_hmac", { mode: "buffer" }).notNull(),
   inviteId: text("invite_id"),
-  /** By the address that asked for it, and by all others together. */
+  /** Tries from the address that requested it, and from all others together. */
   tries: integer("tries").notNull().default(0),
   otherTries: integer("other_tries").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   expiresAt: integer("expires_at").notNull(),
   usedAt: integer("used_at"),
-  /** Set where its mail could not be handed over: it counts as sent, and opens nothing. */
+  /** Set if its mail could not be sent: it counts against limits, but does not sign in. */
   refusedAt: integer("refused_at"),
 });
 
-/** Where an account has signed in from, by address key. */
+/** The address keys from which an account has signed in. */
 export const signInAddresses = sqliteTable(
   "sign_in_addresses",
   {
@@ -50,7 +50,7 @@ export const signInAddresses = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.address] })],
 );
 
-/** Tokens that were signed out, until their own end. */
+/** Tokens signed out before their expiry. */
 export const signedOutTokens = sqliteTable("signed_out_tokens", {
   tokenId: text("token_id").primaryKey(),
   expiresAt: integer("expires_at").notNull(),

@@ -6,27 +6,27 @@ import type { Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
-import { rememberAddress } from "./known-addresses.ts";
 import { type Account, signInLinks } from "./schema.ts";
+import { rememberAddress } from "./sign-in-addresses.ts";
 
 const LIFE_MS = 60 * 60 * 1000;
 const ENDED_KEPT_MS = 24 * 60 * 60 * 1000;
 
 export interface SignInLinks {
-  /** A token for a link that signs in once, within the hour; `credit` is for an account that the link itself makes. */
+  /** A token for a link that signs in once, within an hour; `credit` is for an account that the link creates. */
   create(email: string, credit: Micros): string;
   /**
-   * The link's account, made now where the e-mail is new. Throws `unauthorized` for a used or expired link. `address` is
-   * the address key of who redeems it.
+   * The link's account, created if the e-mail is new. Throws `unauthorized` for a used or expired link. `address` is
+   * the caller's address key.
    */
   redeem(token: string, address: string): Account;
-  /** Removes at most `limit` links that ended, used or not, a day ago. True when there may be more. */
+  /** Removes at most `limit` links that were used or expired a day ago. Returns whether there may be more. */
   prune(limit: number): boolean;
 }
 
 const hashOf = (token: string) => createHash("sha256").update(token).digest();
 
-/** One-time links that an operator hands out: whoever can run commands on the host needs no mailbox. */
+/** One-time links created by the operator, for hosts or people without a mailbox. */
 export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts, audit: Audit): SignInLinks {
   const { db } = store;
   return {
@@ -55,7 +55,7 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
         if (!link)
           throw new AppError(
             "unauthorized",
-            "this link was used or has expired; make a new one: roost login-link EMAIL",
+            "this link was used or has expired; create a new one: roost login-link EMAIL",
             { headers: { "WWW-Authenticate": 'Bearer realm="roost"' } },
           );
         const { email, credit } = link;

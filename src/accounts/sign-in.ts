@@ -8,12 +8,12 @@ import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
 import { createCodeLimits } from "./code-limits.ts";
 import type { Invites } from "./invites.ts";
-import { rememberAddress } from "./known-addresses.ts";
 import { type Account, signInCodes } from "./schema.ts";
+import { rememberAddress } from "./sign-in-addresses.ts";
 
-/** How long a code lives, and how often it is tried (api.md section 2). */
+/** How long a code is valid, and how often it may be tried (api.md section 2). */
 export const CODE_LIFE_SECONDS = 600;
-const TRIES = 5;
+const MAX_TRIES = 5;
 
 export interface SignInParts {
   store: Store;
@@ -27,11 +27,13 @@ export interface SignInParts {
 
 /** Every `address` is an address key (src/limits/address.ts). */
 export interface SignIn {
-  /** Throws `rate_limited` when this address asked too often: before a body is read for nothing. */
+  /** Throws `rate_limited` if this address asked too often. Call it before reading the body. */
   checkAddress(address: string): void;
   /** Sends a code. Throws `rate_limited`, or `invite_required` for a stranger without a valid invite. */
   sendCode(input: { email: string; inviteCode: string | null; address: string }): Promise<void>;
-  /** The account that the code opens, made now for a new e-mail. Throws `unauthorized`, `invite_required`, `forbidden`. */
+  /**
+   * Signs in with a code, creating the account for a new e-mail. Throws `unauthorized`, `invite_required`, `forbidden`.
+   */
   verifyCode(input: { email: string; code: string; name: string | null; address: string }): Account;
 }
 
@@ -56,15 +58,15 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
   );
 
   /**
-   * The latest code's row when this address may still try it, one try taken; undefined else. Committed whatever follows.
-   * Who asked for the code has tries of their own.
+   * Takes one try of the latest code and returns its row; undefined if this address has no tries left. Committed
+   * whatever follows. The address that requested the code has its own tries.
    */
   function takeTry(email: string, address: string) {
     return store.transaction(() => {
       const row = latest().get({ email });
       if (!row || row.usedAt !== null || row.expiresAt <= clock.now()) return undefined;
       const tries = row.address === address ? "tries" : "otherTries";
-      if (row[tries] >= TRIES) return undefined;
+      if (row[tries] >= MAX_TRIES) return undefined;
       db.update(signInCodes)
         .set({ [tries]: row[tries] + 1 })
         .where(eq(signInCodes.codeId, row.codeId))
@@ -73,7 +75,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
     });
   }
 
-  /** Judges every limit in the transaction that counts towards them: of requests at the same moment none slips by. */
+  /** Checks every limit in the transaction that counts towards it, so that concurrent requests cannot slip past. */
   function makeCode(email: string, inviteCode: string | null, address: string): { codeId: number; code: string } {
     return store.transaction(() => {
       const account = accounts.findByEmail(email);
@@ -97,7 +99,10 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
     });
   }
 
-  /** It opens nothing and supersedes none, but it counts: else mail to who refuses it could be had without end. */
+  /**
+   * A code whose mail failed neither signs in nor replaces another, but counts: otherwise such mails would have no
+   * limit.
+   */
   function markRefused(codeId: number): void {
     store.transaction(() =>
       db.update(signInCodes).set({ refusedAt: clock.now() }).where(eq(signInCodes.codeId, codeId)).run(),

@@ -3,15 +3,15 @@ import jwt from "@elysiajs/jwt";
 import type { Clock } from "../lib/clock.ts";
 import { createFairCache } from "../lib/fair-cache.ts";
 import type { HostKeys } from "./host-keys.ts";
-import type { SignedOut } from "./signed-out.ts";
+import type { RevokedTokens } from "./revoked-tokens.ts";
 
 const LIFE_MS = 24 * 60 * 60 * 1000;
-const CACHED_TOKENS = 10_000;
-/** An account gets about twenty tokens in the day that one lives; the rest is room for links and other spellings. */
-const CACHED_OF_ONE = 100;
+const MAX_CACHED_TOKENS = 10_000;
+/** An account gets about twenty tokens in a day, which is how long one is valid; the rest is room for links. */
+const MAX_CACHED_PER_ACCOUNT = 100;
 const ISSUER = "roost";
 
-/** Whose a token is, and which generation of that account's tokens. */
+/** A token's account, and the generation of that account's tokens. */
 export interface TokenSubject {
   accountId: string;
   epoch: number;
@@ -19,7 +19,7 @@ export interface TokenSubject {
 
 /** What a valid token says. */
 export interface TokenClaims extends TokenSubject {
-  /** Its `jti`; of a token made before there was one, a hash of what is signed in it. */
+  /** Its `jti`; for older tokens without one, a hash of the signed part. */
   tokenId: string;
   expiresAt: number;
 }
@@ -27,14 +27,14 @@ export interface TokenClaims extends TokenSubject {
 export interface Tokens {
   issue(subject: TokenSubject): Promise<{ token: string; expiresAt: number }>;
   /**
-   * The claims of a token that we signed, that has not expired and is not signed out, else null. A token seen before is
-   * answered from memory, without a signature check; whether its epoch still counts is the caller's question.
+   * The claims of a token that this host signed and that is neither expired nor signed out, or null. A token seen
+   * before is answered from memory, without a signature check. The caller must check its epoch.
    */
   verify(token: string): TokenClaims | null | Promise<TokenClaims | null>;
 }
 
 /** JWTs by @elysiajs/jwt: HS256 only, 24 hours, the newest key signs and every kept key verifies (security.md). */
-export function createTokens(hostKeys: HostKeys, clock: Clock, signedOut: Pick<SignedOut, "has">): Tokens {
+export function createTokens(hostKeys: HostKeys, clock: Clock, revokedTokens: Pick<RevokedTokens, "has">): Tokens {
   const signers = new Map(
     hostKeys.tokenKeys.map(({ kid, secret }) => [
       kid,
@@ -44,9 +44,9 @@ export function createTokens(hostKeys: HostKeys, clock: Clock, signedOut: Pick<S
   const [newest] = signers.values();
   if (!newest)
     throw new Error("host-keys.json holds no token key; restore it from a backup, or remove it to make new ones");
-  const seen = createFairCache<TokenClaims>(CACHED_TOKENS, CACHED_OF_ONE);
+  const seen = createFairCache<TokenClaims>(MAX_CACHED_TOKENS, MAX_CACHED_PER_ACCOUNT);
   const valid = (claims: TokenClaims) =>
-    claims.expiresAt > clock.now() && !signedOut.has(claims.tokenId) ? claims : null;
+    claims.expiresAt > clock.now() && !revokedTokens.has(claims.tokenId) ? claims : null;
 
   async function check(token: string): Promise<TokenClaims | null> {
     const signer = signers.get(kidOf(token));

@@ -10,7 +10,7 @@ import type { Quotas } from "../limits/quotas.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
-import type { Condition } from "./condition.ts";
+import type { Preconditions } from "./preconditions.ts";
 import { type Agent, agents } from "./schema.ts";
 import type { ShownTexts } from "./shown-files.ts";
 import { freeSlug } from "./slug.ts";
@@ -26,7 +26,7 @@ export interface AgentParts {
   removals: Pick<Removals, "add">;
   /** The persona files of a new agent, name → text. */
   defaultFiles: ReadonlyMap<string, string>;
-  /** The models that an agent may name. */
+  /** The models that an agent may use. */
   modelChoice: { allows(model: string): boolean; expected: string };
 }
 
@@ -44,13 +44,13 @@ export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | 
   useDefaults?: true;
 };
 
-/** An agent and its workspace's texts, as they are once the transaction has committed. */
+/** An agent and its workspace's texts, as of the commit. */
 export interface AgentWithFiles {
   agent: Agent;
   texts: ShownTexts;
 }
 
-/** Told in the transaction that makes the change. */
+/** Called in the transaction of the change. */
 export interface AgentListener {
   updated(agent: Agent): void;
   removed(agent: Agent): void;
@@ -62,10 +62,7 @@ export interface FoundAgent {
   agent: Agent;
 }
 
-/**
- * Runs the operation in a transaction, with what is found there; resolves when that is on disk, and what was to follow it
- * has run.
- */
+/** Runs the operation in a transaction, with what is found there; resolves when it is on disk and its commit hooks have run. */
 export type Commit<Found, Result, T> = (operate: (found: Found) => Result) => Promise<T>;
 
 export interface Agents {
@@ -73,29 +70,28 @@ export interface Agents {
   get(caller: Caller, instanceId: string, agentId: string): FoundAgent;
   find(agentId: string): Agent | undefined;
   /**
-   * Throws `conflict` for a slug that the instance has and beyond a quota, `invalid_request` for a file or a model. What
-   * changes a workspace is judged before its contents are written to the disk, when its turn has come, and anew in the
-   * transaction: `find` and `commit` tell what the request is about, which may have gone meanwhile. All of it is in place
-   * when this resolves.
+   * Throws `conflict` for a slug in use or beyond a quota, and `invalid_request` for a bad file or model. Changes to a
+   * workspace are checked before their contents are written to disk, and again in the transaction, where `find` looks
+   * up the agent, which may have been deleted meanwhile. Everything is in place when this resolves.
    */
   create<T>(find: () => Instance, input: NewAgent, commit: Commit<Instance, AgentWithFiles, T>): Promise<T>;
   /** All or nothing. Throws as `create` does. */
   update<T>(find: () => FoundAgent, change: AgentChange, commit: Commit<FoundAgent, AgentWithFiles, T>): Promise<T>;
-  /** Nobody sees it from the commit on; what it holds is cleared away later. Gives its id. */
+  /** Hides it from the commit on; its contents are removed later. Returns its id. */
   remove<T>(find: () => FoundAgent, commit: Commit<FoundAgent, string, T>): Promise<T>;
   /** Writes one file of the workspace, whole or not at all. Throws `invalid_request`, `conflict`, `precondition_failed`. */
   writeFile<T>(
     find: () => FoundAgent,
     name: string,
     bytes: Uint8Array,
-    condition: Condition,
+    condition: Preconditions,
     commit: Commit<FoundAgent, { created: boolean; file: IndexedFile; etag: string }, T>,
   ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */
   deleteFile<T>(
     find: () => FoundAgent,
     name: string,
-    condition: Condition,
+    condition: Preconditions,
     commit: Commit<FoundAgent, void, T>,
   ): Promise<T>;
   /** Oldest first. */
@@ -126,7 +122,7 @@ export function createAgents(parts: AgentParts): Agents {
   const isTaken = (instanceId: string, slug: string) => bySlug().get({ instanceId, slug }) !== undefined;
   const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
 
-  /** Notes that the workspace was changed, in the transaction that does it. */
+  /** Records a change of the workspace, in its transaction. */
   function touch(agent: Agent): void {
     const updatedAt = Math.max(clock.now(), agent.updatedAt);
     db.update(agents).set({ updatedAt }).where(eq(agents.agentId, agent.agentId)).run();
@@ -138,7 +134,7 @@ export function createAgents(parts: AgentParts): Agents {
     throw new AppError("invalid_request", `model: expected ${modelChoice.expected}, or null for the host's default`);
   }
 
-  /** The default files that are neither there nor given. */
+  /** The default files that neither exist nor were given. */
   function missingDefaults(isThere: (name: string) => boolean, given: FileChange[]): FileChange[] {
     const known = new Set(given.map(({ name }) => name));
     return [...defaultFiles].flatMap(([name, content]) =>
@@ -160,7 +156,7 @@ export function createAgents(parts: AgentParts): Agents {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
         const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
-        // The files are judged first: a bad one is a 400, which comes before a 409 (api.md section 1).
+        // Files are checked first: a bad one is a 400, which takes precedence over a 409 (api.md section 1).
         const changes = workspaces.check(null, [...defaults, ...input.files]);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
         const staged = await stage({ kind: "create", slug }, changes);
@@ -222,7 +218,7 @@ export function createAgents(parts: AgentParts): Agents {
           const updated = set(agent);
           quotas.within(instance.accountId, "workspaceBytes", () => workspaces.change(agent, staged));
           tell(updated);
-          // The folder is where it was until the commit.
+          // The folder has not been moved before the commit.
           return { agent: updated, texts: workspaces.texts(agent, changes) };
         });
       });
@@ -234,7 +230,7 @@ export function createAgents(parts: AgentParts): Agents {
           const { agentId } = agent;
           for (const listener of listeners) listener.removed(agent);
           workspaces.change(agent, staged);
-          // Its id is no slug, so the slug is free, and no path is ever made of what stands in its place.
+          // An id is not a valid slug, so this frees the slug and never names a folder.
           db.update(agents).set({ removedAt: clock.now(), slug: agentId }).where(eq(agents.agentId, agentId)).run();
           removals.add("agent", agentId);
           return agentId;

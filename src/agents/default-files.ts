@@ -9,7 +9,7 @@ export function readDefaultFiles(): Map<string, string> {
   return new Map(files);
 }
 
-/** SHA-256 of what the files were before, in hexadecimal: older agents have them, and nobody has changed them either. */
+/** SHA-256 (hex) of earlier versions of these files, which unchanged older agents still have. */
 const FORMER: ReadonlySet<string> = new Set([
   "88df4fad7e5cdebd6d8dca816474c95bf0fae12f72b8fb06708151107a189244", // IDENTITY.md
   "3f78115cfe18c495149c47da6e9cd3d7f87851d25a021c02a01795ad3cfde68c", // SOUL.md
@@ -17,6 +17,6 @@ const FORMER: ReadonlySet<string> = new Set([
 
 const defaultFiles = lazily(readDefaultFiles);
 
-/** Whether a file of a workspace is still as the agent was given it. */
+/** Whether a file is still the default that the agent was created with. */
 export const isUnchanged = ({ name, text }: { name: string; text: string }): boolean =>
   defaultFiles().get(name) === text || FORMER.has(new Bun.CryptoHasher("sha256").update(text).digest("hex"));

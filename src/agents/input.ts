@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { FileChange } from "../workspace/workspace.ts";
 import { SLUG } from "./slug.ts";
-import { FILES_IN_A_REQUEST } from "./workspaces.ts";
+import { MAX_FILES_PER_REQUEST } from "./workspaces.ts";
 
 const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
-const FILES_FORM = `an object of at most ${FILES_IN_A_REQUEST} file names, each with its text`;
+const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
 /** Fields of what makes and changes an agent. */
 export const slug = z
@@ -29,11 +29,11 @@ const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
       };
       if (typeof given !== "object" || given === null || Array.isArray(given)) return refuse(FILES_FORM);
       const files = Object.entries(given).map(([name, content]) => ({ name, content }));
-      if (files.length > FILES_IN_A_REQUEST) return refuse(FILES_FORM);
+      if (files.length > MAX_FILES_PER_REQUEST) return refuse(FILES_FORM);
       const wrong = files.find(({ content }) => !isContent(content));
       return wrong ? refuse(expected, [wrong.name]) : files;
     })
-    .meta({ type: "object", maxProperties: FILES_IN_A_REQUEST });
+    .meta({ type: "object", maxProperties: MAX_FILES_PER_REQUEST });
 const isText = (content: unknown) => typeof content === "string";
 
 export const newFiles = filesOf("text", isText);

@@ -17,7 +17,7 @@ const shared = {
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 };
-/** There where the workspace holds more than is shown of it (api.md section 1, Limits). */
+/** Present if the workspace holds more than is shown (api.md section 1, Limits). */
 const filesTruncated = z.literal(true).optional();
 
 /** An agent as the API shows it (api.md section 4). */

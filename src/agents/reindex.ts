@@ -8,28 +8,28 @@ import type { WorkspaceFiles } from "./workspace-files.ts";
 export interface ReindexParts {
   index: WorkspaceFiles;
   /**
-   * The agent's workspace as it is in this turn: a slug may change. Null where the agent is gone, and while a change of
-   * its instance is indexed already and not on disk yet: that must not be taken for an operator's deletion.
+   * The agent's workspace at this moment, since a slug may change. Null if the agent is deleted, or while a change of
+   * its instance is in the index but not on disk yet, which would look like an operator's deletion.
    */
   jailOf(agentId: string): Jail | null;
   store: Pick<Store, "transaction" | "commitSoon">;
 }
 
 /** Files looked at in one slice. */
-const AT_ONCE = 100;
-/** A workspace of at most so many files is compared with the disk at a request's own expense. */
+const BATCH = 100;
+/** A workspace of at most so many files is compared with the disk within the request. */
 export const SMALL_WORKSPACE = 250;
 
 const pathOf = (parts: readonly string[], part: string): string => [...parts, part].join("/");
 const indexed = (name: string, { size, mtimeMs }: FileStat) => ({ name, size, updatedAt: Math.floor(mtimeMs) });
 
 /**
- * Slices that make the index tell what an operator's hands have done on the disk. Each looks at the disk and changes the
- * index in one turn, and so cannot undo what a request has done between two of them. Beyond 10,000 files an operator's
- * new ones are left out. Gives false where it ended early.
+ * Updates the index, in slices, with what an operator changed on disk by hand. Each slice reads the disk and changes
+ * the index in one turn, and so cannot undo a request's change. Beyond 10,000 files an operator's new ones are ignored.
+ * Returns false if it ended early.
  */
 export async function* reindex({ index, jailOf, store }: ReindexParts, agentId: string): AsyncGenerator<void, boolean> {
-  /** What one slice gives; false where there is no workspace to look at. */
+  /** Runs one slice; false if there is no workspace to read. */
   const slice = <T>(work: (jail: Jail) => T): Promise<T | false> =>
     store.commitSoon(() => {
       const jail = jailOf(agentId);
@@ -48,10 +48,10 @@ export async function* reindex({ index, jailOf, store }: ReindexParts, agentId: 
     const path = parts;
     const jail = jailOf(agentId);
     if (jail === null) return false;
-    // In the order of the index: neighbours share its pages, so that a slice writes a few of them, not a few hundred.
+    // In index order: neighbours share pages, so that a slice writes a few of them, not a few hundred.
     const entries = (await jail.entriesSoon(path)).sort((a, b) => (a.part < b.part ? -1 : 1));
-    for (let at = 0; at < entries.length; at += AT_ONCE) {
-      const some = entries.slice(at, at + AT_ONCE);
+    for (let at = 0; at < entries.length; at += BATCH) {
+      const some = entries.slice(at, at + BATCH);
       if ((await slice((jail) => addUnknown(index, jail, agentId, path, some))) === false) return false;
       yield;
     }
@@ -60,9 +60,9 @@ export async function* reindex({ index, jailOf, store }: ReindexParts, agentId: 
   return true;
 }
 
-/** Compares the indexed files behind `after` with the disk; gives the last name, null when there are no more. */
+/** Compares the indexed files after `after` with the disk; returns the last name, or null when there are no more. */
 function checkKnown(index: WorkspaceFiles, jail: Jail, agentId: string, after: string): string | null {
-  const rows = index.page(agentId, after, AT_ONCE);
+  const rows = index.page(agentId, after, BATCH);
   const byFolder = Map.groupBy(rows, ({ name }) => name.slice(0, Math.max(0, name.lastIndexOf("/"))));
   for (const [folder, group] of byFolder) {
     const parts = folder === "" ? [] : folder.split("/");
@@ -78,7 +78,7 @@ function checkKnown(index: WorkspaceFiles, jail: Jail, agentId: string, after: s
       }
     }
   }
-  return rows.length < AT_ONCE ? null : (rows.at(-1)?.name ?? null);
+  return rows.length < BATCH ? null : (rows.at(-1)?.name ?? null);
 }
 
 function addUnknown(
@@ -102,8 +102,8 @@ const foldersAmong = (parts: readonly string[], entries: readonly FolderEntry[])
   entries.flatMap(({ part, kind }) => (kind === "folder" ? [[...parts, part]] : []));
 
 /**
- * The same for a small workspace, at once: a request that shows it sees an operator's changes. False where the workspace
- * holds too much for that, and nothing was done.
+ * Does the same for a small workspace at once, so that the request sees an operator's changes. Returns false, having
+ * done nothing, if the workspace is too large.
  */
 export function reindexSmall({ index, jailOf, store }: ReindexParts, agentId: string): boolean {
   const jail = jailOf(agentId);
@@ -124,7 +124,7 @@ export function reindexSmall({ index, jailOf, store }: ReindexParts, agentId: st
   return true;
 }
 
-/** Every file of a tree; null where it has too many entries. */
+/** Every file of a tree; null if it has too many entries. */
 function readSmall(jail: Jail): Map<string, FileStat> | null {
   const found = new Map<string, FileStat>();
   const folders: string[][] = [[]];
@@ -132,7 +132,7 @@ function readSmall(jail: Jail): Map<string, FileStat> | null {
   for (let parts = folders.pop(); parts !== undefined; parts = folders.pop()) {
     const path = parts;
     const entries = jail.entries(path);
-    // A folder costs too: a tree of empty ones is no small one.
+    // Folders count too: a tree of many empty ones is not small.
     left -= entries.length + 1;
     if (left < 0) return null;
     const files = entries.flatMap(({ part, kind }) => (kind === "file" ? [part] : []));

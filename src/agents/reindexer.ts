@@ -1,7 +1,7 @@
 import { and, asc, gt, isNull } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
-import { within } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import { type ReindexParts, reindex } from "./reindex.ts";
@@ -9,16 +9,16 @@ import { agents } from "./schema.ts";
 import type { WorkspaceFiles } from "./workspace-files.ts";
 
 export interface Reindexer {
-  /** Has the workspace compared with the disk before long, unless that was done lately. */
+  /** Queues a comparison of the workspace with the disk, unless it was compared recently. */
   soon(agentId: string): void;
   /**
-   * Waits for those that were never indexed, which an upgrade leaves: they come first. Throws `instance_not_ready`
-   * where that takes longer than a request should.
+   * Waits for workspaces that were never indexed, as after an upgrade; they come first. Throws `instance_not_ready` if
+   * that takes longer than a request should.
    */
   ready(agents: readonly { agentId: string; indexedAt: number | null }[]): Promise<void> | null;
-  /** Begins, with all that was never indexed. */
+  /** Starts, with all that was never indexed. */
   run(): void;
-  /** Once nothing is left to be compared. */
+  /** Resolves when nothing is left to compare. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -30,24 +30,24 @@ export interface ReindexerParts extends ReindexParts {
   index: WorkspaceFiles;
 }
 
-/** Between two slices, the time of everybody else: at least so long, and so many times as long as the slice. */
-const PAUSE_MS = 4;
-const PAUSE_SHARE = 9;
-const LONGEST_PAUSE_MS = 100;
-/** The same while a request waits. */
+/** A pause between two slices is a multiple of the slice before it, so that requests are served meanwhile. */
+const MIN_PAUSE_MS = 4;
+const PAUSE_FACTOR = 9;
+const MAX_PAUSE_MS = 100;
+/** The pause while a request waits for the result. */
 const SHORT_PAUSE_MS = 1;
-/** A workspace is compared at most so often, and rests so many times as long as it took. */
+/** A workspace is compared at most this often, and then rests for a multiple of the time that it took. */
 const EVERY_MS = 10_000;
-const REST_SHARE = 5;
-const MOST_QUEUED = 10_000;
-const READY_WITHIN_MS = 10_000;
+const REST_FACTOR = 5;
+const MAX_QUEUED = 10_000;
+const READY_TIMEOUT_MS = 10_000;
 
-/** Compares workspaces with the disk, off the requests: one at a time on the whole host, in slices. */
+/** Compares workspaces with the disk outside of requests: one at a time on the whole host, in slices. */
 export function createReindexer(parts: ReindexerParts): Reindexer {
   const { store, clock, log, index } = parts;
   const queue = new Set<string>();
   const awaited = new Map<string, PromiseWithResolvers<void>>();
-  /** When each may be compared again, by the monotonic clock, in milliseconds. */
+  /** When each may be compared again, in milliseconds of the monotonic clock. */
   const restUntil = new Map<string, number>();
   let lastUnindexed = "";
   let running = false;
@@ -80,8 +80,8 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
         if (slice.value) await store.commitSoon(() => index.noteIndexed(agentId, clock.now()), "process");
         return;
       }
-      const share = Math.max(PAUSE_MS, PAUSE_SHARE * (performance.now() - startedMs));
-      await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : Math.min(share, LONGEST_PAUSE_MS));
+      const share = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (performance.now() - startedMs));
+      await Bun.sleep(awaited.size > 0 ? SHORT_PAUSE_MS : Math.min(share, MAX_PAUSE_MS));
     }
   }
 
@@ -99,8 +99,8 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
       } finally {
         awaited.delete(agentId);
         const endedMs = performance.now();
-        if (restUntil.size >= MOST_QUEUED) restUntil.clear();
-        restUntil.set(agentId, endedMs + Math.max(EVERY_MS, REST_SHARE * (endedMs - startedMs)));
+        if (restUntil.size >= MAX_QUEUED) restUntil.clear();
+        restUntil.set(agentId, endedMs + Math.max(EVERY_MS, REST_FACTOR * (endedMs - startedMs)));
       }
     }
   }
@@ -121,14 +121,14 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
 
   return {
     soon(agentId) {
-      if (queue.size >= MOST_QUEUED || performance.now() < (restUntil.get(agentId) ?? 0)) return;
+      if (queue.size >= MAX_QUEUED || performance.now() < (restUntil.get(agentId) ?? 0)) return;
       queue.add(agentId);
       wake();
     },
     ready(some) {
       const unknown = some.filter(({ indexedAt }) => indexedAt === null);
       if (unknown.length === 0) return null;
-      return within(Promise.all(unknown.map(({ agentId }) => wait(agentId))), READY_WITHIN_MS).then((done) => {
+      return withTimeout(Promise.all(unknown.map(({ agentId }) => wait(agentId))), READY_TIMEOUT_MS).then((done) => {
         if (done !== null) return;
         throw new AppError("instance_not_ready", "the workspaces are being read after an upgrade; try again", {
           retryAfterSeconds: 5,
@@ -145,7 +145,7 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
     async stop() {
       stopped = true;
       await work;
-      for (const { reject } of awaited.values()) reject(new Error("the appliance is stopping"));
+      for (const { reject } of awaited.values()) reject(new Error("the server is stopping"));
     },
   };
 }

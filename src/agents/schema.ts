@@ -10,18 +10,18 @@ export const agents = sqliteTable("agents", {
   lastEventId: integer("last_event_id").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   updatedAt: integer("updated_at").notNull(),
-  /** Of the workspace, as the index has it; the database's triggers keep these. */
+  /** Totals of the workspace's index, maintained by triggers. */
   fileCount: integer("file_count").notNull().default(0),
   fileBytes: integer("file_bytes").notNull().default(0),
   fileNameBytes: integer("file_name_bytes").notNull().default(0),
-  /** When the index was last compared with the disk. Null: never, so it may lack everything. */
+  /** When the index was last compared with the disk; null if never, so it may be empty. */
   indexedAt: integer("indexed_at"),
-  /** Null for all that anybody sees. */
+  /** Null unless deleted. */
   removedAt: integer("removed_at"),
   /** Up to where the conversation was cleared. */
   clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
   clearedEventId: integer("cleared_event_id").notNull().default(0),
-  /** What the events that are kept take, and up to where they are not. */
+  /** The size of the events that are kept, and the last one that is not. */
   eventBytes: integer("event_bytes").notNull().default(0),
   prunedEventId: integer("pruned_event_id").notNull().default(0),
 });

@@ -3,17 +3,17 @@ import { decodeText, readFolder } from "../workspace/workspace.ts";
 import type { Agent } from "./schema.ts";
 import type { WorkspaceFiles } from "./workspace-files.ts";
 
-/** Text that an agent's record shows in all, and the files it looks at; what is beyond is read file by file. */
-const RECORD_BYTES = 1024 * 1024;
-const RECORD_FILES = 250;
-/** Of the names that a list shows of one agent (api.md section 1, Limits). */
-const NAME_BYTES = 64 * 1024;
-/** Of all names on one page of agents, where each costs its bytes and what it takes to read and send it. */
-const PAGE_BYTES = 512 * 1024;
+/** The total text that an agent's record shows, and the files it reads; more is available file by file. */
+const MAX_RECORD_BYTES = 1024 * 1024;
+const MAX_RECORD_FILES = 250;
+/** File names shown for one agent in a list (api.md section 1, Limits). */
+const MAX_NAME_BYTES = 64 * 1024;
+/** File names on one page of agents; each costs its bytes plus `NAME_COST`. */
+const MAX_PAGE_BYTES = 512 * 1024;
 const NAME_COST = 32;
-const NAMES_AT_ONCE = 100;
+const NAMES_BATCH = 100;
 
-/** What is shown of a workspace; `isCut` where it holds more. */
+/** The files shown; `isCut` if the workspace holds more. */
 export interface ShownTexts {
   files: Record<string, string>;
   isCut: boolean;
@@ -25,8 +25,8 @@ export interface ShownNames {
 }
 
 /**
- * Name → text of the text files, by name, as far as a record shows them. `written` are files of a change that has not
- * reached the folder yet.
+ * Name → text of the text files, by name, as far as a record shows them. `written` are files of a change that is not in
+ * the folder yet.
  */
 export function showTexts(
   index: WorkspaceFiles,
@@ -34,10 +34,10 @@ export function showTexts(
   folder: string,
   written: ReadonlyMap<string, Uint8Array> = new Map(),
 ): ShownTexts {
-  const rows = index.page(agentId, "", RECORD_FILES + 1);
+  const rows = index.page(agentId, "", MAX_RECORD_FILES + 1);
   const texts: [name: string, text: string][] = [];
-  let left = RECORD_BYTES;
-  for (const { parts, files } of byFolder(rows.slice(0, RECORD_FILES))) {
+  let left = MAX_RECORD_BYTES;
+  for (const { parts, files } of byFolder(rows.slice(0, MAX_RECORD_FILES))) {
     readFolder(folder, parts, (read) => {
       for (const { name, file, size } of files) {
         if (size > left) continue;
@@ -57,7 +57,7 @@ interface FilesOfFolder {
   files: { name: string; file: string; size: number }[];
 }
 
-/** In the order that they have; those of one folder that follow each other together, so that it is opened once. */
+/** Groups consecutive files of one folder, so that it is opened once; keeps their order. */
 function byFolder(rows: readonly { name: string; size: number }[]): FilesOfFolder[] {
   const folders: FilesOfFolder[] = [];
   let path: string | undefined;
@@ -90,9 +90,9 @@ export function showNames(index: WorkspaceFiles, page: readonly Sums[]): Map<str
 
 const costOf = ({ fileCount, fileNameBytes }: Sums) => fileNameBytes + NAME_COST * fileCount;
 
-/** Who needs little gets it whole; the others share alike what is left. */
+/** Fair shares: small demands are met in full, the others share the rest equally. */
 function shareOut(page: readonly Sums[]): Map<string, number> {
-  let left = PAGE_BYTES;
+  let left = MAX_PAGE_BYTES;
   const needs = [...page].sort((a, b) => costOf(a) - costOf(b));
   return new Map(
     needs.map((agent, at) => {
@@ -107,13 +107,13 @@ function namesWithin(index: WorkspaceFiles, { agentId, fileCount }: Sums, share:
   const names: string[] = [];
   let bytes = 0;
   while (names.length < fileCount) {
-    const rows = index.page(agentId, names.at(-1) ?? "", NAMES_AT_ONCE);
+    const rows = index.page(agentId, names.at(-1) ?? "", NAMES_BATCH);
     for (const { name } of rows) {
       bytes += name.length;
-      if (bytes > NAME_BYTES || bytes + NAME_COST * (names.length + 1) > share) return { names, isCut: true };
+      if (bytes > MAX_NAME_BYTES || bytes + NAME_COST * (names.length + 1) > share) return { names, isCut: true };
       names.push(name);
     }
-    if (rows.length < NAMES_AT_ONCE) break;
+    if (rows.length < NAMES_BATCH) break;
   }
   return { names, isCut: false };
 }

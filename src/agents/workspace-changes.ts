@@ -6,8 +6,8 @@ import { AppError } from "../lib/app-error.ts";
 import { newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
-import { createFairLanes } from "../limits/fair-lanes.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createFairLimiter } from "../limits/fair-limiter.ts";
+import { createSlots } from "../limits/slots.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type CheckedChange, createInstanceFolderSoon, STAGING, TRASH } from "../workspace/workspace.ts";
@@ -23,41 +23,41 @@ import {
 } from "../workspace/workspace-change.ts";
 import { workspaceChanges } from "./schema.ts";
 
-/** A change that is on disk and nowhere to be seen: it comes true with the transaction that is given it. */
+/** A change that is on disk but not visible yet: a transaction applies it. */
 export interface StagedChange {
   readonly changeId: string;
   readonly instanceId: string;
   readonly changes: readonly CheckedChange[];
-  /** Those that it sets. */
+  /** The files that it writes. */
   readonly files: readonly StagedFile[];
 }
 
 export type Stage = (target: WorkspaceTarget, changes: readonly CheckedChange[]) => Promise<StagedChange>;
 
-/** Whose workspaces are to be changed. */
-export interface Whose {
+/** Whose workspaces to change. */
+export interface WorkspaceOwner {
   accountId: string;
   instanceId: string;
 }
 
-/** Brings changes of workspaces to the disk, together with the database and beside everybody else's requests. */
+/** Writes workspace changes to disk, atomically with the database, without blocking other requests. */
 export interface WorkspaceChanges {
   /**
-   * Runs `work` when its turn comes; it may stage one change. An account's turns come one after the other, so that a
-   * change finds all that came before it in place. When this resolves, what was committed is on disk and what was not
-   * is gone. `bytes` are held in memory until then. Throws `rate_limited` where too much of the account waits, 503 where
-   * too much of everybody does.
+   * Runs `work` when its turn comes; it may stage one change. An account's turns run one after the other, so that a
+   * change finds all earlier ones in place. When this resolves, what was committed is on disk and what was not is gone.
+   * `bytes` are held in memory until then. Throws `rate_limited` if too much of the account waits, 503 if too much of
+   * the host does.
    */
-  inTurn<T>(whose: Whose, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T>;
-  /** Makes the change come true with the transaction that is open. */
+  inTurn<T>(whose: WorkspaceOwner, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T>;
+  /** Applies the change with the open transaction. */
   commit(staged: StagedChange): void;
-  /** False while a change of the instance is committed whose files are not in their places. */
+  /** False while a committed change of the instance has files that are not in place yet. */
   isInPlace(instanceId: string): boolean;
   /** After a start, before anything else: finishes what was committed, removes what was not. */
   recover(): void;
-  /** To be told when the instance's folder goes. */
+  /** Call it when the instance's folder is removed. */
   forget(instanceId: string): void;
-  /** Once no turn is being taken, and none waits. */
+  /** Resolves when no turn runs or waits. */
   settled(): Promise<void>;
 }
 
@@ -68,27 +68,27 @@ export interface WorkspaceChangesParts {
   folderOf(instanceId: string): string;
 }
 
-/** Turns of different accounts that are taken at once: they share one disk with everybody's commits. */
-const TURNS_AT_ONCE = 2;
-/** Of one account, at most: what its rates let in within a second and more. */
-const WAITING = 256;
-/** Of contents that wait, or are on their way to the disk. */
-const WAITING_BYTES = 64 * 1024 * 1024;
+/** Turns of different accounts that run at once: they share the disk with everybody's commits. */
+const CONCURRENCY = 2;
+/** Turns of one account that may wait: more than its rate admits in a second. */
+const MAX_WAITING = 256;
+/** Contents that wait or are being written. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 interface Progress {
   isCommitted: boolean;
-  /** Null until its files are in their places. */
+  /** Null until its files are in place. */
   applied: Applied | null;
 }
 
 export function createWorkspaceChanges({ store, log, removals, folderOf }: WorkspaceChangesParts): WorkspaceChanges {
   const { db, afterCommit, transaction } = store;
-  const lanes = createFairLanes({ count: TURNS_AT_ONCE, ofOwner: 1, waiting: WAITING });
-  const contents = createPlaces({ total: WAITING_BYTES });
+  const lanes = createFairLimiter({ concurrency: CONCURRENCY, maxPerOwner: 1, maxWaiting: MAX_WAITING });
+  const contents = createSlots({ total: MAX_WAITING_BYTES });
   const works = new Set<Promise<void>>();
-  /** Instances whose staged changes are all of this process; `"on disk"` once their folders are, too. */
+  /** Instances whose staged changes are all from this process; `"on disk"` once their folders are on disk too. */
   const opened = new Map<string, "tidy" | "on disk">();
-  /** From the staging of a change until its row is gone. */
+  /** Changes from their staging until their row is removed. */
   const progress = new Map<string, Progress>();
 
   const instanceIs = eq(workspaceChanges.instanceId, sql.placeholder("instanceId"));
@@ -107,7 +107,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       .prepare(),
   );
 
-  /** Carries out what an earlier turn or process left committed in this instance, and removes what it left uncommitted. */
+  /** Applies committed changes that an earlier turn or process left in this instance, and removes uncommitted ones. */
   function tidy(instanceId: string): void {
     if (opened.has(instanceId)) return;
     const folder = folderOf(instanceId);
@@ -134,25 +134,28 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
     opened.set(instanceId, "on disk");
   }
 
-  /** Without its manifest a change counts as done: so its row may go with the next commit, and need not be waited for. */
+  /** A change without its manifest counts as done, so its row is removed with a later commit, without waiting. */
   function forgetSoon(changeId: string): void {
     track(
       store
         .commitSoon(() => void removeChange().run({ changeId }), "process")
         .then(() => void progress.delete(changeId))
         .catch((err: unknown) =>
-          log.warn({ err, changeId }, "a finished change is still noted; the next start forgets it"),
+          log.warn(
+            { err, changeId },
+            "the record of a finished workspace change could not be removed; the next start removes it",
+          ),
         ),
     );
   }
 
-  /** What is to be waited for at the end. It never rejects. */
+  /** What the stop must wait for. Never rejects. */
   function track(work: Promise<void>): void {
     works.add(work);
     void work.then(() => works.delete(work));
   }
 
-  /** What a turn leaves is finished or gone; or the instance is tidied before its next one. */
+  /** Finishes or removes what a turn left; if that fails, the instance is tidied before its next turn. */
   async function end({ changeId, instanceId }: StagedChange, { isCommitted, applied }: Progress): Promise<void> {
     const folder = folderOf(instanceId);
     try {
@@ -166,7 +169,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       }
     } catch (error) {
       opened.delete(instanceId);
-      // Whoever has deleted the instance meanwhile has its folder cleared away.
+      // If the instance was deleted meanwhile, its folder is removed with it.
       if (isStanding(instanceId)) throw error;
     }
   }
@@ -180,7 +183,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       await open(instanceId);
       return await work(async (target, changes) => {
         if (staged !== undefined) throw new TypeError("a turn stages one change");
-        // An id of the API's form sorts by its making, which is the order in which a recovery must carry changes out.
+        // Ids sort by creation, which is the order in which a recovery must apply changes.
         const changeId = newId("change");
         const files = await stageChange(folderOf(instanceId), changeId, target, changes);
         staged = { changeId, instanceId, changes, files };
@@ -189,7 +192,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       });
     } finally {
       if (staged !== undefined) await end(staged, own);
-      // An instance that was deleted meanwhile may have had its folder cleared away before this turn has made it anew.
+      // The folder of an instance deleted meanwhile may have been removed before this turn created it again.
       if (!own.isCommitted && !isStanding(instanceId)) {
         await store.commitSoon(() => removals.add("instance", instanceId), "process");
       }
@@ -197,15 +200,19 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   }
 
   return {
-    inTurn<T>({ accountId, instanceId }: Whose, bytes: number, work: (stage: Stage) => Promise<T>): Promise<T> {
-      if (contents.take(accountId, bytes) !== "taken") throw contents.held(accountId) > 0 ? tooMuch() : busy();
+    inTurn<T>(
+      { accountId, instanceId }: WorkspaceOwner,
+      bytes: number,
+      work: (stage: Stage) => Promise<T>,
+    ): Promise<T> {
+      if (contents.acquire(accountId, bytes) !== "taken") throw contents.inUse(accountId) > 0 ? tooMuch() : busy();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const turn = () =>
         takeTurn(instanceId, work)
-          .finally(() => contents.give(accountId, bytes))
+          .finally(() => contents.release(accountId, bytes))
           .then(resolve, reject);
-      if (!lanes.enter(accountId, turn)) {
-        contents.give(accountId, bytes);
+      if (!lanes.submit(accountId, turn)) {
+        contents.release(accountId, bytes);
         throw tooMuch();
       }
       track(
@@ -233,7 +240,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
     },
     recover() {
       const unfinished = db.selectDistinct({ instanceId: workspaceChanges.instanceId }).from(workspaceChanges).all();
-      // What is staged and not committed does no harm until the instance's next change, which removes it.
+      // An uncommitted staged change does no harm; the instance's next change removes it.
       for (const { instanceId } of unfinished) tidy(instanceId);
     },
     forget: (instanceId) => void opened.delete(instanceId),
@@ -249,7 +256,7 @@ const tooMuch = () =>
   });
 
 const busy = () =>
-  new AppError("internal_error", "this host is writing as much as it can hold; try again in a moment", {
+  new AppError("internal_error", "this host has too many writes in progress; try again in a moment", {
     status: 503,
     retryAfterSeconds: 1,
     isKept: false,

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
-import { foldName, type StandingNames, type Step } from "../workspace/file-name.ts";
+import { foldName, type PathEntry, type StandingNames } from "../workspace/file-name.ts";
 import type { Totals } from "../workspace/workspace.ts";
 import { agents, workspaceFiles } from "./schema.ts";
 
@@ -12,23 +12,23 @@ export interface IndexedFile {
   updatedAt: number;
 }
 
-/** The index of workspace files in the database: each question reads no more rows than it answers with. */
+/** The index of workspace files in the database. Each query reads only the rows that it returns. */
 export interface WorkspaceFiles {
   find(agentId: string, name: string): IndexedFile | undefined;
-  /** By name (by code unit), behind `after`. */
+  /** By name (by code unit), after `after`. */
   page(agentId: string, after: string, limit: number): IndexedFile[];
-  /** In the transaction that is open, as all changes. */
+  /** Call this, like all changes, in a transaction. */
   put(agentId: string, file: IndexedFile): void;
   drop(agentId: string, name: string): void;
-  /** What the workspace holds in all. */
+  /** The workspace's totals. */
   totals(agentId: string): Totals;
   noteIndexed(agentId: string, now: number): void;
-  /** The names of a workspace but for those that are about to go. */
+  /** The names of a workspace, except those about to be removed. */
   standing(agentId: string, without: ReadonlySet<string>): StandingNames;
 }
 
-/** The character behind `/`: the names in a folder sort before it. */
-const BEHIND_SLASH = "0";
+/** The character after `/`: the names in a folder sort before it. */
+const AFTER_SLASH = "0";
 
 export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const p = sql.placeholder;
@@ -89,13 +89,13 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
     noteIndexed: (agentId, now) =>
       void db.update(agents).set({ indexedAt: now }).where(eq(agents.agentId, agentId)).run(),
     standing(agentId, without) {
-      // One more than may be on their way out: if any stays, it is among them.
+      // One more than may be removed: if any stays, it is among them.
       const limit = without.size + 1;
       const staying = (rows: { name: string }[]) => rows.find((row) => !without.has(row.name))?.name;
-      const beneath = (path: string) => ({ from: `${path}/`, to: `${path}${BEHIND_SLASH}` });
+      const beneath = (path: string) => ({ from: `${path}/`, to: `${path}${AFTER_SLASH}` });
       return {
         has: (name) => !without.has(name) && found().get({ agentId, name }) !== undefined,
-        at(step): Step | undefined {
+        at(step): PathEntry | undefined {
           const { spelling, isFolder } = step;
           const path = foldName(spelling);
           if (isFolder && staying(inFolder().all({ agentId, limit, ...beneath(spelling) })) !== undefined) return step;

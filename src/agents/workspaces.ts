@@ -21,7 +21,7 @@ import {
   type WorkspaceFile,
   workspaceFolder,
 } from "../workspace/workspace.ts";
-import { type Condition, checkCondition } from "./condition.ts";
+import { checkPreconditions, type Preconditions } from "./preconditions.ts";
 import { reindexSmall, SMALL_WORKSPACE } from "./reindex.ts";
 import { createReindexer, type Reindexer } from "./reindexer.ts";
 import { type Agent, agents } from "./schema.ts";
@@ -29,62 +29,62 @@ import { type ShownNames, type ShownTexts, showNames, showTexts } from "./shown-
 import { createWorkspaceChanges, type StagedChange, type WorkspaceChanges } from "./workspace-changes.ts";
 import { createWorkspaceFiles, type IndexedFile } from "./workspace-files.ts";
 
-/** Files that one request may bring (api.md section 1, Sizes). */
-export const FILES_IN_A_REQUEST = 64;
-/** Folders of instances that are looked at in one turn, after a start. */
-const STRAYS_AT_ONCE = 500;
+/** Files in one request (api.md section 1, Sizes). */
+export const MAX_FILES_PER_REQUEST = 64;
+/** Instance folders checked in one turn after a start. */
+const STRAYS_PER_TURN = 500;
 
-/** Whose workspace, and where. */
-export type Place = Pick<Agent, "agentId" | "instanceId" | "slug">;
+/** Identifies a workspace and its folder. */
+export type WorkspaceRef = Pick<Agent, "agentId" | "instanceId" | "slug">;
 
-/** Agents' workspaces as the rules use them: which folder is whose, what it holds, and what follows which commit. */
+/** Agents' workspaces: their folders, their contents, and their changes. */
 export interface Workspaces {
-  /** It is on disk before anything in it is. */
+  /** Creates the folder; it is on disk before anything in it is. */
   createInstanceFolder(instanceId: string): void;
   /**
-   * The changes as a workspace can take them, a new one where `place` is null. Throws `invalid_request` for a bad name,
-   * a clash, a file that is too large or no text that UTF-8 can hold.
+   * Checks changes to a workspace, or to a new one if `place` is null. Throws `invalid_request` for a bad name, a
+   * clash, a file that is too large, or text that UTF-8 cannot encode.
    */
-  check(place: Place | null, changes: readonly FileChange[], field?: string): CheckedChange[];
-  /** The same of changes that were found good before, and may be so no more. */
-  recheck(place: Place, changes: readonly CheckedChange[]): void;
+  check(place: WorkspaceRef | null, changes: readonly FileChange[], field?: string): CheckedChange[];
+  /** Checks again changes that were valid earlier and may no longer be. */
+  recheck(place: WorkspaceRef, changes: readonly CheckedChange[]): void;
   inTurn: WorkspaceChanges["inTurn"];
   /**
-   * Has the workspace change with the transaction that is open: indexed now, and in place when it has committed. A crash
-   * in between is mended by `recover`. Throws `conflict` over the quota of a workspace. Gives the files that are set.
+   * Changes the workspace with the open transaction: the index now, the files after the commit; `recover` completes it
+   * after a crash. Throws `conflict` beyond the quota of a workspace. Returns the files written.
    */
-  change(place: Place, staged: StagedChange): IndexedFile[];
-  /** Name → text of the text files, as far as a record shows them, with what is about to be written. */
-  texts(place: Place, written?: readonly CheckedChange[]): ShownTexts;
-  /** Of each agent on a page of them. */
+  change(place: WorkspaceRef, staged: StagedChange): IndexedFile[];
+  /** Name → text of the text files, as far as a record shows them, including files about to be written. */
+  texts(place: WorkspaceRef, written?: readonly CheckedChange[]): ShownTexts;
+  /** File names of each agent on a page. */
   names(page: readonly Agent[]): Map<string, ShownNames>;
-  has(place: Place, name: string): boolean;
-  /** By name, behind `after`. */
-  list(place: Place, after: string, limit: number): IndexedFile[];
-  /** Those of the named files of the workspace's top that are there and are text, in the order of the names. */
-  some(place: Place, names: readonly string[]): { name: string; text: string }[];
+  has(place: WorkspaceRef, name: string): boolean;
+  /** By name, after `after`. */
+  list(place: WorkspaceRef, after: string, limit: number): IndexedFile[];
+  /** The named top-level files that exist and are text, in the order of the names. */
+  some(place: WorkspaceRef, names: readonly string[]): { name: string; text: string }[];
   /** Throws `not_found`. */
-  read(place: Place, name: string): WorkspaceFile;
-  /** What writes one file. Throws as `check`, and `precondition_failed`. `created` where there is none yet. */
+  read(place: WorkspaceRef, name: string): WorkspaceFile;
+  /** The change that writes one file; `created` if it is new. Throws as `check`, and `precondition_failed`. */
   checkWrite(
-    place: Place,
+    place: WorkspaceRef,
     name: string,
     bytes: Uint8Array,
-    condition: Condition,
+    condition: Preconditions,
   ): { created: boolean; changes: CheckedChange[] };
-  /** What deletes one file. Throws `not_found`, `precondition_failed`. */
-  checkDelete(place: Place, name: string, condition: Condition): CheckedChange[];
-  /** Sees to it that what an operator has done on the disk shows: at once in a small workspace, in others before long. */
+  /** The change that deletes one file. Throws `not_found`, `precondition_failed`. */
+  checkDelete(place: WorkspaceRef, name: string, condition: Preconditions): CheckedChange[];
+  /** Picks up an operator's changes on disk: at once in a small workspace, otherwise soon. */
   refresh(agent: Agent): void;
   reindexing: Reindexer;
   /** After a start, before anything else: finishes what was committed, removes what was not. */
   recover(): void;
-  /** Once nothing is being changed. */
+  /** Resolves when no change is in progress. */
   settled(): Promise<void>;
-  /** Has folders of instances that nobody knows cleared away: a crash came between a folder and its row. */
+  /** Removes folders of unknown instances, left by a crash between creating a folder and its row. */
   removeStrays(isKnown: (instanceId: string) => boolean): Promise<void>;
   clearInstanceFolder(instanceId: string): AsyncIterator<void>;
-  /** Clears away the workspaces that were removed in an instance. */
+  /** Removes the deleted workspaces of an instance from disk. */
   clearTrash(instanceId: string): AsyncIterator<void>;
 }
 
@@ -100,7 +100,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   const { db } = store;
   const instancesFolder = join(dataDir, "instances");
   const instanceFolder = (instanceId: string) => join(instancesFolder, instanceId);
-  const folderOf = ({ instanceId, slug }: Pick<Place, "instanceId" | "slug">) =>
+  const folderOf = ({ instanceId, slug }: Pick<WorkspaceRef, "instanceId" | "slug">) =>
     workspaceFolder(instanceFolder(instanceId), slug);
   const index = createWorkspaceFiles(db);
   const changing = createWorkspaceChanges({ store, log, removals, folderOf: instanceFolder });
@@ -113,7 +113,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
       .prepare(),
   );
 
-  /** As it is now: a comparison with the disk takes many turns, and the workspace may move or go meanwhile. */
+  /** Looked up each time: a comparison takes many turns, and the workspace may be moved or deleted meanwhile. */
   function jailOf(agentId: string) {
     const place = placeOf().get({ agentId });
     return place !== undefined && changing.isInPlace(place.instanceId) ? openJail(folderOf(place)) : null;
@@ -128,27 +128,27 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     refuseOverWorkspace(before, index.totals(agentId));
   }
 
-  function check(place: Place | null, changes: readonly FileChange[], field?: string): CheckedChange[] {
+  function check(place: WorkspaceRef | null, changes: readonly FileChange[], field?: string): CheckedChange[] {
     const folder = place && folderOf(place);
     const standing = (without: ReadonlySet<string>) => (place ? index.standing(place.agentId, without) : NO_NAMES);
     return checkChanges(changes, folder, standing, field);
   }
 
-  function change({ agentId }: Place, staged: StagedChange): IndexedFile[] {
+  function change({ agentId }: WorkspaceRef, staged: StagedChange): IndexedFile[] {
     changing.commit(staged);
     const files = staged.files.map(({ name, size, mtimeMs }) => ({ name, size, updatedAt: Math.floor(mtimeMs) }));
     indexChanges(agentId, files, staged.changes);
     return files;
   }
 
-  function existing(place: Place, name: string): WorkspaceFile {
+  function existing(place: WorkspaceRef, name: string): WorkspaceFile {
     const file = readFile(folderOf(place), parseFileName(name, "file"));
     if (!file) throw notFound("file");
     return file;
   }
 
-  const etagNow = (place: Place, file: string) => () => readFile(folderOf(place), file)?.etag ?? null;
-  const isOnDisk = (place: Place, file: string) => openJail(folderOf(place)).stat(file) !== null;
+  const etagNow = (place: WorkspaceRef, file: string) => () => readFile(folderOf(place), file)?.etag ?? null;
+  const isOnDisk = (place: WorkspaceRef, file: string) => openJail(folderOf(place)).stat(file) !== null;
 
   return {
     createInstanceFolder: (instanceId) => createInstanceFolder(instanceFolder(instanceId)),
@@ -175,20 +175,20 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     checkWrite(place, name, bytes, condition) {
       const changes = check(place, [{ name, content: bytes }], "file");
       const file = parseFileName(name, "file");
-      checkCondition(condition, etagNow(place, file));
+      checkPreconditions(condition, etagNow(place, file));
       return { created: !isOnDisk(place, file), changes };
     },
     checkDelete(place, name, condition) {
       const file = parseFileName(name, "file");
       if (!isOnDisk(place, file)) throw notFound("file");
-      checkCondition(condition, etagNow(place, file));
+      checkPreconditions(condition, etagNow(place, file));
       return [{ name: file, bytes: null }];
     },
     refresh({ agentId, fileCount }) {
       try {
         if (fileCount <= SMALL_WORKSPACE && reindexSmall(reindexParts, agentId)) return;
       } catch (err) {
-        // A disk that takes no writes stops nobody from reading: the index is told as it stands.
+        // If the disk cannot be written, reading still works: the index is shown as it is.
         log.warn({ err, agentId }, "a workspace could not be compared with its index");
       }
       reindexing.soon(agentId);
@@ -198,8 +198,8 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     settled: changing.settled,
     async removeStrays(isKnown) {
       const names = await namesIn(instancesFolder);
-      for (let at = 0; at < names.length; at += STRAYS_AT_ONCE) {
-        for (const name of names.slice(at, at + STRAYS_AT_ONCE)) if (!isKnown(name)) removals.add("instance", name);
+      for (let at = 0; at < names.length; at += STRAYS_PER_TURN) {
+        for (const name of names.slice(at, at + STRAYS_PER_TURN)) if (!isKnown(name)) removals.add("instance", name);
         await Bun.sleep(1);
       }
     },

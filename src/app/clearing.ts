@@ -14,10 +14,10 @@ export function clearingPlan(
 ): ClearingPlan {
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
-  const messages: RowsOf = { table: "messages", by: "agent_id", key: "message_seq", before: -1, atOnce: 100 };
-  const runs: RowsOf = { table: "runs", by: "agent_id", key: "rowid", before: -1, atOnce: 250 };
-  const events: RowsOf = { table: "events", by: "agent_id", key: "event_id", before: -1, atOnce: 250 };
-  const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", atOnce: 1 });
+  const messages: RowsOf = { table: "messages", by: "agent_id", key: "message_seq", before: -1, batch: 100 };
+  const runs: RowsOf = { table: "runs", by: "agent_id", key: "rowid", before: -1, batch: 250 };
+  const events: RowsOf = { table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 };
+  const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
   /** A number that the last message had may be given to a new one: it must not be taken for cleared. */
   const uncover = (agentId: string) =>
@@ -40,16 +40,16 @@ export function clearingPlan(
       rows(messages),
       rows(runs),
       rows(events),
-      rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", atOnce: 250 }),
+      rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", batch: 250 }),
       rows(self("agents", "agent_id")),
     ],
     instance: [
       { rows: conversations.aftermath.beforeClearing },
       { files: workspaces.clearInstanceFolder },
       { each: "agent", first: firstAgent },
-      rows({ table: "installed_skills", by: "instance_id", key: "name", before: "", atOnce: 5 }),
-      rows({ table: "secrets", by: "instance_id", key: "key", before: "", atOnce: 25 }),
-      rows({ table: "workspace_changes", by: "instance_id", key: "change_id", before: "", atOnce: 100 }),
+      rows({ table: "installed_skills", by: "instance_id", key: "name", before: "", batch: 5 }),
+      rows({ table: "secrets", by: "instance_id", key: "key", before: "", batch: 25 }),
+      rows({ table: "workspace_changes", by: "instance_id", key: "change_id", before: "", batch: 100 }),
       rows(self("instances", "instance_id")),
     ],
     trash: [{ files: workspaces.clearTrash }],

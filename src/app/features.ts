@@ -1,22 +1,22 @@
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
+import { createCredentialCheck } from "../accounts/credential-check.ts";
 import { openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
-import { createSignedOut } from "../accounts/signed-out.ts";
-import { createStillValid } from "../accounts/still-valid.ts";
+import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
 import type { Address } from "../chain/networks.ts";
-import { isWellTyped, openWallet } from "../chain/wallet.ts";
+import { hasValidChecksum, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
 import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
-import { type MachineLimits, modelCallsThatFit, workersThatFit } from "../limits/machine.ts";
+import { capModelCalls, capWorkers, type MachineLimits } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
@@ -60,7 +60,7 @@ export async function createFeatures(
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
-  if (config.wallet !== null && !(await isWellTyped(recipient))) {
+  if (config.wallet !== null && !(await hasValidChecksum(recipient))) {
     throw new ConfigError(
       `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
     );
@@ -71,8 +71,8 @@ export async function createFeatures(
   const removals = createRemovals(store, log);
   const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
   const keys = createKeys(store, clock, audit);
-  const signedOut = createSignedOut(store, clock);
-  const tokens = createTokens(hostKeys, clock, signedOut);
+  const revokedTokens = createRevokedTokens(store, clock);
+  const tokens = createTokens(hostKeys, clock, revokedTokens);
   const meter = createMeter({
     store,
     clock,
@@ -131,9 +131,9 @@ export async function createFeatures(
     engineOf: engines.of,
     idleMs,
     bounds: {
-      workers: workersThatFit(config.maxAwake, machine),
+      workers: capWorkers(config.maxAwake, machine),
       workersOfOne: AT_WORK_OF_ONE,
-      runs: modelCallsThatFit(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
+      runs: capModelCalls(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
       runsOfOne: AT_WORK_OF_ONE,
     },
     onRoom: () => conversations.runs.serve(),
@@ -154,11 +154,11 @@ export async function createFeatures(
     engineOf: engines.of,
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
-  const stillValid = createStillValid({ clock, accounts, keys, signedOut });
+  const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
   const startPage = createPaging(hostKeys.cursorKey);
   const { pepper } = hostKeys;
-  const access = { keys, tokens, signedOut, pepper, authenticate, stillValid };
+  const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };

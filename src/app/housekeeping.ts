@@ -1,5 +1,5 @@
 import { pruneSignInCodes } from "../accounts/code-limits.ts";
-import { pruneKnownAddresses } from "../accounts/known-addresses.ts";
+import { pruneKnownAddresses } from "../accounts/sign-in-addresses.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
@@ -40,7 +40,7 @@ async function inSlices(store: Store, prune: (limit: number) => boolean): Promis
 /** What is tidied: rows that no rule reads any more. */
 export const housekeepingTasks = (
   { store, outbox, links, clock }: Foundation,
-  { idempotency, conversations, paymentGateway, keys, signedOut, checkpoints }: Features,
+  { idempotency, conversations, paymentGateway, keys, revokedTokens, checkpoints }: Features,
 ) => ({
   auditCheckpoints: checkpoints.sign,
   audit: checkpoints.prune,
@@ -49,7 +49,7 @@ export const housekeepingTasks = (
   signInCodes: () => inSlices(store, (limit) => pruneSignInCodes(store, clock, limit)),
   signInLinks: () => inSlices(store, links.prune),
   signInAddresses: () => inSlices(store, (limit) => pruneKnownAddresses(store, clock, limit)),
-  signedOut: () => inSlices(store, signedOut.prune),
+  revokedTokens: () => inSlices(store, revokedTokens.prune),
   keys: () => inSlices(store, keys.prune),
   outbox: outbox.prune,
   async events() {

@@ -14,9 +14,9 @@ import { statusPages } from "../http/status-pages.ts";
 import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
-import { readMachineLimits, streamsThatFit } from "../limits/machine.ts";
-import { createTurnShares } from "../limits/turn-shares.ts";
-import { createWindows } from "../limits/windows.ts";
+import { createFairTurns } from "../limits/fair-turns.ts";
+import { createFixedWindows } from "../limits/fixed-windows.ts";
+import { capStreams, readMachineLimits } from "../limits/machine.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
@@ -85,10 +85,10 @@ async function startBehind(
   const seconds = secondsOf(foundation.clock);
   let ready = true;
   const lasting = createLastingAnswers({
-    total: streamsThatFit(MAX_STREAMS, machine),
+    total: capStreams(MAX_STREAMS, machine),
     limitOf: (accountId) => features.limits.of(accountId).streams,
     stillValid: features.stillValid,
-    beforeLooks: store.readTogether,
+    beforeChecks: store.readTogether,
   });
   const routes = createRoutes({
     config,
@@ -111,7 +111,7 @@ async function startBehind(
     openApi: () => openApiDocument(routes, VERSION),
   };
   /** Told once a minute: who fills the host shall not fill its log too. */
-  const fullness = createWindows(seconds, { seconds: 60, most: 1 });
+  const fullness = createFixedWindows(seconds, { seconds: 60, max: 1 });
   const fetch = createFetch(
     routes,
     [...consolePages({ mailed: config.smtpUrl !== null }), ...referencePages(), ...statusPages(status)],
@@ -132,7 +132,7 @@ async function startBehind(
         now: seconds,
       }),
       bodies: createIncomingBodies({ now: seconds }),
-      turns: createTurnShares({ mostMs: TURN_SHARE_MS }),
+      turns: createFairTurns({ maxMs: TURN_SHARE_MS }),
       idempotency: features.idempotency,
       startPage: features.startPage,
       commits: {

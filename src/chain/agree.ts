@@ -5,11 +5,11 @@ export type NodeAnswer = { kind: "silent" } | { kind: "unknown" } | { kind: "fai
 type Sighting = Extract<NodeAnswer, { mined: Mined }>;
 
 /**
- * What may be believed when these are the answers and `quorum` nodes must say the same (billing.md, x402 5). A block that
- * enough nodes see is believed though others do not know it yet; nodes that contradict each other are not believed.
+ * What to believe of several nodes' answers, of which `quorum` must agree (billing.md, x402 5). A block that enough
+ * nodes see is believed even if others do not know it yet; nodes that contradict each other are not believed.
  */
 export function agree(answers: NodeAnswer[], quorum: number): Finding {
-  const seen = Map.groupBy(answers.filter(isSighting), sameness).values().toArray();
+  const seen = Map.groupBy(answers.filter(isSighting), agreementKey).values().toArray();
   const believed = seen.filter((group) => group.length >= quorum);
   const [group] = believed;
   if (believed.length === 1 && group !== undefined) {
@@ -24,7 +24,7 @@ export function agree(answers: NodeAnswer[], quorum: number): Finding {
   const count = `${answered} of ${answers.length} nodes answered`;
   return {
     kind: "unavailable",
-    detail: answered < quorum ? `${count}, ${quorum} must` : `${count}, too few of them alike`,
+    detail: answered < quorum ? `${count}, ${quorum} must` : `${count}, but too few of them agree`,
   };
 }
 
@@ -32,9 +32,9 @@ function isSighting(answer: NodeAnswer): answer is Sighting {
   return answer.kind === "mined" || answer.kind === "failed";
 }
 
-/** Equal for nodes that tell the same story; their heads may differ. */
-function sameness({ kind, mined }: Sighting): string {
+/** Equal for answers that agree; the nodes' heads may differ. */
+function agreementKey({ kind, mined }: Sighting): string {
   const { blockNumber, blockHash, blockTimeMs, transfers } = mined;
-  const told = transfers.map(({ logIndex, token, from, to, amount }) => [logIndex, token, from, to, `${amount}`]);
-  return JSON.stringify([kind, `${blockNumber}`, blockHash, blockTimeMs, told]);
+  const content = transfers.map(({ logIndex, token, from, to, amount }) => [logIndex, token, from, to, `${amount}`]);
+  return JSON.stringify([kind, `${blockNumber}`, blockHash, blockTimeMs, content]);
 }

@@ -1,10 +1,10 @@
 import type { Address, NetworkName } from "./networks.ts";
 
-/** An ERC-20 `Transfer` as a transaction's receipt tells it, of whatever contract. Addresses are checksummed. */
+/** An ERC-20 `Transfer` in a transaction's receipt, of any contract. Addresses are checksummed. */
 export interface Transfer {
   /**
-   * The log's place in its own receipt, from 0. A reorganisation that mines the transaction again changes the block's
-   * numbering of logs, and not this one.
+   * The log's index in its own receipt, from 0. Unlike the index in the block, it stays the same when a reorganisation
+   * mines the transaction again.
    */
   logIndex: number;
   token: Address;
@@ -18,29 +18,29 @@ export interface Mined {
   blockNumber: bigint;
   blockHash: string;
   blockTimeMs: number;
-  /** head − block + 1, of the node that knows least. */
+  /** head − block + 1, of the node that is furthest behind. */
   confirmations: bigint;
-  /** The node's `finalized` block is this one or a later one; false where a node has no such tag. */
+  /** Whether the `finalized` block is this one or a later one; false if the node does not support that tag. */
   finalized: boolean;
   transfers: Transfer[];
 }
 
 /** What the nodes of a network agree on about one transaction. */
 export type Finding =
-  /** Too few nodes answered in time, or they contradict each other: nothing can be said. */
+  /** Too few nodes answered in time, or they contradict each other. */
   | { kind: "unavailable"; detail: string }
-  /** Not in a block of the canonical chain, as far as the nodes see. */
+  /** Not in a block of the canonical chain, according to the nodes. */
   | { kind: "unknown" }
   /** In a block, and reverted. */
   | { kind: "failed"; mined: Mined }
   | { kind: "mined"; mined: Mined };
 
-/** A transfer of the network's USDC that its payer signed, for anybody to send (EIP-3009). */
+/** A transfer of the network's USDC that its payer has signed and anybody may submit (EIP-3009). */
 export interface Authorization {
-  /** In lower case, as `nonce`: 32 bytes, of which the payer uses no two alike. */
+  /** In lower case, as is `nonce`: 32 bytes, unique for the payer. */
   payer: Address;
   nonce: string;
-  /** A block's number: it was not sent before the next one. */
+  /** The number of a block; the transfer was submitted after it. */
   after: bigint;
 }
 
@@ -48,35 +48,35 @@ export interface Authorization {
 export type AuthorizationFinding =
   /** Too few nodes answered in time. */
   | { kind: "unavailable" }
-  /** In none of the first thousand blocks behind `after`, as far as the nodes see. */
+  /** In none of the first thousand blocks after `after`, according to the nodes. */
   | { kind: "unused" }
-  /** At least one node says so, of this transaction. */
+  /** At least one node says that this transaction used it. */
   | { kind: "used"; txHash: string };
 
 export interface RpcHealth {
   network: NetworkName;
-  /** Scheme, host and port alone: a path or query may hold a key. */
+  /** Only scheme, host and port: a path or query may hold a key. */
   node: string;
-  /** Null until it was asked. */
+  /** Null before the first call. */
   ok: boolean | null;
-  /** What was wrong the last time; null where nothing was. */
-  trouble: string | null;
+  /** Why the last call failed; null if it succeeded. */
+  lastError: string | null;
   calls: number;
   failures: number;
   lastAnswerAt: number | null;
 }
 
 /**
- * One network, through its nodes (JSON-RPC URLs). All nodes are asked at once; a call waits 1.5 s. Where two or more are
- * configured, two must say the same before anything is found (billing.md, x402 5).
+ * One network, through its nodes (JSON-RPC URLs). All nodes are called at once, with a timeout of 1.5 s. If two or more
+ * are configured, two must agree (billing.md, x402 5).
  */
 export interface Chain {
   readonly network: NetworkName;
-  /** The number of the newest block: the least that a node names, null where none answers within 1.5 s in all. */
+  /** The number of the newest block: the lowest that a node reports, null if none answers within 1.5 s. */
   head(): Promise<bigint | null>;
-  /** What became of a transaction; `txHash` in lower case. Never throws for what a node does. */
+  /** What became of a transaction; `txHash` in lower case. Never throws because of a node. */
   find(txHash: string): Promise<Finding>;
-  /** Which transaction used a signed transfer. Never throws for what a node does. */
+  /** Which transaction used a signed transfer. Never throws because of a node. */
   findAuthorization(authorization: Authorization): Promise<AuthorizationFinding>;
   health(): RpcHealth[];
 }

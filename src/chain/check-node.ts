@@ -1,26 +1,26 @@
 import { z } from "zod";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { NETWORKS, type NetworkName } from "./networks.ts";
-import { NodeTrouble, openNode } from "./node.ts";
+import { NodeError, openNode } from "./node.ts";
 import { parseBlock } from "./receipt.ts";
 
 export interface NodeCheck {
   ok: boolean;
-  /** What is wrong, or what was seen; names the node's host alone. */
+  /** What is wrong, or the newest block; names only the node's host. */
   detail: string;
 }
 
 const STALE_MS = 10 * 60_000;
 
-/** For `roost doctor`: is the node there, of the right chain, up to date, and does it know the network's USDC? */
+/** For `roost doctor`: is the node reachable, on the right chain, up to date, and does it know the network's USDC? */
 export async function checkNode(url: string, network: NetworkName, clock: Clock = systemClock): Promise<NodeCheck> {
   const node = openNode(network, url, clock);
   const at = node.health().node;
   try {
-    const [block, code] = await node.asking((ask) =>
+    const [block, code] = await node.query((call) =>
       Promise.all([
-        ask("eth_getBlockByNumber", ["latest", false], (result) => parseBlock(result)),
-        ask("eth_getCode", [NETWORKS[network].asset, "latest"], (result) => z.string().parse(result)),
+        call("eth_getBlockByNumber", ["latest", false], (result) => parseBlock(result)),
+        call("eth_getCode", [NETWORKS[network].asset, "latest"], (result) => z.string().parse(result)),
       ]),
     );
     if (block === null) return { ok: false, detail: `${at} has no block` };
@@ -31,7 +31,7 @@ export async function checkNode(url: string, network: NetworkName, clock: Clock 
     if (!/^0x[0-9a-f]{2,}$/i.test(code)) return { ok: false, detail: `${at} does not know the USDC of ${network}` };
     return { ok: true, detail: `${at} is at block ${block.number}` };
   } catch (error) {
-    if (error instanceof NodeTrouble) return { ok: false, detail: `${at} ${error.message}` };
+    if (error instanceof NodeError) return { ok: false, detail: `${at} ${error.message}` };
     throw error;
   }
 }

@@ -1,20 +1,22 @@
-import { within } from "../lib/bounds.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 import { agree } from "./agree.ts";
 import type { Chain } from "./chain.ts";
 import { agreeOnUse, findAuthorization } from "./find-authorization.ts";
 import { findTransaction } from "./find-transaction.ts";
 import type { NetworkName } from "./networks.ts";
-import { NodeTrouble, openNode, quantity, type RpcNode } from "./node.ts";
+import { NodeError, openNode, quantity, type RpcNode } from "./node.ts";
 
-/** With one node it is believed alone; with more, two must say the same. */
+/** A single node is believed; of several, two must agree. */
 const QUORUM = 2;
-/** Less than a node has to answer in, and than who asks waits: one that hangs must not take the others' word with it. */
-const HEAD_LIMIT_MS = 1_300;
+/**
+ * Shorter than the deadline of a call and of the caller, so that one node that hangs does not cost the others' answers.
+ */
+const HEAD_TIMEOUT_MS = 1_300;
 
 /**
- * A network through its nodes. `urls`: http or https, one or more; a host that is named twice counts twice. Nothing is
- * asked, and viem not loaded, until something is wanted.
+ * A network through its nodes. `urls`: http or https, one or more; a host that is listed twice counts twice. Makes no
+ * calls, and does not load viem, before it is first used.
  */
 export function createChain({
   network,
@@ -31,7 +33,7 @@ export function createChain({
   return {
     network,
     async head() {
-      const heads = (await Promise.all(nodes.map((node) => within(headOf(node), HEAD_LIMIT_MS)))).filter(
+      const heads = (await Promise.all(nodes.map((node) => withTimeout(headOf(node), HEAD_TIMEOUT_MS)))).filter(
         (head) => head !== null,
       );
       return heads.sort((a, b) => Number(a - b))[0] ?? null;
@@ -48,9 +50,9 @@ export function createChain({
 
 async function headOf(node: RpcNode): Promise<bigint | null> {
   try {
-    return await node.asking((ask) => ask("eth_blockNumber", [], (result) => quantity.parse(result)));
+    return await node.query((call) => call("eth_blockNumber", [], (result) => quantity.parse(result)));
   } catch (error) {
-    if (error instanceof NodeTrouble) return null;
+    if (error instanceof NodeError) return null;
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { Authorization, AuthorizationFinding } from "./chain.ts";
 import { NETWORKS } from "./networks.ts";
-import { NodeTrouble, quantity, type RpcNode } from "./node.ts";
+import { NodeError, quantity, type RpcNode } from "./node.ts";
 
 /** keccak256("AuthorizationUsed(address,bytes32)") (EIP-3009). */
 const USED_TOPIC = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5";
-/** More than a signature's life on any of the networks, and within what public nodes search at once. */
-const MOST_BLOCKS = 1_000n;
+/** Longer than a signature is valid on any network, and within what public nodes search in one call. */
+const MAX_BLOCKS = 1_000n;
 
 const logs = z
   .array(
@@ -19,34 +19,34 @@ const logs = z
   )
   .max(100);
 
-/** Which transaction used a signed transfer, as one node says, within 1.5 s: two calls, one after the other. */
+/** Which transaction used a signed transfer, according to one node, within 1.5 s. */
 export async function findAuthorization(
   node: RpcNode,
   { payer, nonce, after }: Authorization,
 ): Promise<AuthorizationFinding> {
   try {
-    return await node.asking(async (ask) => {
-      const head = await ask("eth_blockNumber", [], (result) => quantity.parse(result));
+    return await node.query(async (call) => {
+      const head = await call("eth_blockNumber", [], (result) => quantity.parse(result));
       if (head <= after) return { kind: "unused" };
-      const last = head < after + MOST_BLOCKS ? head : after + MOST_BLOCKS;
+      const last = head < after + MAX_BLOCKS ? head : after + MAX_BLOCKS;
       const filter = {
         address: NETWORKS[node.network].asset,
         topics: [USED_TOPIC, `0x${payer.slice(2).padStart(64, "0")}`, nonce],
         fromBlock: `0x${(after + 1n).toString(16)}`,
         toBlock: `0x${last.toString(16)}`,
       };
-      const [log] = await ask("eth_getLogs", [filter], (result) => logs.parse(result));
+      const [log] = await call("eth_getLogs", [filter], (result) => logs.parse(result));
       return log === undefined ? { kind: "unused" } : { kind: "used", txHash: log.transactionHash };
     });
   } catch (error) {
-    if (error instanceof NodeTrouble) return { kind: "unavailable" };
+    if (error instanceof NodeError) return { kind: "unavailable" };
     throw error;
   }
 }
 
 /**
- * What follows from what several nodes say. One that saw it is enough: whoever credits the transaction looks at it with
- * all of them. That it is not there, `quorum` nodes must say.
+ * What several nodes' answers say together. One node that saw it is enough, because all nodes are asked again before
+ * the transaction is credited; that it is unused, `quorum` nodes must say.
  */
 export function agreeOnUse(answers: AuthorizationFinding[], quorum: number): AuthorizationFinding {
   const used = answers.find(({ kind }) => kind === "used");

@@ -1,30 +1,30 @@
 import type { NodeAnswer } from "./agree.ts";
-import { NodeTrouble, quantity, type RpcNode } from "./node.ts";
+import { NodeError, quantity, type RpcNode } from "./node.ts";
 import { type Block, parseBlock, parseReceipt, readTransfers } from "./receipt.ts";
 
 /**
- * What one node says of a transaction (billing.md, x402 2 and 3), within 3 s. A receipt counts only if its block is the
- * canonical one of that number: a node may go on serving receipts of blocks that a reorganisation removed.
+ * What one node says of a transaction (billing.md, x402 2 and 3), within 3 s. A receipt counts only if its block is
+ * canonical: a node may still serve receipts of blocks that a reorganisation removed.
  */
 export async function findTransaction(node: RpcNode, txHash: string): Promise<NodeAnswer> {
   try {
-    const [receipt, head] = await node.asking((ask) =>
+    const [receipt, head] = await node.query((call) =>
       Promise.all([
-        ask("eth_getTransactionReceipt", [txHash], (result) => parseReceipt(result, txHash)),
-        ask("eth_blockNumber", [], (result) => quantity.parse(result)),
+        call("eth_getTransactionReceipt", [txHash], (result) => parseReceipt(result, txHash)),
+        call("eth_blockNumber", [], (result) => quantity.parse(result)),
       ]),
     );
     if (receipt === null) return { kind: "unknown" };
 
-    // Asked after the head: were the block gone by now, the head that counted it would not be believed.
+    // Asked after the head, so that a block removed in between is noticed.
     const { blockNumber, blockHash, succeeded, logs } = receipt;
-    const [canonical, finalizedNumber] = await node.asking((ask) =>
+    const [canonical, finalizedNumber] = await node.query((call) =>
       Promise.all([
-        ask("eth_getBlockByNumber", [`0x${blockNumber.toString(16)}`, false], (result) =>
+        call("eth_getBlockByNumber", [`0x${blockNumber.toString(16)}`, false], (result) =>
           parseBlockAt(result, blockNumber),
         ),
-        // Some chains have no such tag.
-        ask("eth_getBlockByNumber", ["finalized", false], (result) => parseBlock(result)?.number ?? null).catch(
+        // Some chains do not support this tag.
+        call("eth_getBlockByNumber", ["finalized", false], (result) => parseBlock(result)?.number ?? null).catch(
           () => null,
         ),
       ]),
@@ -36,21 +36,21 @@ export async function findTransaction(node: RpcNode, txHash: string): Promise<No
         blockNumber,
         blockHash,
         blockTimeMs: canonical.timeMs,
-        // The head may be of a moment before the block.
+        // The head may have been read just before the block.
         confirmations: head < blockNumber ? 1n : head - blockNumber + 1n,
         finalized: finalizedNumber !== null && finalizedNumber >= blockNumber,
         transfers: await readTransfers(logs),
       },
     };
   } catch (error) {
-    if (error instanceof NodeTrouble) return { kind: "silent" };
+    if (error instanceof NodeError) return { kind: "silent" };
     throw error;
   }
 }
 
-/** A node that has a receipt and not its block is several nodes, of which one is behind: nothing follows from it. */
+/** A load balancer may answer from several nodes, one of which is behind: then nothing can be concluded. */
 function parseBlockAt(result: unknown, number: bigint): Block {
   const block = parseBlock(result);
-  if (block?.number !== number) throw new NodeTrouble("does not have the block of its own receipt");
+  if (block?.number !== number) throw new NodeError("does not have the block of its own receipt");
   return block;
 }

@@ -6,7 +6,7 @@ export interface Network {
   chainId: number;
   asset: Address;
   defaultRpcUrls: string[];
-  /** Blocks on top of and including the transfer's own before it is credited. */
+  /** Blocks, the transfer's own included, before it is credited. */
   defaultConfirmations: number;
 }
 

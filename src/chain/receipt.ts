@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Transfer } from "./chain.ts";
-import { NodeTrouble, quantity } from "./node.ts";
+import { NodeError, quantity } from "./node.ts";
 
 const MAX_LOGS = 2_000;
 
@@ -32,7 +32,7 @@ const block = z
   .object({
     number: quantity,
     hash,
-    // Of at most 36 bits: milliseconds of it are a safe number.
+    // At most 36 bits, so that the milliseconds are a safe integer.
     timestamp: z
       .string()
       .regex(/^0x[0-9a-f]{1,9}$/i)
@@ -53,17 +53,20 @@ export interface Block {
   timeMs: number;
 }
 
-/** Reads `eth_getTransactionReceipt`'s result; null for a transaction that is not in a block. Throws for anything else. */
+/**
+ * Reads the result of `eth_getTransactionReceipt`; null for a transaction that is not in a block. Throws if it is
+ * invalid.
+ */
 export function parseReceipt(result: unknown, txHash: string): Receipt | null {
   const parsed = receipt.parse(result);
   if (parsed === null) return null;
   const { transactionHash, blockHash, blockNumber, status, logs } = parsed;
-  if (transactionHash !== txHash) throw new NodeTrouble("answers for another transaction");
+  if (transactionHash !== txHash) throw new NodeError("answers for another transaction");
   if (blockHash === null || blockNumber === null) return null;
   return { blockHash, blockNumber, succeeded: status === "0x1", logs };
 }
 
-/** Reads `eth_getBlockByNumber`'s result; null for a block that there is not. Throws for anything else. */
+/** Reads the result of `eth_getBlockByNumber`; null for a block that does not exist. Throws if it is invalid. */
 export function parseBlock(result: unknown): Block | null {
   const parsed = block.parse(result);
   return parsed === null ? null : { number: parsed.number, hash: parsed.hash, timeMs: parsed.timestamp };
@@ -75,8 +78,8 @@ const ADDRESS_TOPIC = /^0x0{24}[0-9a-f]{40}$/;
 const WORD = /^0x[0-9a-f]{64}$/i;
 
 /**
- * The ERC-20 transfers among a receipt's logs, of all contracts. What only looks like one is left out: an ERC-721
- * `Transfer` has the same first topic, and three more.
+ * The ERC-20 transfers among a receipt's logs, of all contracts. Leaves out lookalikes: an ERC-721 `Transfer` has the
+ * same first topic and three more.
  */
 export async function readTransfers(logs: Log[]): Promise<Transfer[]> {
   const { getAddress } = await import("viem");

@@ -12,8 +12,8 @@ export interface Wallet {
 export const walletFile = (dataDir: string): string => join(dataDir, "wallet.json");
 
 /**
- * The address that receives USDC: the configured one, else a key pair made at first start and kept in
- * `<data>/wallet.json`, mode 0600 (operations.md). viem is loaded only when the pair is made.
+ * The address that receives USDC: the configured one, or that of a key pair created at the first start and kept in
+ * `<data>/wallet.json`, mode 0600 (operations.md). Loads viem only to create the pair.
  */
 export async function openWallet(dataDir: string, configured: Address | null): Promise<Address> {
   if (configured !== null) return configured;
@@ -26,7 +26,7 @@ export async function openWallet(dataDir: string, configured: Address | null): P
   return readWallet(dataDir).address;
 }
 
-/** The key pair of `<data>/wallet.json`. Throws where there is none that can be read. */
+/** The key pair of `<data>/wallet.json`. Throws if it cannot be read. */
 export function readWallet(dataDir: string): Wallet {
   const path = walletFile(dataDir);
   try {
@@ -36,8 +36,8 @@ export function readWallet(dataDir: string): Wallet {
   }
 }
 
-/** Whether the key is the address's: who has it has what was paid there. */
-export async function isKeyOf({ address, privateKey }: Wallet): Promise<boolean> {
+/** Whether this is the address's key, which gives access to what was paid there. */
+export async function isKeyForAddress({ address, privateKey }: Wallet): Promise<boolean> {
   const { privateKeyToAddress } = await import("viem/accounts");
   try {
     return privateKeyToAddress(privateKey) === address;
@@ -47,10 +47,10 @@ export async function isKeyOf({ address, privateKey }: Wallet): Promise<boolean>
 }
 
 /**
- * An address in capitals and small letters carries a checksum in them (EIP-55): false where it is wrong, which is how a
- * mistyped address shows. One that is all small or all capitals carries none.
+ * Whether an address passes its checksum, which reveals typing errors: mixed-case addresses carry one (EIP-55), those
+ * in one case do not.
  */
-export async function isWellTyped(address: Address): Promise<boolean> {
+export async function hasValidChecksum(address: Address): Promise<boolean> {
   const letters = address.slice(2);
   if (letters === letters.toLowerCase() || letters === letters.toUpperCase()) return true;
   const { getAddress } = await import("viem");

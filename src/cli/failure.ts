@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
-import { inWords } from "../lib/system-error.ts";
+import { describeSystemError } from "../lib/system-error.ts";
 
 /** A command that could not do its work, in words for whoever typed it; `next` says what to do about it. */
 export class Failure extends Error {
@@ -40,5 +40,5 @@ export function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
   const where = "path" in error && typeof error.path === "string" ? error.path : "the data folder";
-  return (inWords(`${where} cannot be used`, error) as Error).message;
+  return (describeSystemError(`${where} cannot be used`, error) as Error).message;
 }

@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { AccountRates } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
-import { createWindows } from "../limits/windows.ts";
+import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { costOfRequest, rateOfMethod } from "./bounds.ts";
 
 export interface AdmissionParts {
@@ -10,29 +10,31 @@ export interface AdmissionParts {
   authenticate(request: Request): Caller | Promise<Caller>;
   accountRates: AccountRates;
   addressOf(request: Request): string;
-  /** Requests and refusals a minute of an address without a valid credential. */
+  /** Requests and refusals per minute of an address without a valid credential. */
   addressRequests: number;
   addressRefusals: number;
-  /** Seconds of a clock that never steps. */
+  /** Seconds of a monotonic clock. */
   now(): number;
 }
 
-/** Who may ask now: the limits of address and account, which are judged before anything else (api.md section 1). */
+/** Rate limits by address and account, checked before anything else (api.md section 1). */
 export interface Admission {
-  /** The caller of a request that needs one. Throws `rate_limited`, `unauthorized`, `forbidden`. */
+  /** Authenticates and admits a request. Throws `rate_limited`, `unauthorized`, `forbidden`. */
   caller(request: Request): Caller | Promise<Caller>;
   /**
-   * Lets a request in that needs no credential; one with a valid credential counts against its account all the same.
-   * Throws `rate_limited`. Null where it may go on at once.
+   * Admits a request to a public route; one with a valid credential still counts against its account. Throws
+   * `rate_limited`. Null if it may go on at once.
    */
   anybody(request: Request): null | Promise<null>;
-  /** Throws `rate_limited` for an address that was refused too often: to be asked just before it may be refused again. */
+  /**
+   * Throws `rate_limited` for an address that was refused too often. Call it before anything that may refuse it again.
+   */
   requireFewRefusals(address: string): void;
-  /** Notes that an address was refused: a wrong code, an unknown e-mail or invite, a bad token. */
+  /** Counts a refusal of an address: a wrong code, an unknown e-mail or invite, a bad token. */
   refused(address: string): void;
-  /** What a read cost: the bytes of its answer, and the milliseconds that it took. */
+  /** Charges a read for the bytes of its answer and the milliseconds that it took. */
   chargeRead(caller: Caller, answerBytes: number, ms: number): void;
-  /** What a write cost: the bytes of its answer. */
+  /** Charges a write for the bytes of its answer. */
   chargeWrite(caller: Caller, answerBytes: number): void;
 }
 
@@ -43,8 +45,8 @@ const hasCredential = ({ headers }: Request): boolean =>
 
 export function createAdmission(parts: AdmissionParts): Admission {
   const { authenticate, accountRates, addressOf, now } = parts;
-  const requests = createWindows(now, { seconds: MINUTE, most: parts.addressRequests });
-  const refusals = createWindows(now, { seconds: MINUTE, most: parts.addressRefusals });
+  const requests = createFixedWindows(now, { seconds: MINUTE, max: parts.addressRequests });
+  const refusals = createFixedWindows(now, { seconds: MINUTE, max: parts.addressRefusals });
 
   function requireWithin(wait: number, what: string): void {
     if (wait === 0) return;
@@ -61,8 +63,8 @@ export function createAdmission(parts: AdmissionParts): Admission {
   }
 
   /**
-   * A request whose credential is not good, or is missing, or is a suspended account's, is its address's. Throws what it
-   * was refused with.
+   * Counts a request against its address if its credential is missing, invalid or a suspended account's. Throws the
+   * error with which it was refused.
    */
   function refuse(request: Request, error: unknown): never {
     if (!(error instanceof AppError) || !(error.code === "unauthorized" || error.code === "forbidden")) throw error;

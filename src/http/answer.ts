@@ -1,7 +1,7 @@
 import { AppError } from "../lib/app-error.ts";
 import { declaredLength } from "./request.ts";
 
-/** An answer that is not simply 200 or the route's own status. */
+/** An answer with another status than 200 or the route's own. */
 export class Reply {
   constructor(
     readonly status: number,
@@ -24,7 +24,7 @@ export function jsonAnswer(
   });
 }
 
-/** Any thrown thing as an `AppError`. What is not one already says nothing of itself to the caller. */
+/** Turns anything thrown into an `AppError`. Unexpected errors reveal nothing to the caller. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
   if (isDiskFull(thrown)) {
@@ -34,9 +34,13 @@ export function toAppError(thrown: unknown): AppError {
       retryAfterSeconds: 60,
     });
   }
-  return new AppError("internal_error", "something went wrong here; the request id finds it in the host's log", {
-    cause: thrown,
-  });
+  return new AppError(
+    "internal_error",
+    "something went wrong on this host; its log has the details under this request id",
+    {
+      cause: thrown,
+    },
+  );
 }
 
 function isDiskFull(thrown: unknown): boolean {
@@ -50,7 +54,7 @@ function isDiskFull(thrown: unknown): boolean {
   );
 }
 
-/** The error envelope of specification section 7, or the same as RFC 9457 for a client that asks for it. */
+/** The error envelope of specification section 7, or RFC 9457 problem details if the client asks for them. */
 export function errorAnswer(error: AppError, requestId: string, accept: string | null): Response {
   const { code, message, status } = error;
   if (accept?.includes("application/problem+json")) {
@@ -71,16 +75,16 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
 }
 
 /**
- * The answer to a request that is refused: once a moment has passed, where somebody asked too much. A program that asks
- * again at once would cost the others as much as one that is served. What brings a body is not waited with: it would come
- * meanwhile, and lie in memory.
+ * The answer to a refused request. Delays a 429 for a moment, since a program that retries at once would cost the
+ * others as much as one that is served. Requests with a body are not delayed: the body would arrive meanwhile and take
+ * up memory.
  */
 export async function refusalAnswer(error: AppError, request: Request, requestId: string): Promise<Response> {
-  if (error.code === "rate_limited" && isSmall(request)) await Bun.sleep(TOLD_TO_WAIT_MS);
+  if (error.code === "rate_limited" && isSmall(request)) await Bun.sleep(REFUSAL_DELAY_MS);
   return errorAnswer(error, requestId, request.headers.get("accept"));
 }
 
-const TOLD_TO_WAIT_MS = 20;
+const REFUSAL_DELAY_MS = 20;
 const SMALL_BYTES = 1024;
 
 const isSmall = (request: Request): boolean =>

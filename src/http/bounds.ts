@@ -6,21 +6,21 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /**
- * What one request may cost the host, named by each route: the size of its answer, and what ends it. Its rate and the size of
- * its body follow from its method and from who may use it (`rateOf`, `bodyBytesOf`).
+ * What one request may cost the host: the size of its answer, and what ends it. Each route names one of these. Its rate
+ * and the size of its body follow from its method and access (`rateOf`, `bodyBytesOf`).
  */
 export const BOUNDS = {
   /** One record: a few look-ups. */
   record: { answerBytes: 256 * KIB, endsWith: "the commit" },
-  /** At most 100 records; of large ones, as many as make a mebibyte. */
+  /** At most 100 records, fewer if they are large (one mebibyte). */
   page: { answerBytes: 8 * MIB, endsWith: "the read" },
-  /** A mebibyte of texts, which JSON may make longer. */
+  /** A mebibyte of text, which JSON escapes may make longer. */
   texts: { answerBytes: 8 * MIB, endsWith: "the commit" },
   /** Waits for another machine: a mail server, the nodes of a chain, a facilitator. */
   outside: { answerBytes: 256 * KIB, endsWith: "the deadline of the call in limits/outgoing.ts" },
-  /** Waits for an agent, with a place for as long (lasting-answers.ts). */
+  /** Waits for an agent, holding a slot meanwhile (lasting-answers.ts). */
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
-  /** Goes on, with a place for as long. What waits for a slow reader is bounded by the hub. */
+  /** An open stream, holding a slot meanwhile. The hub bounds what is buffered for a slow reader. */
   stream: { answerBytes: 32 * KIB, endsWith: "the credential, the agent or the client" },
 } as const satisfies Record<string, { answerBytes: number; endsWith: string }>;
 
@@ -28,27 +28,27 @@ export type Bound = keyof typeof BOUNDS;
 
 export type RequestRate = RateName | "an address's requests";
 
-/** What a request counts against: GETs are reads, everything else is a write, and strangers are their address. */
+/** What a request counts against: GETs are reads, all others writes; public routes count against the address. */
 export const rateOf = ({ access, method }: Pick<Route, "access" | "method">): RequestRate =>
   access === "public" ? "an address's requests" : rateOfMethod(method);
 
 export const rateOfMethod = (method: string): RateName => (method === "GET" || method === "HEAD" ? "reads" : "writes");
 
-/** Bytes of a body, at most (api.md section 1, Sizes and Limits). */
-const BODY_BYTES = 1024 * 1024;
-const PUBLIC_BODY_BYTES = 16 * 1024;
+/** api.md section 1, Sizes and Limits. */
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_PUBLIC_BODY_BYTES = 16 * 1024;
 
 export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">): number => {
   if (method === "GET" || method === "DELETE") return 0;
-  return access === "public" ? PUBLIC_BODY_BYTES : BODY_BYTES;
+  return access === "public" ? MAX_PUBLIC_BODY_BYTES : MAX_BODY_BYTES;
 };
 
-/** An ordinary body; each further one of its size costs as much as one more request. */
+/** Every so many bytes of a body cost one more request. */
 const ORDINARY_BODY_BYTES = 32 * KIB;
 
-/** What a request costs to take in, in ordinary ones: parsing a megabyte takes as long as dozens of small requests. */
+/** What a request's body costs, in ordinary requests: parsing a megabyte takes as long as dozens of small requests. */
 export function costOfRequest(request: Request): number {
   if (request.method === "GET") return 1;
-  // A body whose length is not told counts as nothing here; it keeps the room of the largest while it comes.
-  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, BODY_BYTES) / ORDINARY_BODY_BYTES);
+  // A body of unknown length costs nothing here, but reserves the maximum while it is received.
+  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, MAX_BODY_BYTES) / ORDINARY_BODY_BYTES);
 }

@@ -1,5 +1,5 @@
 import type { AppError } from "../lib/app-error.ts";
-import type { TurnShares } from "../limits/turn-shares.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import type { Admission } from "./admission.ts";
 import type { Idempotency } from "./idempotency.ts";
 import type { IncomingBodies } from "./incoming-bodies.ts";
@@ -11,7 +11,7 @@ export interface ServingParts {
   admission: Admission;
   bodies: IncomingBodies;
   /** By account; what no account asks for is bounded by its address. */
-  turns: TurnShares;
+  turns: FairTurns;
   idempotency: Idempotency;
   startPage: StartPage;
   /** Runs `work` in a transaction of each kind; resolves when it is on disk. */

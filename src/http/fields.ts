@@ -2,8 +2,8 @@ import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 
 /**
- * Fields as the API's bodies and queries use them. Each carries what it expects, in words: a refused field is answered
- * with `"<field>: expected <those words>"` (api.md section 1).
+ * Fields of the API's bodies and queries. Each says what it expects: a bad field is answered with
+ * `"<field>: expected <that>"` (api.md section 1).
  */
 const codePoints = (text: string): number => {
   let surrogates = 0;
@@ -11,10 +11,10 @@ const codePoints = (text: string): number => {
   return text.length - surrogates;
 };
 
-/** A label takes one line: SQLite counts text up to a NUL, and control characters do harm on a terminal. */
+/** A label is one line without control characters: SQLite counts text up to a NUL, and terminals interpret them. */
 const isLabel = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
 
-/** The same for a schema: something else than white space, and no control character. */
+/** The same for a schema: not only white space, and no control character. */
 const LABEL =
   "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
 
@@ -26,7 +26,7 @@ export const trimmedText = (min: number, max: number, expected = `${min} to ${ma
     .refine((text) => isLabel(text) && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
     .meta({ minLength: min, maxLength: max, pattern: LABEL, examples: ["Ada"] });
 
-/** Text that is not blank, untouched otherwise, of at most `max` code points. */
+/** Text that is not blank, of at most `max` code points; not trimmed. */
 export const spokenText = (max: number) => {
   const expected = `text that is not blank, at most ${max} characters`;
   return z
@@ -37,10 +37,10 @@ export const spokenText = (max: number) => {
 
 const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
 
-/** The addresses that any schema's user can make: those of ASCII. */
+/** ASCII addresses, the subset that a JSON Schema pattern can describe. */
 const E_MAIL_FORM = "^[A-Za-z0-9_+-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?\\.[A-Za-z]{2,20}$";
 
-/** Trimmed and lower-cased, as accounts are compared (api.md section 2). */
+/** Trimmed and lower-cased, as accounts are looked up (api.md section 2). */
 export const email = z
   .string({ error: "a valid e-mail address" })
   .trim()
@@ -52,24 +52,24 @@ export const email = z
 
 export const flag = z.boolean({ error: "true or false" });
 
-/** A time in the future or past, ISO 8601 with its zone; the value is milliseconds since 1970. */
+/** An ISO 8601 time with its zone; parsed to milliseconds since 1970. */
 export const time = z.iso.datetime({
   offset: true,
   error: "a time in ISO 8601, such as 2026-11-21T10:00:00.000Z",
 });
 
-/** Money of a request: a decimal string (a JSON number loses digits). The value is that string. */
+/** An amount: a decimal string, since a JSON number loses digits. */
 export const money = z
   .string({ error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
   .regex(/^\d{1,9}(\.\d{1,6})?$/, { error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
   .meta({ examples: ["10.00"] });
 
-/** Parses at the edge. Throws `invalid_request` that names the first refused field and what was expected of it. */
+/** Parses input. Throws `invalid_request` that names the first bad field and what was expected. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  // A field's name may be the caller's own, and as long as the body.
+  // An unknown field's name comes from the caller, and may be as long as the body.
   const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".").slice(0, 200) : "body";
   const expected = issue?.message ?? "another value";
   throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);

@@ -5,28 +5,28 @@ import type { Store } from "../storage/store.ts";
 import { idempotencyQueries } from "./queries.ts";
 import type { IdempotentRequest } from "./schema.ts";
 
-const KEPT_MS = 24 * 60 * 60 * 1000;
+const KEEP_MS = 24 * 60 * 60 * 1000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** What is kept for an account (api.md section 1, Limits): the oldest answers go first. */
-const MOST_ANSWERS = 10_000;
-/** An answer that is longer is read anew. */
-const MOST_BYTES = 64 * 1024;
-const PRUNED_AT_ONCE = 100;
+/** Answers kept per account (api.md section 1, Limits); the oldest are dropped first. */
+const MAX_ANSWERS = 10_000;
+/** A longer answer is not stored, but read again from its record. */
+const MAX_BYTES = 64 * 1024;
+const PRUNE_BATCH = 100;
 
-/** The answer of an operation, as it is to be told again. */
+/** The answer of an operation, as it will be repeated. */
 export interface KeptAnswer {
   status: number;
   body: string;
-  /** The run that tells the answer, where one does. */
+  /** The run whose result is the answer, if any. */
   runId?: string | undefined;
-  /** The path parameters of the GET that reads the record anew, where one does. */
+  /** The path parameters of the GET that reads the record again, if any. */
   record?: Record<string, string> | undefined;
 }
 
-/** One request under a key: what to do with its answer. */
+/** A first request with a key. */
 export interface Attempt {
-  /** Stores the answer; call it in the transaction of the operation. */
+  /** Stores the answer. Call it in the transaction of the operation. */
   save(answer: KeptAnswer): void;
   /** True once `save` ran. */
   saved(): boolean;
@@ -35,38 +35,37 @@ export interface Attempt {
 
 export type Judgement = { kind: "first"; attempt: Attempt } | { kind: "replay"; stored: IdempotentRequest };
 
-/** A request under a key; another one in any of these is another request. */
+/** What identifies a request: a repetition must agree in all of these. */
 export interface Asked {
   method: string;
   /** With its query. */
   path: string;
-  /** The instance that the caller's key is limited to, where the path does not name it. */
+  /** The instance that the caller's key is limited to, unless the path names it. */
   limitedTo: string | null;
   body: Uint8Array;
 }
 
-/** What is wrong with a key; null for a good one. */
+/** The error for an invalid key; null for a valid one. */
 export const keyRefusal = (key: string): AppError | null =>
   KEY.test(key) ? null : new AppError("invalid_request", "Idempotency-Key: expected 1 to 255 visible ASCII characters");
 
 export interface Idempotency {
   /**
-   * Judges a request that carries `Idempotency-Key` (api.md section 1): the first goes on, a repetition gets the stored
-   * answer. Throws `conflict` for another request under the same key, and while the first is still running.
+   * Begins a request with an `Idempotency-Key` (api.md section 1): the first one goes on, a repetition gets the stored
+   * answer. Throws `conflict` for a different request with the same key, and while the first is still running.
    */
   begin(accountId: string, key: string, asked: Asked): Judgement;
-  /** Removes what is a day old, in slices that leave room for requests. */
+  /** Removes answers older than a day, in slices between which requests are served. */
   prune(): Promise<void>;
 }
 
 /**
- * `secret` is the key of the HMAC by which requests are compared. It lies outside the database: a body may hold a secret
- * of few digits, and whoever has a plain hash of it needs less than a second for all of them.
+ * `secret` is the key of the HMAC by which requests are compared, kept outside the database: a body may contain a short
+ * secret, which a plain hash would reveal to guessing within a second.
  */
 export function createIdempotency(store: Store, clock: Clock, secret: Buffer): Idempotency {
   const queries = idempotencyQueries(store.db);
-  // One entry for each request that is being answered, taken out when its answer is made: bounded by the requests that
-  // the host admits at once.
+  // One entry for each request in progress: bounded by the requests that the host admits at once.
   const running = new Map<string, Buffer>();
   const otherRequest = () => new AppError("conflict", "Idempotency-Key: this key was used for another request");
   const isSame = (one: Buffer, other: Buffer) => one.byteLength === other.byteLength && timingSafeEqual(one, other);
@@ -84,7 +83,7 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
         });
       }
       const stored = queries.find(accountId, key);
-      if (stored && stored.createdAt > clock.now() - KEPT_MS) {
+      if (stored && stored.createdAt > clock.now() - KEEP_MS) {
         if (!isSame(stored.requestMac, requestMac)) throw otherRequest();
         return { kind: "replay", stored };
       }
@@ -94,9 +93,9 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
         kind: "first",
         attempt: {
           save({ status, body, runId = null, record = null }) {
-            const kept = Buffer.byteLength(body) > MOST_BYTES ? { body: null, record } : { body, record: null };
+            const kept = Buffer.byteLength(body) > MAX_BYTES ? { body: null, record } : { body, record: null };
             const row = { accountId, key, requestMac, status, ...kept, runId, createdAt: clock.now() };
-            store.transaction(() => queries.save(row, MOST_ANSWERS));
+            store.transaction(() => queries.save(row, MAX_ANSWERS));
             saved = true;
           },
           saved: () => saved,
@@ -105,8 +104,8 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
       };
     },
     async prune() {
-      const slice = () => queries.prune(clock.now() - KEPT_MS, PRUNED_AT_ONCE);
-      while ((await store.commitSoon(slice, "process")) === PRUNED_AT_ONCE);
+      const slice = () => queries.prune(clock.now() - KEEP_MS, PRUNE_BATCH);
+      while ((await store.commitSoon(slice, "process")) === PRUNE_BATCH);
     },
   };
 }

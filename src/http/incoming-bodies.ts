@@ -1,45 +1,48 @@
 import { AppError } from "../lib/app-error.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createSlots } from "../limits/slots.ts";
 import { declaredLength } from "./request.ts";
 
-/** A request's body, while its request is judged and until it is read. */
+/** A request's body, from before the request is checked until it is read. */
 export interface IncomingBody {
-  /** All of it, once. Throws `payload_too_large` beyond the limit, `invalid_request` for a client that left or is too slow. */
+  /**
+   * Reads all of it, once. Throws `payload_too_large` beyond the limit, `invalid_request` if the client left or is too
+   * slow.
+   */
   bytes(): Promise<Uint8Array>;
-  /** Gives back what was kept free for it. */
+  /** Releases the memory reserved for it. */
   close(): void;
 }
 
 export interface IncomingBodies {
   /**
-   * Keeps room free for what the request brings, in the name of who sends it. What arrives before anybody reads it lies in
-   * memory, so this comes before everything that takes time. Throws 503 where too much is being received already.
+   * Reserves memory for a request's body, on behalf of its sender. A body that arrives before it is read takes up
+   * memory, so call this before anything that takes time. Throws 503 if too much is being received already.
    */
   open(request: Request, owner: string, limitBytes: number): IncomingBody;
-  /** Bytes that are kept free now. */
+  /** Bytes reserved now. */
   receiving(): number;
 }
 
 export interface IncomingBodiesOptions {
-  /** Of all bodies together (api.md section 1, Limits). */
+  /** Bytes of all bodies together (api.md section 1, Limits). */
   totalBytes?: number;
-  /** A body that has not come after this never comes. */
+  /** A body that has not arrived by then is refused. */
   deadlineSeconds?: number;
-  /** How often it is looked for those. */
-  lookMs?: number;
-  /** Seconds of a clock that never steps. */
+  /** How often deadlines are checked. */
+  checkMs?: number;
+  /** Seconds of a monotonic clock. */
   now(): number;
 }
 
 const TOTAL_BYTES = 64 * 1024 * 1024;
 const DEADLINE_SECONDS = 30;
-const LOOK_MS = 1_000;
+const CHECK_MS = 1_000;
 const EMPTY: IncomingBody = { bytes: async () => new Uint8Array(), close() {} };
 
 export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBodies {
-  const { totalBytes = TOTAL_BYTES, deadlineSeconds = DEADLINE_SECONDS, lookMs = LOOK_MS, now } = options;
-  const places = createPlaces({ total: totalBytes });
-  /** Those that are being received, the oldest first, and when they began. */
+  const { totalBytes = TOTAL_BYTES, deadlineSeconds = DEADLINE_SECONDS, checkMs = CHECK_MS, now } = options;
+  const places = createSlots({ total: totalBytes });
+  /** The bodies being received and when they began, oldest first. */
   const receiving = new Map<{ expire(): void }, number>();
   let timer: Timer | undefined;
 
@@ -56,27 +59,27 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
   }
 
   return {
-    receiving: () => places.held(),
+    receiving: () => places.inUse(),
     open(request, owner, limitBytes) {
       const declared = declaredLength(request);
       if (declared === null && request.headers.get("transfer-encoding") === null) return EMPTY;
-      // Not one byte of it is read: the runtime drops what comes.
+      // Not a byte of it is read: the runtime discards it.
       if (declared !== null && declared > limitBytes) return refusedBody(tooLarge(limitBytes));
       const reserved = declared ?? limitBytes;
-      if (reserved > 0 && places.take(owner, reserved) !== "taken") throw busy();
+      if (reserved > 0 && places.acquire(owner, reserved) !== "taken") throw busy();
 
       const late = Promise.withResolvers<never>();
-      late.promise.catch(() => {}); // heard only by who reads
+      late.promise.catch(() => {}); // only a reader handles it
       const body = { expire: () => late.reject(tooSlow(deadlineSeconds)) };
       receiving.set(body, now());
-      timer ??= setInterval(look, lookMs).unref();
-      // Without a length it must be counted as it comes, whoever else is still being asked.
+      timer ??= setInterval(look, checkMs).unref();
+      // Without a length it must be counted as it arrives.
       const counted = declared === null ? receive(request, limitBytes) : undefined;
       counted?.catch(() => {});
       const close = () => {
         if (!receiving.delete(body)) return;
-        places.give(owner, reserved);
-        // What waits for a promise lies in memory as long as that is open, and with it here all that was received.
+        places.release(owner, reserved);
+        // Whatever awaits a pending promise stays in memory, and here all received chunks with it.
         late.reject(tooSlow(deadlineSeconds));
       };
       return {
@@ -85,7 +88,7 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
             return await Promise.race([counted ?? request.bytes(), late.promise]);
           } catch (cause) {
             if (cause instanceof AppError || !request.signal.aborted) throw cause;
-            // Nobody hears this; it keeps a broken connection from being logged as a fault of the host.
+            // Nobody sees this answer; it keeps a broken connection from being logged as a server error.
             throw new AppError("invalid_request", "body: expected all of it", { cause });
           } finally {
             close();
@@ -97,12 +100,12 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
   };
 }
 
-/** One that is here already. Whoever answers may take long: from its reading on it is nowhere kept. */
+/** A body that has arrived. It is released when read, since the answer may take long. */
 export function receivedBody(bytes: Uint8Array): IncomingBody {
   let unread: Uint8Array | null = bytes;
   return {
     async bytes() {
-      if (unread === null) throw new Error("a request's body is read once");
+      if (unread === null) throw new Error("a request's body can be read only once");
       const whole = unread;
       unread = null;
       return whole;
@@ -140,7 +143,7 @@ const tooSlow = (seconds: number) =>
   });
 
 const busy = () =>
-  new AppError("internal_error", "this host is receiving as much as it can hold; try again in a moment", {
+  new AppError("internal_error", "this host is receiving too much data at once; try again in a moment", {
     status: 503,
     retryAfterSeconds: 1,
     isKept: false,

@@ -2,7 +2,7 @@ import { AppError } from "../lib/app-error.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** The JSON value in a body. An empty body is `{}`. Throws `invalid_request` for any other type, encoding or syntax. */
+/** Parses a JSON body; an empty one is `{}`. Throws `invalid_request` for another content type, encoding or syntax. */
 export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
   if (bytes.byteLength === 0) return {};
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase();

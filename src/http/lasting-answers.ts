@@ -1,50 +1,50 @@
 import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
-import { createPlaces } from "../limits/places.ts";
+import { createSlots } from "../limits/slots.ts";
 
-/** What an answer that lasts is for. Each kind has places of its own, so that event streams never keep a message out. */
+/** The kinds of long-lived answers. Each has its own slots, so that event streams never block messages. */
 export type LastingKind = "events" | "run";
 
-/** The place of one answer that lasts. */
+/** The slot of one long-lived answer. */
 export interface LastingAnswer {
-  /** What ends the answer when its credential does. */
+  /** Aborts when the credential is no longer valid. */
   endWith(end: () => void): void;
-  /** Gives the place back. Again, it does nothing. */
+  /** Releases the slot. Calling it again does nothing. */
   close(): void;
 }
 
 export interface LastingAnswers {
-  /** Throws `rate_limited` where the caller's account has too many open, 503 where the host has. */
+  /** Throws `rate_limited` if the caller's account has too many open, 503 if the host has. */
   open(caller: Caller, kind: LastingKind): LastingAnswer;
-  /** Open now, of all accounts. */
+  /** The number open now, of all accounts. */
   count(): number;
   stop(): void;
 }
 
 export interface LastingAnswersOptions {
-  /** Of the host. */
+  /** The host's limit. */
   total: number;
-  /** Of one account. */
+  /** An account's limit. */
   limitOf(accountId: string): number;
-  /** Whether the credential that made this caller is good now: a few microseconds. */
+  /** Whether the caller's credentials are still valid; takes a few microseconds. */
   stillValid(caller: Caller): boolean;
-  /** Told before many of them are looked at together. */
-  beforeLooks?: () => void;
-  lookMs?: number;
+  /** Called before a batch of such checks. */
+  beforeChecks?: () => void;
+  checkMs?: number;
 }
 
-/** Who is refused keeps no connection: where files are few, those would be next. */
+/** Closes the connection of a refused client: otherwise idle connections would use up the file descriptors. */
 const REFUSED = { retryAfterSeconds: 5, headers: { Connection: "close" } };
 
-/** A credential is looked at every third time at the latest, so that an answer ends within a second of it. */
-const LOOK_MS = 250;
-const LOOKS = 3;
+/** Each credential is checked at least every third round, so that an answer ends within a second of its credential. */
+const CHECK_MS = 250;
+const CHECK_ROUNDS = 3;
 
 interface Open {
   end: () => void;
 }
 
-/** The answers of one credential, and at which look it was looked at last. */
+/** The answers of one credential, and the round in which it was last checked. */
 interface Watched {
   caller: Caller;
   answers: Set<Open>;
@@ -52,24 +52,24 @@ interface Watched {
 }
 
 /**
- * Answers that go on after their request was judged: streams of events, and messages that wait for their answer. They
- * have a bound for each account and one for all, and none outlives its credential (api.md section 1, Limits).
+ * Long-lived answers: event streams, and messages that wait for their answer. They are bounded per account and in
+ * total, and none outlives its credential (api.md section 1, Limits).
  */
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
-  const { total, limitOf, stillValid, beforeLooks, lookMs = LOOK_MS } = options;
-  const places = createPlaces({ total });
-  /** By credential: thousands of streams of one key are one question. The longest not looked at comes first. */
+  const { total, limitOf, stillValid, beforeChecks, checkMs = CHECK_MS } = options;
+  const places = createSlots({ total });
+  /** By credential, so that thousands of streams of one key need one check. The least recently checked comes first. */
   const open = new Map<string, Watched>();
   let looks = 0;
   let timer: Timer | undefined;
 
-  /** A third of them, so that no turn looks at all, and every one whose time it is, however many have ended meanwhile. */
+  /** Checks a third of them, so that no turn checks all, and every one that is due. */
   function look(): void {
     looks++;
-    let share = Math.ceil(open.size / LOOKS);
-    beforeLooks?.();
+    let share = Math.ceil(open.size / CHECK_ROUNDS);
+    beforeChecks?.();
     for (const [credential, watched] of open) {
-      if (share-- <= 0 && looks - watched.look < LOOKS) break;
+      if (share-- <= 0 && looks - watched.look < CHECK_ROUNDS) break;
       watched.look = looks;
       open.delete(credential);
       open.set(credential, watched);
@@ -83,16 +83,16 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
   return {
     open(caller, kind) {
       const owner = `${kind} ${caller.accountId}`;
-      const most = limitOf(caller.accountId);
-      switch (places.take(owner, 1, most)) {
+      const max = limitOf(caller.accountId);
+      switch (places.acquire(owner, 1, max)) {
         case "each":
           throw new AppError(
             "rate_limited",
-            `more than ${most} answers are streamed to this account at once; end one`,
+            `more than ${max} answers are being streamed to this account; end one first`,
             REFUSED,
           );
         case "total":
-          throw new AppError("internal_error", "this host streams as many answers as it can; try again later", {
+          throw new AppError("internal_error", "this host is streaming as many answers as it can; try again later", {
             status: 503,
             ...REFUSED,
           });
@@ -104,7 +104,7 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
       const { answers } = watched;
       answers.add(answer);
       if (answers.size === 1) open.set(credential, watched);
-      timer ??= setInterval(look, lookMs).unref();
+      timer ??= setInterval(look, checkMs).unref();
       return {
         endWith(end) {
           answer.end = end;
@@ -112,11 +112,11 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
         close() {
           if (!answers.delete(answer)) return;
           if (answers.size === 0) open.delete(credential);
-          places.give(owner);
+          places.release(owner);
         },
       };
     },
-    count: () => places.held(),
+    count: () => places.inUse(),
     stop: () => clearInterval(timer),
   };
 }

@@ -8,7 +8,7 @@ import { clientAddress, isLoopbackAddress, isOwnHost, namesClient, requestIdOf }
 export interface ListenOptions {
   hostname: string;
   port: number;
-  /** Of links; its host name is answered to as well. */
+  /** The base of links; requests to its host name are accepted too. */
   publicUrl: string | null;
   trustProxy: boolean;
   log: Pick<Log, "warn">;
@@ -16,31 +16,31 @@ export interface ListenOptions {
 
 type Answer = (request: Request) => Response | Promise<Response>;
 
-/** The listening socket, and what only it knows of a request. */
+/** The listening socket. */
 export interface Listener {
-  /** Where this machine reaches it. */
+  /** Its URL on this machine. */
   readonly url: string;
-  /** From now on every request is answered by this; before it, each is asked to come again. */
+  /** Sets the handler of all requests; before that, each is asked to retry. */
   answerWith(fetch: Answer): void;
-  /** The client's, which a trusted proxy tells. */
+  /** The client's address, taken from a trusted proxy if there is one. */
   addressOf(request: Request): string;
-  /** Who the connection is from: the client or a proxy. */
+  /** The peer of the connection: the client or a proxy. */
   socketAddressOf(request: Request): string;
-  /** Lets a connection be silent for as long as it likes. */
+  /** Disables a connection's idle timeout. */
   keepOpen(request: Request): void;
-  /** Takes no more requests; answers that are on their way have a moment to finish, then what is left is closed. */
+  /** Accepts no more requests; gives answers in progress a moment to finish, then closes all connections. */
   stop(): Promise<void>;
 }
 
-/** Bun's own refusal of a large body has no envelope and comes before authentication, so that it is never reached. */
+/** Never reached: Bun's own refusal of a large body has no error envelope and comes before authentication. */
 const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
 const GRACE_MS = 1_000;
 
-/** Binds the address. Throws, with the mend, when it is not to be had. */
+/** Binds the address. Throws, saying how to fix it, if that fails. */
 export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
   let answer: Answer = starting;
-  /** Told once: a proxy that nobody knows of would repeat it with every request. */
+  /** Logged only once. */
   let proxyIsKnown = trustProxy;
   const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
   const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
@@ -85,18 +85,18 @@ function serve(options: { hostname: string; port: number } & Bun.Serve.Options<u
 }
 
 function unheard({ hostname, port }: { hostname: string; port: number }, error: unknown): unknown {
-  const told = (words: string) => new Error(words, { cause: error });
+  const failure = (text: string) => new Error(text, { cause: error });
   switch (error instanceof Error && "code" in error ? error.code : undefined) {
     case "EADDRINUSE":
-      return told(`port ${port} of ${hostname} is taken; give another with --port, 0 picks a free one`);
+      return failure(`port ${port} of ${hostname} is in use; choose another with --port, 0 picks a free one`);
     case "EACCES":
-      return told(`this user may not listen on port ${port} of ${hostname}; give one from 1024 on with --port`);
-    // Bun has EINVAL for a name that leads nowhere.
+      return failure(`no permission to listen on port ${port} of ${hostname}; choose one from 1024 up with --port`);
+    // Bun reports EINVAL for a name that cannot be resolved.
     case "EADDRNOTAVAIL":
     case "EINVAL":
     case "ENOTFOUND":
-      return told(
-        `${hostname} is no address of this machine, and no name of one; give another with --host: ` +
+      return failure(
+        `${hostname} is not an address or name of this machine; choose another with --host: ` +
           "127.0.0.1 for this machine alone, 0.0.0.0 for every address it has",
       );
     default:
@@ -105,7 +105,7 @@ function unheard({ hostname, port }: { hostname: string; port: number }, error: 
 }
 
 const UNTRUSTED_PROXY =
-  "requests come through a proxy on this machine, and all its clients count as one address, limits included: set " +
+  "requests come through a proxy on this machine, so all its clients share one address and its limits: set " +
   "ROOST_TRUST_PROXY=true if the proxy itself writes X-Forwarded-For";
 
 function starting(request: Request): Response {

@@ -2,19 +2,19 @@ import { timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
 import { isFromThisMachine } from "./request.ts";
 
-/** One value of a figure, for these labels. */
+/** One value of a metric, with these labels. */
 export interface Sample {
   labels: Record<string, string>;
   value: number;
 }
 
-/** A figure that is read when somebody asks for it. */
+/** A metric whose value is read at each scrape. */
 export interface Figure {
-  /** A counter never goes down while the process lives. */
+  /** A counter never decreases while the process lives. */
   kind: "gauge" | "counter";
   name: string;
   help: string;
-  /** The names of its samples' labels; none for a figure of one value. */
+  /** The names of its labels; none for a single value. */
   labels?: readonly string[];
   read(): number | readonly Sample[];
 }
@@ -22,20 +22,20 @@ export interface Figure {
 export interface Metrics {
   countRequest(method: string, path: string, status: number, seconds: number): void;
   add(figure: Figure): void;
-  /** Loads the library, which costs a start 11 ms, once the server listens. */
+  /** Loads the library once the server listens: it takes 11 ms, which would delay the start. */
   load(): Promise<void>;
-  /** The text of the Prometheus exposition format. */
+  /** The metrics in the Prometheus text format. */
   text(): Promise<string>;
 }
 
 type Counted = [method: string, path: string, status: number, seconds: number];
 
-/** Seconds of the histogram's buckets: a read takes less than one millisecond, an answer of a model minutes. */
+/** The histogram's buckets in seconds: a read takes less than a millisecond, a model's answer minutes. */
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
 
 export function createMetrics(): Metrics {
   const figures: Figure[] = [];
-  /** Requests that came while the library was loading. */
+  /** Requests before the library was loaded. */
   const early: Counted[] = [];
   let count = (...request: Counted): void => void early.push(request);
   let loaded: Promise<Registry> | undefined;
@@ -43,7 +43,7 @@ export function createMetrics(): Metrics {
   async function load(): Promise<Registry> {
     const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import("prom-client");
     const registry = new Registry();
-    // Its watch on the event loop wakes the process each time: at the library's 10 ms that is 1 % of a core at rest.
+    // Monitoring the event loop wakes the process: at the library's default of 10 ms an idle server uses 1 % of a core.
     collectDefaultMetrics({ register: registry, prefix: "roost_", eventLoopMonitoringPrecision: 500 });
     const seconds = new Histogram({
       name: "roost_http_request_seconds",
@@ -95,7 +95,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** `/metrics` answers who has the token; where there is none, this machine alone (operations.md, security.md). */
+/** `/metrics` requires the token; without one it answers this machine only (operations.md, security.md). */
 export function mayReadMetrics(request: Request, socketAddress: string, token: string | null): boolean {
   if (token !== null) {
     const given = Buffer.from(request.headers.get("authorization") ?? "");

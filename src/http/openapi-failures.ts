@@ -36,9 +36,9 @@ export const FAILURES = {
   payment_required: failure(
     "payment_required",
     "The balance is too low, or a payment is not accepted yet: what to pay, and how",
-    "the balance is 0.000000 USDC and this needs 0.500000: pay exactly 1.005715 USDC, as x402 says, and repeat the " +
-      "request with the transaction in X-PAYMENT. The amount is 1.00, the least top-up here, and 0.005715 that marks the " +
-      "payment as this account's. A person tops up at https://roost.example.org or asks who runs this host for credit",
+    "the balance is 0.000000 USDC and this needs 0.500000: pay exactly 1.005715 USDC, as described in x402, and repeat the " +
+      "request with the transaction in X-PAYMENT. The amount is 1.00, the minimum top-up here, and 0.005715 that identifies the " +
+      "payment as this account's. A person tops up at https://roost.example.org or asks the host's operator for credit",
     { ...WAIT, "PAYMENT-REQUIRED": "paymentRequired" },
   ),
   invite_required: failure(
@@ -80,7 +80,7 @@ export const FAILURES = {
   internal_error: failure(
     "internal_error",
     "A fault of the host",
-    "something went wrong here; the request id finds it in the host's log",
+    "something went wrong on this host; its log has the details under this request id",
   ),
   model_error: failure("model_error", "The model failed", "the model server cannot be reached"),
   instance_not_ready: failure(

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 
-/** A list's answer (api.md section 1). */
+/** A page of a list (api.md section 1). */
 export interface Page<T> {
   data: T[];
   hasMore: boolean;
@@ -14,7 +14,7 @@ export const pageOf = <S extends z.ZodType>(item: S) =>
 
 const LIMIT = "a whole number from 1 to 100";
 
-/** Base64url of the mark and of one byte of a position at least. No example would be taken: the mark is the host's. */
+/** Base64url of the MAC and at least one byte of position. It has no example, since only this host can sign one. */
 const CURSOR = "^[A-Za-z0-9_-]{18,}$";
 
 /** The query of every list. */
@@ -32,26 +32,26 @@ export const pageQuery = z.object({
     .optional(),
 });
 
-/** Where a page begins: behind `position` of the named list, or at its start. */
+/** Where a page starts: after `position` of the named list, or at its beginning. */
 export interface PageStart {
   limit: number;
   position: string | null;
-  /** The cursor of the page that begins behind this position of the same list. */
+  /** The cursor of the page after this position of the same list. */
   cursorBehind(position: string): string;
 }
 
 /**
- * Reads a query's cursor. `list` names the list and its owner; a cursor of any other list, and one that the host has not
- * given out, is refused with 400.
+ * Reads a query's cursor. `list` names the list and its owner; a cursor of another list, or one that this host did not
+ * issue, is refused with 400.
  */
 export type StartPage = (list: string, query: { limit: number; after?: string | undefined }) => PageStart;
 
 const foreign = () => new AppError("invalid_request", "after: expected a nextCursor of this list");
 
-/** 96 bits of an HMAC: who would make up a cursor has nothing to try it on but the host. */
+/** 96 bits of an HMAC suffice, since a forged cursor can only be tried on this host. */
 const MAC_BYTES = 12;
 
-/** Cursors that carry the mark of `secret`, the host's key for them: base64url of the mark and the position. */
+/** Cursors signed with `secret`, the host's key: base64url of the MAC and the position. */
 export function createPaging(secret: Buffer): StartPage {
   const markOf = (list: string, position: string): Buffer =>
     createHmac("sha256", secret).update(`${list}\n${position}`).digest().subarray(0, MAC_BYTES);
@@ -63,7 +63,7 @@ export function createPaging(secret: Buffer): StartPage {
     const bytes = Buffer.from(after, "base64url");
     const mark = bytes.subarray(0, MAC_BYTES);
     const position = bytes.toString("utf8", MAC_BYTES);
-    // Base64 and UTF-8 are read leniently: one position has one cursor, of exactly the text that was given out.
+    // Decoding is lenient, so check that the text is exactly the cursor that was issued.
     const isWhole = mark.byteLength === MAC_BYTES && bytes.toString("base64url") === after;
     if (!isWhole || !timingSafeEqual(mark, markOf(list, position))) throw foreign();
     return { limit, position, cursorBehind };
@@ -71,8 +71,8 @@ export function createPaging(secret: Buffer): StartPage {
 }
 
 /**
- * `rows` were read with `limit + 1`: the extra one only tells that there is more. Where a page was cut for its size there
- * is none, and `hasMore` tells.
+ * `rows` were read with `limit + 1`: the extra one shows that there are more. A page cut for its size has none, and
+ * passes `hasMore` instead.
  */
 export function toPage<R, T>(
   start: PageStart,

@@ -58,20 +58,20 @@ export function idempotencyQueries(db: Db) {
       .from(idempotentRequests)
       .where(lt(createdAt, p("before")))
       .orderBy(asc(createdAt))
-      .limit(p("most"))
+      .limit(p("max"))
       .prepare(),
   );
   return {
     find: (accountId: string, key: string): IdempotentRequest | undefined => find().get({ accountId, key }),
-    /** Of the account's rows only the newest `most` stay: what goes is found by the index, never counted. */
-    save(row: Omit<IdempotentRequest, "place">, most: number): void {
+    /** Keeps only the account's newest `max` rows; older ones are found by index, without counting. */
+    save(row: Omit<IdempotentRequest, "place">, max: number): void {
       const place = (newest().get({ accountId: row.accountId })?.place ?? 0) + 1;
       put().run({ ...row, place });
-      evict().run({ accountId: row.accountId, last: place - most });
+      evict().run({ accountId: row.accountId, last: place - max });
     },
-    /** Removes at most `most` of those stored before this time, in milliseconds; how many there were. */
-    prune(before: number, most: number): number {
-      const rows = old().all({ before, most });
+    /** Removes at most `max` rows stored before this time (milliseconds); returns how many. */
+    prune(before: number, max: number): number {
+      const rows = old().all({ before, max });
       for (const row of rows) {
         db.delete(idempotentRequests)
           .where(and(eq(accountId, row.accountId), eq(key, row.key)))

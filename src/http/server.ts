@@ -9,21 +9,21 @@ import { serveRoute } from "./serve-route.ts";
 
 export interface WebPage {
   path: string;
-  /** Answered however often it is asked for: what watches the host must never be kept out. */
+  /** Not rate-limited, so that monitoring always gets an answer. */
   unlimited?: true;
   answer(request: Request): Response | Promise<Response>;
 }
 
 /**
- * The whole of HTTP as one `fetch`: the API's routes, the pages beside it, and the envelope for everything else.
- * Bodies are left unread by the framework, so that a handler judges who asks before what is asked.
+ * The HTTP server as one `fetch`: the API's routes, other pages, and the error envelope for everything else. The
+ * framework leaves bodies unread, so that a handler authenticates a request before reading it.
  */
 export function createFetch(
   routes: readonly Route[],
   pages: readonly WebPage[],
   parts: ServingParts,
 ): (request: Request) => Response | Promise<Response> {
-  // A host name may be short, as `app` is in a container's network: the framework takes it for part of the path unless told.
+  // Short host names, such as `app` in a container network, would otherwise be taken for part of the path.
   const app = new Elysia({ strictPath: true, normalize: false, handler: { standardHostname: false } });
   const methodsOf = new Map<string, string[]>();
   const known = (path: string, method: string) => methodsOf.set(path, [...(methodsOf.get(path) ?? []), method]);
@@ -53,7 +53,7 @@ export function createFetch(
   return app.compile().fetch;
 }
 
-/** The router gives nothing for a path without parts, and null for a part that is no percent-encoding: a malformed id. */
+/** The router returns nothing for a path without parameters, and null for one with invalid percent-encoding. */
 const decoded = (params: Record<string, string | null> = {}): Record<string, string> => {
   for (const name in params) params[name] ??= "";
   return params as Record<string, string>;
@@ -70,7 +70,7 @@ async function pageAnswer(page: WebPage, admission: Admission, request: Request)
   }
 }
 
-/** An address that asks for what is not there is counted as any other. */
+/** Requests for unknown paths count against their address too. */
 async function unknownAnswer(admission: Admission, request: Request, error: AppError): Promise<Response> {
   try {
     await admission.anybody(request);

@@ -7,12 +7,12 @@ export interface StatusParts {
   isReady(): boolean;
   metrics: Metrics;
   metricsToken: string | null;
-  /** Who the connection is from. */
+  /** The peer of the connection. */
   socketAddressOf(request: Request): string;
   openApi(): unknown;
 }
 
-/** What machines ask a host: is it alive, does it take requests, what does it measure, what can it do. */
+/** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
   const { version, isReady, metrics, metricsToken, socketAddressOf, openApi } = parts;
   let document: string | undefined;
@@ -31,9 +31,13 @@ export function statusPages(parts: StatusParts): WebPage[] {
       path: "/metrics",
       async answer(request) {
         if (!mayReadMetrics(request, socketAddressOf(request), metricsToken)) {
-          throw new AppError("unauthorized", "metrics answer this machine, or the token of ROOST_METRICS_TOKEN", {
-            headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
-          });
+          throw new AppError(
+            "unauthorized",
+            "metrics are available on this machine only, or with the token of ROOST_METRICS_TOKEN",
+            {
+              headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
+            },
+          );
         }
         return new Response(await metrics.text(), { headers: { "Content-Type": "text/plain; version=0.0.4" } });
       },

@@ -16,18 +16,18 @@ export interface InstanceParts {
   store: Store;
   clock: Clock;
   /**
-   * Throws `payment_required`, or `forbidden` at the account's monthly limit, when it may not have one more running.
-   * `payment` is what the request brought. Never called in a transaction: the quote's invoice must outlive the refusal.
+   * Throws `payment_required`, or `forbidden` at the account's monthly limit, if it may not run one more. `payment` is
+   * the request's. Never called in a transaction: the quote's invoice must outlive the refusal.
    */
   requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
   meter: Pick<Meter, "start" | "stop" | "remove" | "listen">;
   quotas: Quotas;
   removals: Pick<Removals, "add">;
-  /** Makes the folder that holds the instance's workspaces. */
+  /** Creates the folder for the instance's workspaces. */
   createFolder(instanceId: string): void;
 }
 
-/** Told in the transaction that makes the change, so that what follows from it is committed with it. */
+/** Called in the transaction of the change, so that its consequences are committed with it. */
 export interface InstanceListener {
   statusChanged(instance: Instance): void;
   removed(instance: Instance): void;
@@ -36,23 +36,23 @@ export interface InstanceListener {
 }
 
 export interface Instances {
-  /** The caller's instance. Throws `not_found` for any other, and for all but its own when the key is limited to one. */
+  /** The caller's instance. Throws `not_found` for any other, and for those that a limited key may not see. */
   get(caller: Caller, instanceId: string): Instance;
   find(instanceId: string): Instance | undefined;
-  /** True also for one that was deleted and is not cleared away yet. */
+  /** True also for one that is deleted but not removed yet. */
   isKnown(instanceId: string): boolean;
-  /** To be asked before `create` and `start`, outside of any transaction. Throws `payment_required`, `forbidden`. */
+  /** Call it before `create` and `start`, outside of any transaction. Throws `payment_required`, `forbidden`. */
   requireLaunch(accountId: string, payment: Payment | null): Promise<void>;
-  /** Throws `conflict` where the account may not have one more. */
+  /** Throws `conflict` if the account may not have one more. */
   requireRoom(accountId: string): void;
   /** Throws `conflict` as `requireRoom`. */
   create(caller: Caller, name: string): Instance;
   rename(instance: Instance, name: string): Instance;
-  /** Stopping a stopped one changes nothing. */
+  /** Does nothing if it is stopped already. */
   stop(instance: Instance, reason?: string | null): Instance;
-  /** Starting a running one changes nothing. */
+  /** Does nothing if it is running already. */
   start(instance: Instance): Instance;
-  /** Its meter is settled and nobody sees it from here on; what it holds is cleared away later. */
+  /** Settles its meter and hides it; its contents are removed later. */
   remove(instance: Instance): void;
   /** Newest first. */
   list(caller: Caller, filter: { status: InstanceStatus | null; before: string | null; limit: number }): Instance[];

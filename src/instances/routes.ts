@@ -8,7 +8,7 @@ import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
 import type { Payment } from "../payments/payment.ts";
-import { bringsProof } from "../payments/proof.ts";
+import { hasProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
 import { INSTANCE_STATUSES, type Instance } from "./schema.ts";
 
@@ -155,7 +155,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       async handle({ body, commit, ...asked }) {
         // A transfer that was made is credited though there is no such instance, so this route has no `find`, which would
         // come before it. What is wrong with the transfer is told after that.
-        if (!bringsProof(asked.request.headers)) own(asked);
+        if (!hasProof(asked.request.headers)) own(asked);
         const payment = await takePayment(asked.caller.accountId, asked.request).finally(() => own(asked));
         await body();
         const { status, accountId } = own(asked);

@@ -16,33 +16,33 @@ export interface Side {
 export interface Entry {
   type: EntryType;
   accountId: string;
-  /** What the customer's balance changes by; 0 where all of it is on other ledger accounts. */
+  /** The change of the customer's balance; 0 if the entry is only on other ledger accounts. */
   amount: Micros;
-  /** The ledger account of the other side, such as `grants` or `revenue`; or each of them, where there are several. */
+  /** The ledger account of the other side, such as `grants` or `revenue`; or all other sides, if there are several. */
   against: string | readonly Side[];
-  /** Of usage: what was used, in which hour since 1970. */
+  /** For usage: the instance, and the hour since 1970. */
   usage?: { instanceId: string; hour: number };
-  /** Of a top-up and its reversal: the transfer. */
+  /** For a top-up or its reversal: the transfer. */
   transfer?: { chainId: number; txHash: string };
   note?: string;
 }
 
 export interface Ledger {
-  /** Gives a new account its balance, with an opening credit where there is one. */
+  /** Creates a new account's balance, with an opening credit if `credit` is above 0. */
   open(accountId: string, credit: Micros, note: string): void;
   /**
-   * Posts every side and moves the cached balance, in one transaction. Throws when the sides do not sum to zero, or when
-   * the balance would go below what the meter has read of it, or a credit above what an account may hold.
+   * Posts every side and updates the cached balance, in one transaction. Throws if the sides do not sum to zero, if the
+   * balance would fall below what the meter has already charged, or if a credit exceeds what an account may hold.
    */
   post(entry: Entry): { transactionId: string };
-  /** What the ledger holds of an account. Throws for one that was never opened. */
+  /** Throws for an account that was never opened. */
   accountBalance(accountId: string): AccountBalance;
 }
 
-/** Well below 2^53, where the database's driver is no longer exact: what is paid has room above it. */
-const MOST_CREDITED: Micros = 999_999_999_999_999n;
+/** Well below 2^53, up to which the database's driver is exact; payments may exceed it. */
+const MAX_CREDITED: Micros = 999_999_999_999_999n;
 
-/** Double entry in micro-USDC: every entry's postings sum to zero, nothing is ever updated (billing.md). */
+/** Double entry in micro-USDC: every entry's postings sum to zero, and none is ever updated (billing.md). */
 export function createLedger(store: Store, clock: Clock): Ledger {
   const { db } = store;
   const p = sql.placeholder;
@@ -95,8 +95,8 @@ export function createLedger(store: Store, clock: Clock): Ledger {
     store.transaction(() => {
       const moved = move().get({ accountId, amount: Number(amount) });
       if (!moved) throw new Error(`the account ${accountId} has no balance to post to`);
-      if (type === "credit" && moved.balance > MOST_CREDITED)
-        throw new Error(`an account holds at most ${formatMoney(MOST_CREDITED)} ${CURRENCY}`);
+      if (type === "credit" && moved.balance > MAX_CREDITED)
+        throw new Error(`an account holds at most ${formatMoney(MAX_CREDITED)} ${CURRENCY}`);
       const { entryId } = insertEntry().get({
         transactionId,
         type,

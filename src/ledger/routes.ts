@@ -9,7 +9,7 @@ import { formatMoney } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import { ENTRY_TYPES } from "./schema.ts";
-import { placeText, readPlace, readStatement, type Transaction } from "./statement.ts";
+import { decodeCursor, encodeCursor, readStatement, type Transaction } from "./statement.ts";
 
 const TransactionRecord = record(
   "Transaction",
@@ -39,11 +39,11 @@ export function ledgerRoutes({ db }: { db: Db }): Route[] {
       answer: pageOf(TransactionRecord),
       handle({ caller: { accountId }, query, startPage }) {
         const start = startPage(`transactions ${accountId}`, query());
-        const from = start.position === null ? null : readPlace(start.position);
+        const from = start.position === null ? null : decodeCursor(start.position);
         if (start.position !== null && from === null)
           throw new AppError("invalid_request", "after: expected a nextCursor of this list");
         const lines = readStatement(db, accountId, from, start.limit + 1);
-        return toPage(start, lines, ({ place }) => placeText(place), showTransaction);
+        return toPage(start, lines, ({ cursor }) => encodeCursor(cursor), showTransaction);
       },
     }),
   ];

@@ -4,7 +4,7 @@ import { micros } from "../storage/columns.ts";
 export const ENTRY_TYPES = ["top_up", "credit", "usage", "reversal"] as const;
 
 export const journalEntries = sqliteTable("journal_entries", {
-  /** In the order of the commits. */
+  /** In commit order. */
   entryId: integer("entry_id").primaryKey(),
   transactionId: text("transaction_id").notNull(),
   type: text("type", { enum: ENTRY_TYPES }).notNull(),

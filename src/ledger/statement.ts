@@ -7,7 +7,7 @@ import type { ENTRY_TYPES } from "./schema.ts";
 export interface Transaction {
   transactionId: string;
   type: (typeof ENTRY_TYPES)[number];
-  /** What the balance changed by: usage and reversals take from it. */
+  /** The change of the balance; negative for usage and reversals. */
   amount: Micros;
   /** The sum of this line and all older ones. */
   balanceAfter: Micros;
@@ -15,19 +15,19 @@ export interface Transaction {
   chainId: number | null;
   txHash: string | null;
   createdAt: number;
-  /** Where the page behind this line begins. */
-  place: Place;
+  /** The page after this line starts here. */
+  cursor: StatementCursor;
 }
 
 /**
- * A place in a statement. The journal only grows, so what it held up to one entry stays: whoever pages sees that, with
- * nothing lost or doubled while an hour's usage is still being added to and its line moves up.
+ * A position in a statement. The journal only grows, so paging shows it as it was up to one entry: no line is lost or
+ * repeated while an hour's usage still grows and its line moves up.
  */
-export interface Place {
-  /** The newest entry that the statement knows. */
+export interface StatementCursor {
+  /** The newest entry in this statement. */
   upTo: number;
   before: number;
-  /** The sum of all lines from here on. */
+  /** The sum of all lines from here on, the older ones. */
   balance: Micros;
 }
 
@@ -43,12 +43,12 @@ interface Row {
   createdAt: number;
 }
 
-/** An account's ledger entries, newest first. An hour's usage of an instance is one line, which stands at its last posting. */
-export function readStatement(db: Db, accountId: string, from: Place | null, limit: number): Transaction[] {
+/** An account's ledger entries, newest first. An instance's usage in one hour is one line, at its last posting. */
+export function readStatement(db: Db, accountId: string, from: StatementCursor | null, limit: number): Transaction[] {
   const upTo = from?.upTo ?? Number.MAX_SAFE_INTEGER;
   const before = from?.before ?? Number.MAX_SAFE_INTEGER;
   const own = `customer:${accountId}`;
-  // Each line is found and summed by an index, whatever the length of the journal: the planner is not to choose.
+  // The indexes are forced, so that a line costs the same whatever the length of the journal.
   const rows = db.all<Row>(sql`
     SELECT entry_id AS entryId, transaction_id AS transactionId, type, balance_after AS balanceAfter,
       instance_id AS instanceId, chain_id AS chainId, tx_hash AS txHash, created_at AS createdAt,
@@ -74,15 +74,15 @@ export function readStatement(db: Db, accountId: string, from: Place | null, lim
     const micros = BigInt(amount ?? 0);
     const balanceAfter = balance;
     balance -= micros;
-    const place = { upTo: from?.upTo ?? newest.entryId, before: entryId, balance };
-    return { ...line, amount: micros, balanceAfter, place };
+    const cursor = { upTo: from?.upTo ?? newest.entryId, before: entryId, balance };
+    return { ...line, amount: micros, balanceAfter, cursor };
   });
 }
 
-export const placeText = ({ upTo, before, balance }: Place): string => `${upTo}.${before}.${balance}`;
+export const encodeCursor = ({ upTo, before, balance }: StatementCursor): string => `${upTo}.${before}.${balance}`;
 
-/** Null for text that no place has. */
-export function readPlace(text: string): Place | null {
+/** Null if the text is not a cursor. */
+export function decodeCursor(text: string): StatementCursor | null {
   const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,16})$/.exec(text);
   return match && { upTo: Number(match[1]), before: Number(match[2]), balance: BigInt(match[3] ?? "") };
 }

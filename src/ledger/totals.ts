@@ -7,21 +7,21 @@ interface Sum {
   upTo: number | null;
 }
 
-/** What all customers have together, as it was last committed. */
+/** The balances of all customers together, as last committed. */
 export function sumBalances(db: Db): Micros {
   const [sum] = db.all<Sum>(sql`SELECT sum(balance) - sum(unposted) AS amount FROM balances`);
   return BigInt(sum?.amount ?? 0);
 }
 
 /**
- * Gives the revenue that is in the ledger, each time as it is then. Usage is millions of postings, which are never summed:
- * all postings sum to zero, so at first revenue is what all the others lack of it, customers' by their cached balances;
- * from then on what came after is added.
+ * Returns a function that gives the ledger's revenue at each call, without ever summing millions of usage postings: all
+ * postings sum to zero, so the first call derives revenue from the other ledger accounts (customers' by their cached
+ * balances), and later calls add what is new.
  */
 export function createRevenue(db: Db): () => Micros {
   let known: { amount: Micros; upTo: number } | undefined;
 
-  const atFirst = () => sql`
+  const initial = () => sql`
     SELECT max(entry_id) AS upTo, -coalesce((SELECT sum(balance) FROM balances), 0) - coalesce((
       SELECT sum(amount) FROM postings INDEXED BY postings_by_ledger_account WHERE ledger_account < 'customer:'
     ), 0) - coalesce((
@@ -36,7 +36,7 @@ export function createRevenue(db: Db): () => Micros {
     WHERE ledger_account = 'revenue' AND entry_id > ${upTo}`;
 
   return () => {
-    const [sum] = db.all<Sum>(known ? since(known.upTo) : atFirst());
+    const [sum] = db.all<Sum>(known ? since(known.upTo) : initial());
     const amount = (known?.amount ?? 0n) + BigInt(sum?.amount ?? 0);
     known = { amount, upTo: sum?.upTo ?? known?.upTo ?? 0 };
     return amount;

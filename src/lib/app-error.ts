@@ -1,4 +1,4 @@
-/** Every error code of the API and the HTTP status it answers with (specification, section 7, and its additions). */
+/** Every error code of the API and its HTTP status (specification, section 7, and its additions). */
 export const STATUS_OF_CODE = {
   invalid_request: 400,
   unauthorized: 401,
@@ -20,17 +20,17 @@ export type ErrorCode = keyof typeof STATUS_OF_CODE;
 
 export interface AppErrorOptions {
   cause?: unknown;
-  /** Overrides the code's own status: 410 for a cursor that is gone, 503 for a full disk. */
+  /** Overrides the code's status: 410 for an expired cursor, 503 for a full disk. */
   status?: number;
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
-  /** False where the fault is in a header that an `Idempotency-Key` does not stand for: the same key works without it. */
+  /** False if the fault is in a header that the `Idempotency-Key` does not cover: the same key may be used again. */
   isKept?: false;
-  /** Members beside `error` in the body: the `x402` object of a 402. */
+  /** Members beside `error` in the body, such as the `x402` object of a 402. */
   body?: Record<string, unknown>;
 }
 
-/** A failure whose message may be shown to the caller. Rules throw it; one place in `http/` turns it into an answer. */
+/** An error whose message may be shown to the caller. `http/` turns it into an answer. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -52,5 +52,5 @@ export class AppError extends Error {
   }
 }
 
-/** Same words for absent and foreign: nobody learns from a 404 that a thing exists. */
+/** The same answer whether a thing is absent or somebody else's, so that a 404 reveals nothing. */
 export const notFound = (what: string): AppError => new AppError("not_found", `${what} not found`);

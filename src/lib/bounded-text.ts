@@ -1,16 +1,16 @@
-/** An answer that is longer than it may be. */
+/** An answer that exceeds its bound. */
 export class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 }
 
-/** The body of an answer as text. Throws `AnswerTooLong`, and leaves the rest unread, where it has more than `mostBytes`. */
-export async function readBoundedText(answer: Response, mostBytes: number): Promise<string> {
+/** Reads the body of an answer as text. Throws `AnswerTooLong` after `maxBytes`, leaving the rest unread. */
+export async function readBoundedText(answer: Response, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > mostBytes) throw new AnswerTooLong(`the answer has more than ${mostBytes} bytes`);
+    if (bytes > maxBytes) throw new AnswerTooLong(`the answer has more than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -6,7 +6,7 @@ export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS);
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 /** `2026-11`, UTC. */
 export const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
-/** The first and the last day of a month such as `2026-11`, as far as text is compared. */
+/** Bounds of a month such as `2026-11` for comparing days as text; `last` need not exist. */
 export const daysOf = (month: string): { first: string; last: string } => ({
   first: `${month}-01`,
   last: `${month}-31`,

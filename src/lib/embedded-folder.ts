@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-/** The data folders at the top of the repository that the build puts into the binary. */
+/** The repository's data folders that the build embeds in the binary. */
 export type EmbeddedFolder = "workspaces" | "skills";
 
 /**
- * The folder's path: in the checkout, or inside the binary. `readdir`, `readFile`, `stat`, `Glob` and `Bun.file` work on
- * both; `cpSync` and watching fail on the embedded one.
+ * The folder's path: in the checkout, or inside the binary. `readdir`, `readFile`, `stat`, `Glob` and `Bun.file` work
+ * on both; `cpSync` and watching fail on the embedded one.
  */
 export const embeddedFolder = (name: EmbeddedFolder): string =>
   Bun.isStandaloneExecutable ? `/$bunfs/root/${name}` : resolve(import.meta.dir, "../..", name);
 
-/** Every file below the folder as text, by its path relative to the folder with `/` between the parts, sorted by path. */
+/** The text of every file in the folder, by its relative path (with `/`), sorted by path. */
 export function readEmbeddedFolder(name: EmbeddedFolder): Map<string, string> {
   const folder = embeddedFolder(name);
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -1,6 +1,6 @@
 export interface FairCache<V> {
   get(key: string): V | undefined;
-  /** Keeps it for its owner, as the newest. */
+  /** Adds or replaces an entry as its owner's newest. */
   set(owner: string, key: string, value: V): void;
   delete(key: string): void;
   readonly size: number;
@@ -15,14 +15,15 @@ interface Entry<V> {
 }
 
 /**
- * Remembers `most` things, the longest unused going first, and no more than `mostOfOne` of one owner: who fills it makes
- * room among what is their own, and never throws everybody else out.
+ * An LRU cache of at most `maxEntries`, and `maxPerOwner` of one owner: an owner that fills it evicts its own entries, not
+ * everybody else's.
  */
-export function createFairCache<V>(most: number, mostOfOne: number): FairCache<V> {
+export function createFairCache<V>(maxEntries: number, maxPerOwner: number): FairCache<V> {
   const entries = new Map<string, Entry<V>>();
   /** The keys of each owner, in the order they were set. */
   const owned = new Map<string, Set<string>>();
-  // A chain by last use. A Map that is emptied from its front is slow to find its front: 40 µs at 10,000 entries.
+  // A linked list by last use: a Map from whose front entries were deleted takes 40 µs to find its front at 10,000
+  // entries.
   let newest: Entry<V> | null = null;
   let oldest: Entry<V> | null = null;
 
@@ -64,8 +65,8 @@ export function createFairCache<V>(most: number, mostOfOne: number): FairCache<V
     set(owner, key, value) {
       remove(key);
       const own = owned.get(owner);
-      if (own && own.size >= mostOfOne) remove(own.keys().next().value);
-      else if (entries.size >= most) remove(oldest?.key);
+      if (own && own.size >= maxPerOwner) remove(own.keys().next().value);
+      else if (entries.size >= maxEntries) remove(oldest?.key);
       const entry = { owner, key, value, newer: null, older: null };
       entries.set(key, entry);
       linkAsNewest(entry);

@@ -7,8 +7,8 @@ let latestMs = 0;
 let counter = 0;
 
 /**
- * A new id: prefix + UUIDv7 without dashes. Lists page by id, so ids made by one process strictly increase: the 12 bits
- * after the time count within a millisecond, and the time in them never goes back when the wall clock does.
+ * A new id: prefix + UUIDv7 without dashes. Lists page by id, so the ids of one process strictly increase: the 12 bits
+ * after the time count within a millisecond, and the time never goes back, even if the wall clock does.
  */
 export function newId<P extends IdPrefix>(prefix: P): `${P}_${string}` {
   const nowMs = Date.now();
@@ -27,6 +27,6 @@ export function newId<P extends IdPrefix>(prefix: P): `${P}_${string}` {
 
 const HEX = /^[0-9a-f]{32}$/;
 
-/** True for a string that `newId` could have made. Anything else is answered like an unknown id. */
+/** Whether `newId` could have made this text. Anything else is answered like an unknown id. */
 export const isId = (prefix: IdPrefix, text: string): boolean =>
   text.length === prefix.length + 33 && text.startsWith(`${prefix}_`) && HEX.test(text.slice(-32));

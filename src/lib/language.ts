@@ -1,4 +1,4 @@
-/** Which of three languages a text is in, by the little words that no sentence does without. */
+/** Detects which of three languages a text is in, by common function words. */
 export type Language = "en" | "de" | "es";
 
 const LITTLE_WORDS: Readonly<Record<Language, ReadonlySet<string>>> = {
@@ -19,7 +19,7 @@ const LITTLE_WORDS: Readonly<Record<Language, ReadonlySet<string>>> = {
   ),
 };
 
-/** English where nothing tells. */
+/** English if no word decides. */
 export function languageOf(text: string): Language {
   const counts = countLittleWords(text);
   if (counts.de > counts.en && counts.de >= counts.es) return "de";

@@ -1,4 +1,4 @@
-/** A thing that is made when it is first asked for, and then kept. */
+/** Makes a thing at the first call, and returns it again at later ones. */
 export function lazily<T>(make: () => T): () => T {
   let made: { thing: T } | undefined;
   return () => {

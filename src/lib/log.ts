@@ -2,7 +2,7 @@ import { type Logger, pino } from "pino";
 
 export type Log = Logger;
 
-/** The appliance's log on standard output. Nothing secret is given to it: no codes, tokens, keys or message text. */
+/** The server's log, on standard output. Never log secrets: no codes, tokens, keys or message text. */
 export async function createLog(level: string, format: "pretty" | "json"): Promise<Log> {
   const options = { level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` };
   if (format === "json") {
@@ -11,7 +11,7 @@ export async function createLog(level: string, format: "pretty" | "json"): Promi
       pino.destination({ dest: 1, sync: true }),
     );
   }
-  // Loaded for people only: a start in the background is spared it.
+  // Loaded only when needed: it would slow down a start with JSON logs.
   const { default: pretty } = await import("pino-pretty");
   const colorize = !process.env.NO_COLOR && process.stdout.isTTY;
   return pino(options, pretty({ colorize, ignore: "pid,hostname", translateTime: "HH:MM:ss", sync: true }));

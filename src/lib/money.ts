@@ -9,7 +9,9 @@ export function formatMoney(micros: Micros): string {
   return `${micros < 0n ? "-" : ""}${digits.slice(0, -6)}.${digits.slice(-6)}`;
 }
 
-/** `"0.03"` → `30000n`; null for anything but a decimal number of at most nine digits before and six after the point. */
+/**
+ * `"0.03"` → `30000n`; null unless it is a decimal number with at most nine digits before the point and six after it.
+ */
 export function parseMoney(text: string): Micros | null {
   const match = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text);
   return match ? BigInt(match[1] ?? "") * 1_000_000n + BigInt((match[2] ?? "").padEnd(6, "0")) : null;

@@ -1,11 +1,11 @@
-/** The word that the fewest slips of a keyboard lead to: letters left out, added, exchanged or swapped. */
+/** The word with the fewest typing errors between it and `word`: letters omitted, added, replaced or swapped. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
-  const distances = words.map((other) => ({ other, distance: slips(word, other) }));
+  const distances = words.map((other) => ({ other, distance: editDistance(word, other) }));
   return distances.sort((a, b) => a.distance - b.distance)[0]?.other;
 }
 
 /** The optimal string alignment distance. */
-function slips(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let [before, row]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= from.length; i++) {
     const next = [i];

@@ -1,33 +1,33 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { inWords } from "./system-error.ts";
+import { describeSystemError } from "./system-error.ts";
 
-/** Writes a file that only its owner reads (0600): whole or not at all, and on disk when it returns. Throws in words. */
+/** Writes a file that only its owner can read (0600), atomically; it is on disk when this returns. */
 export function writePrivateFile(path: string, content: string | Uint8Array): void {
   try {
     write(path, content);
   } catch (error) {
-    throw inWords(`${path} cannot be written`, error);
+    throw describeSystemError(`${path} cannot be written`, error);
   }
 }
 
-/** The bytes of a file that must be there. Throws, in words that name it, when it cannot be read. */
+/** Reads a file that must exist. Throws an error that names it when it cannot be read. */
 export function readPrivateFile(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw inWords(`${path} cannot be read`, error);
+    throw describeSystemError(`${path} cannot be read`, error);
   }
 }
 
-/** What a file of JSON holds. Throws, in words that name it and nothing of what is in it, when it holds anything else. */
+/** Reads a JSON file. Throws an error that names the file but quotes nothing from it. */
 export function readPrivateJson(path: string): unknown {
   const content = readPrivateFile(path).toString();
   try {
     return JSON.parse(content);
   } catch {
     throw new Error(
-      `${path} is damaged: it holds no JSON; put it back from a copy of the data folder that has the keys`,
+      `${path} is damaged: it is not valid JSON; restore it from a copy of the data folder that includes the keys`,
     );
   }
 }

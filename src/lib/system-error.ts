@@ -1,51 +1,51 @@
-/** What the operating system, or SQLite on its behalf, refused: words that fit behind "…: ", and what mends it. */
-interface Trouble {
+/** Why the operating system, or SQLite, refused something (a text to follow a colon), and how to fix it. */
+interface Explanation {
   cause: string;
-  mend?: string;
+  fix?: string;
 }
 
-const FORBIDDEN: Trouble = { cause: "this user may not", mend: "run as the user who owns it" };
-const FULL: Trouble = { cause: "its disk is full", mend: "make room there" };
-const FAILED: Trouble = { cause: "its disk failed", mend: "look in the system's log for what is wrong with it" };
-const MANY_FILES: Trouble = { cause: "too many files are open", mend: "allow more with ulimit -n" };
+const FORBIDDEN: Explanation = { cause: "permission denied", fix: "run as the user who owns it" };
+const FULL: Explanation = { cause: "its disk is full", fix: "free some space there" };
+const FAILED: Explanation = { cause: "its disk failed", fix: "see the system's log for the reason" };
+const MANY_FILES: Explanation = { cause: "too many files are open", fix: "raise the limit with ulimit -n" };
 
-const TROUBLES: Readonly<Record<string, Trouble>> = {
+const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   EACCES: FORBIDDEN,
   EPERM: FORBIDDEN,
   EROFS: { cause: "its file system is read-only" },
   ENOSPC: FULL,
   EDQUOT: FULL,
   EIO: FAILED,
-  EEXIST: { cause: "a file stands in its place" },
-  ENOTDIR: { cause: "a part of its path is a file" },
-  ENOENT: { cause: "there is no such place" },
+  EEXIST: { cause: "a file is in its place" },
+  ENOTDIR: { cause: "part of its path is a file" },
+  ENOENT: { cause: "there is no such file or folder" },
   ENAMETOOLONG: { cause: "its name is too long" },
-  ELOOP: { cause: "it is a link that leads back to itself" },
-  EISDIR: { cause: "it is a folder", mend: "move it away" },
+  ELOOP: { cause: "it is a symbolic link that leads back to itself" },
+  EISDIR: { cause: "it is a folder", fix: "move it elsewhere" },
   EMFILE: MANY_FILES,
   ENFILE: MANY_FILES,
   SQLITE_FULL: FULL,
   SQLITE_IOERR: FAILED,
-  SQLITE_READONLY: { cause: "it cannot be written", mend: "make it writable" },
-  SQLITE_CANTOPEN: { cause: "it is nothing that this user may open", mend: "look at what is there" },
+  SQLITE_READONLY: { cause: "it cannot be written", fix: "make it writable" },
+  SQLITE_CANTOPEN: { cause: "this user cannot open it", fix: "check what is there" },
 };
 
-function troubleOf(error: unknown): Trouble | undefined {
+function explain(error: unknown): Explanation | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   const code = String(error.code);
-  // SQLite's codes say more behind the second underscore: SQLITE_IOERR_WRITE.
-  return TROUBLES[code] ?? TROUBLES[code.split("_").slice(0, 2).join("_")];
+  // SQLite's extended codes have more parts: SQLITE_IOERR_WRITE.
+  return EXPLANATIONS[code] ?? EXPLANATIONS[code.split("_").slice(0, 2).join("_")];
 }
 
-export const isSystemTrouble = (error: unknown): error is Error => troubleOf(error) !== undefined;
+export const isSystemError = (error: unknown): error is Error => explain(error) !== undefined;
 
 /**
- * An error with words in place of the system's: `what` could not be done, and the mend, `otherwise` another one. An error
- * that is not the system's is given back as it is.
+ * Explains a system error in plain words: `what` failed, why, and how to fix it; `alternative` is another way. Returns
+ * any other error as it is.
  */
-export function inWords(what: string, error: unknown, otherwise?: string): unknown {
-  const trouble = troubleOf(error);
-  if (!trouble) return error;
-  const mend = [trouble.mend, otherwise].filter((text) => text !== undefined).join(", or ");
-  return new Error(`${what}: ${trouble.cause}${mend === "" ? "" : `; ${mend}`}`, { cause: error });
+export function describeSystemError(what: string, error: unknown, alternative?: string): unknown {
+  const explanation = explain(error);
+  if (!explanation) return error;
+  const fix = [explanation.fix, alternative].filter((text) => text !== undefined).join(", or ");
+  return new Error(`${what}: ${explanation.cause}${fix === "" ? "" : `; ${fix}`}`, { cause: error });
 }

@@ -4,17 +4,17 @@ import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { accountLimits, type LIMIT_NAMES } from "./schema.ts";
 
-/** What one account may have and do (api.md section 1, Limits), by the name it has in `roost account limit`. */
+/** The limits of one account (api.md section 1, Limits), by their names in `roost account limit`. */
 export interface AccountLimits extends Record<LimitName, number> {
-  /** GETs a second, with a burst of one second's worth. */
+  /** GETs per second, with a burst of one second's worth. */
   reads: number;
-  /** Everything else, a second, with a burst of five seconds' worth. */
+  /** Other requests per second, with a burst of five seconds' worth. */
   writes: number;
-  /** Event streams open at once. */
+  /** Concurrent event streams. */
   streams: number;
   instances: number;
   agents: number;
-  /** Of all its workspaces together. */
+  /** Total size of its workspaces. */
   workspaceBytes: number;
 }
 
@@ -23,19 +23,19 @@ export type LimitName = (typeof LIMIT_NAMES)[number];
 /** API keys of an account. */
 export const MAX_KEYS = 100;
 
-/** All messages of an account together: their texts and senders, and 512 bytes for each, which its rows take. */
+/** Total size of an account's messages: their texts and senders, and 512 bytes each for their rows. */
 export const MAX_HISTORY_BYTES = 1024 * 1024 * 1024;
 
 export interface LimitsOfAccounts {
-  /** The host's defaults with what the operator has changed for this account. */
+  /** The host's defaults, with the operator's overrides for this account. */
   of(accountId: string): AccountLimits;
-  /** Those that the operator has changed for this account. */
+  /** Only the operator's overrides for this account. */
   changedOf(accountId: string): Partial<AccountLimits>;
-  /** Null puts the host's default back. Call it in a transaction. */
+  /** Null restores the host's default. Call it in a transaction. */
   set(accountId: string, name: LimitName, value: number | null): void;
 }
 
-/** The limits of accounts, read at each use: an operator's command changes them under a running server. */
+/** Limits are read at each use, since an operator's command may change them while the server runs. */
 export function createAccountLimits({ db }: Pick<Store, "db">, defaults: AccountLimits): LimitsOfAccounts {
   const changed = lazily(() =>
     db
@@ -69,11 +69,11 @@ export function createAccountLimits({ db }: Pick<Store, "db">, defaults: Account
 }
 
 /**
- * Throws `conflict` where `used` is more than a quota allows: waiting does not help, so it is no 429 (api.md section 1).
- * `whose` is the account, the instance or the workspace that the quota is of, `remedy` what makes room.
+ * Throws `conflict` if `used` exceeds a quota: waiting does not help, so it is not a 429 (api.md section 1). `owner` is
+ * the account, instance or workspace that has the quota; `remedy` says how to make room.
  */
-export function refuseOverQuota(what: string, whose: string, used: number, limit: number, remedy?: string): void {
+export function refuseOverQuota(what: string, owner: string, used: number, limit: number, remedy?: string): void {
   if (used <= limit) return;
-  const refusal = `${what}: expected at most ${limit} for ${whose}; this would make it ${used}`;
+  const refusal = `${what}: expected at most ${limit} for ${owner}; this would make it ${used}`;
   throw new AppError("conflict", remedy === undefined ? refusal : `${refusal}; ${remedy}`);
 }

@@ -1,17 +1,17 @@
 import { isIPv4, isIPv6 } from "node:net";
 
-const MOST_CHARACTERS = 64;
+const MAX_CHARACTERS = 64;
 
 /**
- * What limits of an address are counted by (api.md section 1): an IPv4 address as it is, also where it is written as
- * IPv6, and an IPv6 address by its /64, for that is the least that one customer of a network gets. What is no address is
- * its own text, cut to 64 characters: a proxy that says nonsense shares one limit with itself.
+ * The key by which requests from an address are limited (api.md section 1): an IPv4 address itself, also when written
+ * as IPv6; an IPv6 address's /64, the smallest block that a network gives a customer. Any other text is its own key,
+ * cut to 64 characters.
  */
 export function addressKey(address: string): string {
   const text = withoutPort(address.trim());
   if (isIPv4(text)) return text;
   const plain = text.replace(/%.*$/s, "");
-  if (!isIPv6(plain)) return text.slice(0, MOST_CHARACTERS);
+  if (!isIPv6(plain)) return text.slice(0, MAX_CHARACTERS);
   const groups = groupsOf(plain);
   const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
   if (isMapped) return groups.slice(6).flatMap(bytesOf).join(".");
@@ -21,13 +21,13 @@ export function addressKey(address: string): string {
     .join(":")}::/64`;
 }
 
-/** Some proxies put the client's port behind its address, which is another for each connection. */
+/** Some proxies append the client's port, which differs between connections. */
 function withoutPort(text: string): string {
   const [, bracketed, bare] = /^(?:\[([^\]]*)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})?$/.exec(text) ?? [];
   return bracketed ?? bare ?? text;
 }
 
-/** The eight groups of an IPv6 address that is well formed. */
+/** The eight groups of a well-formed IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = "", tail] = address.split("::");
   const [left, right] = [numbersOf(head), numbersOf(tail ?? "")];

@@ -1,40 +1,40 @@
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, secondsOf } from "../lib/clock.ts";
 import type { AdmitEntry } from "../storage/audit.ts";
-import { createRates, type Rate } from "./rates.ts";
-import { createWindows } from "./windows.ts";
+import { createFixedWindows } from "./fixed-windows.ts";
+import { createTokenBuckets, type Rate } from "./token-buckets.ts";
 
-/** What one account may add: a thousand rows at once, 200 an hour; a row counts for each 512 bytes of its detail. */
+/** What one account may add: a thousand rows at once, then 200 per hour; 512 bytes of detail count as one more row. */
 const RATE: Rate = { perSecond: 200 / 3_600, burst: 1_000 };
-const BYTES = 512;
-/** Accounts that are remembered; who is forgotten has its burst again. */
-const MOST_ACCOUNTS = 10_000;
-const ONCE_A_MINUTE = { seconds: 60, most: 1 };
+const BYTES_PER_ROW = 512;
+/** How many accounts are tracked; one that is dropped has its burst again. */
+const MAX_ACCOUNTS = 10_000;
+const ONCE_A_MINUTE = { seconds: 60, max: 1 };
 
-/** Not an account, and not to be kept from anything. */
-const HOSTS: ReadonlySet<string> = new Set(["operator", "host"]);
-/** Never refused and always told: each is bounded by what it takes, a mailed code, a key that was made, money. */
-const ALWAYS = /^(sign_|account\.|payment\.|key\.revoke$)/;
-/** Never refused, and repeated at will: beyond the allowance it is told once a minute. */
-const SPARSELY = /^tokens?\./;
+/** Actors that are not accounts are never limited. */
+const UNLIMITED_ACTORS: ReadonlySet<string> = new Set(["operator", "host"]);
+/** Always logged and never refused: something else bounds each of them (mailed codes, existing keys, money). */
+const ALWAYS_LOGGED = /^(sign_|account\.|payment\.|key\.revoke$)/;
+/** Never refused, and repeatable at will: beyond the allowance they are logged once a minute. */
+const SAMPLED = /^tokens?\./;
 
 /**
- * How much of the audit log an account may fill. In memory: a restart gives everybody the burst again. What it gives throws
- * `rate_limited` where what an entry tells is not to be done.
+ * Limits how fast an account may fill the audit log, throwing `rate_limited` if an action must be refused for it. Kept
+ * in memory: a restart gives everybody the burst again.
  */
 export function createAuditAllowance(clock: Clock): AdmitEntry {
   const now = secondsOf(clock);
-  const rows = createRates(now, MOST_ACCOUNTS);
-  const sparse = createWindows(now, ONCE_A_MINUTE, MOST_ACCOUNTS);
+  const rows = createTokenBuckets(now, MAX_ACCOUNTS);
+  const samples = createFixedWindows(now, ONCE_A_MINUTE, MAX_ACCOUNTS);
 
   return (actor, action, detail) => {
-    if (HOSTS.has(actor)) return true;
-    const wait = rows.take(actor, RATE, 1 + Math.floor(detail.length / BYTES));
-    if (SPARSELY.test(action)) return sparse.count(actor) === 0 || wait === 0;
-    if (wait === 0 || ALWAYS.test(action)) return true;
+    if (UNLIMITED_ACTORS.has(actor)) return true;
+    const wait = rows.take(actor, RATE, 1 + Math.floor(detail.length / BYTES_PER_ROW));
+    if (SAMPLED.test(action)) return samples.count(actor) === 0 || wait === 0;
+    if (wait === 0 || ALWAYS_LOGGED.test(action)) return true;
     throw new AppError(
       "rate_limited",
-      `too many changes of keys and secrets, or new addresses of keys; try again in ${Math.ceil(wait)} seconds`,
+      `too many changes to keys and secrets, or keys used from too many new addresses; try again in ${Math.ceil(wait)} seconds`,
       { retryAfterSeconds: wait },
     );
   };

@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What the operating system allows this process; null where it does not say. */
+/** What the operating system allows this process; null if unknown. */
 export interface MachineLimits {
   openFiles: number | null;
-  /** Threads that may still be started. */
+  /** How many more threads may be started. */
   threads: number | null;
 }
 
-/** Files that the database, workspaces, logs and outgoing calls need beside clients' connections. */
-const FILES_FOR_ITSELF = 256;
-/** Threads of the model process, the garbage collector and file access, which come and go. Without them Bun aborts. */
-const THREADS_FOR_ITSELF = 32;
+/** Files reserved for the database, workspaces, logs and outgoing calls. */
+const RESERVED_FILES = 256;
+/** Threads reserved for the model process, the garbage collector and file access, without which Bun aborts. */
+const RESERVED_THREADS = 32;
 
-/** Linux tells in /proc and /sys; elsewhere nothing is known. */
+/** Read from /proc and /sys on Linux; elsewhere everything is unknown. */
 export function readMachineLimits(read: (path: string) => string = readText): MachineLimits {
   const limits = read("/proc/self/limits");
   const limitOf = (name: string) => numberOf(new RegExp(`^${name} +(\\d+)`, "m").exec(limits)?.[1]);
@@ -27,13 +27,13 @@ export function readMachineLimits(read: (path: string) => string = readText): Ma
   };
 }
 
-/** Threads that the control group of a container or a unit still allows. */
+/** How many more threads the control group of the container or systemd unit allows. */
 function threadsOfGroup(read: (path: string) => string): number | null {
   const groups = read("/proc/self/cgroup");
   const [, unified] = /^0::(\/.*)$/m.exec(groups) ?? [];
   const [, pids] = /^\d+:pids:(\/.*)$/m.exec(groups) ?? [];
   for (const folder of [
-    // In a container the group's own path does not exist, and its root is the container's.
+    // In a container the group's own path does not exist: its root is the container's group.
     ...(pids === undefined ? [] : [join("/sys/fs/cgroup/pids", pids), "/sys/fs/cgroup/pids"]),
     ...(unified === undefined ? [] : [join("/sys/fs/cgroup", unified), "/sys/fs/cgroup"]),
   ]) {
@@ -43,22 +43,24 @@ function threadsOfGroup(read: (path: string) => string): number | null {
   return null;
 }
 
-/** How many event streams the host holds open: what was wished, or what its files allow. */
-export const streamsThatFit = (wished: number, { openFiles }: MachineLimits): number =>
-  openFiles === null ? wished : Math.max(16, Math.min(wished, Math.floor((openFiles - FILES_FOR_ITSELF) * 0.75)));
+/** How many event streams the host may hold open: the setting, capped by its file descriptors. */
+export const capStreams = (wanted: number, { openFiles }: MachineLimits): number =>
+  openFiles === null ? wanted : Math.max(16, Math.min(wanted, Math.floor((openFiles - RESERVED_FILES) * 0.75)));
 
-/** How many workers may be awake: what was wished, or what its threads allow. */
-export const workersThatFit = (wished: number, { threads }: MachineLimits): number =>
-  threads === null ? wished : Math.max(1, Math.min(wished, threads - THREADS_FOR_ITSELF));
+/** How many workers may be awake: the setting, capped by the host's threads. */
+export const capWorkers = (wanted: number, { threads }: MachineLimits): number =>
+  threads === null ? wanted : Math.max(1, Math.min(wanted, threads - RESERVED_THREADS));
 
-/** What Bun's fetch asks for at once where its environment does not say otherwise. */
-const FETCHES_OF_BUN = 256;
-/** Outgoing calls that are no model's, at most: nodes of three networks that hang, and a facilitator (outgoing.ts). */
-const FETCHES_FOR_OTHERS = 136;
+/** Bun's default for concurrent fetches. */
+const DEFAULT_MAX_FETCHES = 256;
+/**
+ * Fetches reserved for calls other than the models': three networks whose nodes hang, and a facilitator (outgoing.ts).
+ */
+const RESERVED_FETCHES = 136;
 
-/** How many model calls may be on their way, so that another kind of call always finds a connection. */
-export const modelCallsThatFit = (fetches: string | undefined): number =>
-  Math.max(1, (numberOf(fetches) ?? FETCHES_OF_BUN) - FETCHES_FOR_OTHERS);
+/** How many model calls may be in flight, so that other calls always find a connection. */
+export const capModelCalls = (fetches: string | undefined): number =>
+  Math.max(1, (numberOf(fetches) ?? DEFAULT_MAX_FETCHES) - RESERVED_FETCHES);
 
 const numberOf = (text: string | undefined): number | null =>
   text !== undefined && /^\d+$/.test(text) ? Number(text) : null;

@@ -4,20 +4,20 @@ import type { Db } from "../storage/store.ts";
 import { type LimitsOfAccounts, MAX_HISTORY_BYTES, refuseOverQuota } from "./account-limits.ts";
 import { accountUsage } from "./schema.ts";
 
-/** What an account can have so much of, and no more. */
+/** What an account can have only so much of. */
 export type Quota = "instances" | "agents" | "workspaceBytes";
 
 export interface Quotas {
-  /** What the account has, the transaction that is open included. */
+  /** What the account has, including changes of the open transaction. */
   used(accountId: string): Record<Quota, number>;
-  /** Throws `conflict` where the account has as much of it as it may: to be asked before anything else is judged. */
+  /** Throws `conflict` if the account has reached the quota. Call it before any other check. */
   requireRoom(accountId: string, quota: Quota): void;
   /**
-   * Does what may need more of it, in the transaction that is open. Throws `conflict` where the account then has more
-   * than it may, and has more than before: one over a limit that was lowered may shrink.
+   * Runs `work` in the open transaction. Throws `conflict` if the account then exceeds the quota and has more than
+   * before: an account above a limit that was lowered may still shrink.
    */
   within<T>(accountId: string, quota: Quota, work: () => T): T;
-  /** Throws `conflict` where the account's history has no room for this many bytes more. */
+  /** Throws `conflict` if the account's history has no room for so many more bytes. */
   requireHistoryRoom(accountId: string, bytes: number): void;
 }
 
@@ -27,8 +27,7 @@ const WORDS: Record<Quota, string> = {
   workspaceBytes: "bytes of workspaces",
 };
 
-const MORE_HISTORY =
-  "clear a conversation, or delete agents; what is cleared is given back while it is cleared away, a little later";
+const MORE_HISTORY = "clear a conversation or delete agents; the room becomes free a little later";
 
 export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quotas {
   const { instances, agents, workspaceBytes } = accountUsage;

@@ -1,6 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** The limits of an account that an operator can change, as `roost account limit` names them. */
+/** The account limits that an operator can change, as `roost account limit` names them. */
 export const LIMIT_NAMES = ["reads", "writes", "streams", "instances", "agents", "workspaceBytes"] as const;
 
 export const accountLimits = sqliteTable(
@@ -13,7 +13,7 @@ export const accountLimits = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.name] })],
 );
 
-/** What an account has, against its quotas; the database's triggers keep it. */
+/** How much of its quotas an account uses; maintained by triggers. */
 export const accountUsage = sqliteTable("account_usage", {
   accountId: text("account_id").primaryKey(),
   instances: integer("instances").notNull(),

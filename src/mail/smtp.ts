@@ -1,5 +1,5 @@
 import type { Transporter } from "nodemailer";
-import { createLanes } from "../lib/bounds.ts";
+import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Mail, MailMessage } from "./mail.ts";
 
@@ -49,7 +49,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
     return opened;
   };
 
-  const inLane = createLanes(connections);
+  const inLane = createLimiter(connections);
 
   return {
     async send({ to, subject, text, code }: MailMessage) {

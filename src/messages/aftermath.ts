@@ -1,5 +1,5 @@
 import type { Log } from "../lib/log.ts";
-import { createBackgroundWork, rest } from "../storage/background-work.ts";
+import { createBackgroundWork, pauseAfter } from "../storage/background-work.ts";
 import type { ClearRows } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 
@@ -119,20 +119,20 @@ export function createAftermath(parts: AftermathParts): Aftermath {
     return AFTERMATH_SLICE - spent;
   }
 
-  async function workOff(): Promise<void> {
+  async function drain(): Promise<void> {
     for (let left = next(); left !== null && !work.isStopped(); left = next()) {
       const { instance_id, kind } = left;
       // Also where it fails: the next try begins with another.
       at = { instance_id, kind };
       const startedMs = performance.now();
       await store.commitSoon(() => slice(instance_id, kind, AFTERMATH_SLICE), "process");
-      await rest(performance.now() - startedMs);
+      await pauseAfter(performance.now() - startedMs);
     }
   }
 
   const work = createBackgroundWork({
-    isLeft: () => next() !== null,
-    workOff,
+    hasWork: () => next() !== null,
+    drain,
     onFailure: (err) => log.error({ err }, "what follows an instance's change could not be done; it is tried again"),
     retryMs,
   });

@@ -7,15 +7,15 @@ import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import { nsUntil } from "./accrual.ts";
 import type { DayUsage, MeterQueries } from "./queries.ts";
 import type { Readings } from "./readings.ts";
-import { leftOf } from "./runway.ts";
+import { remainingOf } from "./runway.ts";
 import { createUnread } from "./unread.ts";
 
-/** The last year that ISO 8601 writes in four digits. */
+/** The last day whose year ISO 8601 writes in four digits. */
 const LAST_TIME = Date.UTC(9999, 11, 31);
 
-/** What is asked of an account at each reading. */
+/** Looked up for the account at each reading. */
 export interface Terms {
-  /** Null for an account without one. */
+  /** Null if the account has none. */
   monthlyLimit: Micros | null;
   suspended: boolean;
 }
@@ -27,41 +27,41 @@ export interface FundsParts {
   ledger: Ledger;
   pricePerHour: Micros;
   termsOf(accountId: string): Terms;
-  /** When the account is to be settled at the latest, by the monotonic clock; null where it is not known to run out. */
+  /** The latest time to settle the account, by the monotonic clock; null if it is not known to run out. */
   dueNs(accountId: string): bigint | null;
 }
 
-/** How accounts and their instances stand at this moment: what is committed, and what the next reading will charge. */
+/** Live balances and costs: what is committed, plus what the next reading will charge. */
 export interface Funds {
-  /** What an instance has cost over its life. */
+  /** The total cost of an instance. */
   costOf(instanceId: string): Micros;
-  /** What an account has. */
+  /** The account's balance. */
   balanceOf(accountId: string): Micros;
-  /** The same, and its usage in this calendar month (UTC). */
+  /** The balance, and the usage in this calendar month (UTC). */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
-  /** What the days' usage does not have yet of a running instance; undefined for one that does not run. */
+  /** A running instance's usage that is not in its day's row yet; undefined if it is not running. */
   unread(instanceId: string): DayUsage | undefined;
   runningInstances(accountId: string): number;
-  /** When the balance ends as things are, milliseconds since 1970; null where nothing runs or it never does. */
+  /** When the balance runs out at the present rate, in milliseconds since 1970; null if it never does. */
   emptyAt(accountId: string): number | null;
-  /** Throws `forbidden` when this month's usage has reached the account's limit (api.md section 2). */
+  /** Throws `forbidden` if this month's usage has reached the account's limit (api.md section 2). */
   requireUnderLimit(accountId: string): void;
 }
 
-/** The balance turned to a month. Its days are summed, so a wall clock that steps there and back forgets no usage. */
+/** The account with `spent` for this month. A new month sums the days' usage, so a wall clock that jumps loses none. */
 export const inMonth = (month: string, account: AccountBalance, rows: Pick<MeterQueries, "costIn">): AccountBalance =>
   month === account.month ? account : { ...account, month, spent: rows.costIn(account.accountId, month) };
 
 export function createFunds(parts: FundsParts): Funds {
   const { rows, readings, clock, ledger, pricePerHour, termsOf, dueNs } = parts;
-  const unread = createUnread({ readings, clock, pricePerHour, leftOf: leftAtEnd });
+  const unread = createUnread({ readings, clock, pricePerHour, remainingOf: leftAtEnd });
   const thisMonth = (account: AccountBalance) => inMonth(monthOf(clock.now()), account, rows);
 
-  /** What an account can still be charged; null before the moment at which it may have run out. */
+  /** What the account can still be charged; null before the time at which it may have run out. */
   function leftAtEnd(accountId: string): Micros | null {
     if (pricePerHour === 0n || clock.monotonicNs() < (dueNs(accountId) ?? 0n)) return null;
     const account = thisMonth(ledger.accountBalance(accountId));
-    return leftOf(account.balance - account.unposted, termsOf(accountId).monthlyLimit, account.spent).amount;
+    return remainingOf(account.balance - account.unposted, termsOf(accountId).monthlyLimit, account.spent).amount;
   }
 
   function standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros } {
@@ -105,7 +105,7 @@ export function createFunds(parts: FundsParts): Funds {
   };
 }
 
-/** What is posted, less what is not and what is unread. */
+/** The posted balance less unposted and unread usage. */
 function balanceIn({ balance, unposted }: AccountBalance, unreadCost: Micros): Micros {
   const left = balance - unposted - unreadCost;
   return left > 0n ? left : 0n;

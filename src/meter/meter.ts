@@ -6,15 +6,15 @@ import type { Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import { accrue, nsUntil } from "./accrual.ts";
 import { createFunds, type Funds, inMonth, type Terms } from "./funds.ts";
-import { type Counted, meterQueries } from "./queries.ts";
+import { meterQueries, type StoredReading } from "./queries.ts";
 import { createReadings, type Reading } from "./readings.ts";
-import { leftOf, levelOf, type Means, type RunwayWarning, type StopReason } from "./runway.ts";
+import { type RunwayWarning, remainingOf, type Shortage, type StopReason, warningLevelOf } from "./runway.ts";
 
 /**
- * A reading is posted to the journal when it is the first of its hour, once it is worth a cent, at the hour's end and when
- * its instance stops: an entry every ten seconds for each would be gigabytes of journal a day at a thousand instances.
+ * A reading is posted to the journal if it is the first of its hour, once it is worth a cent, at the end of the hour,
+ * and when its instance stops. Posting every reading would write gigabytes of journal a day for a thousand instances.
  */
-const WORTH_AN_ENTRY: Micros = 10_000n;
+const MIN_ENTRY: Micros = 10_000n;
 
 const SETTLE_AFTER_START_NS = 100_000_000n;
 
@@ -26,50 +26,50 @@ export interface MeterParts {
   termsOf(accountId: string): Terms;
 }
 
-/** Told in the transaction that settles, so that what follows is committed with it. */
+/** Called in the transaction that settles, so that the consequences are committed with it. */
 export interface MeterListener {
-  /** The account may run nothing any more: its instances are to be stopped. */
+  /** The account's instances must be stopped. */
   exhausted(accountId: string, reason: StopReason): void;
   runwayShort(accountId: string, warning: RunwayWarning): void;
-  /** An account is to be settled earlier than was known, in so many nanoseconds; not of the transaction. */
+  /** An account must be settled in so many nanoseconds, earlier than known before. Outside of any transaction. */
   dueSoon?(inNs: bigint): void;
 }
 
 export interface Meter extends Funds {
-  /** Begins to count, in the transaction that makes the instance run. One that is counted already goes on. */
+  /** Starts metering, in the transaction that starts the instance. Does nothing if it is metered already. */
   start(instanceId: string, accountId: string): void;
-  /** Counts what is left, posts it and ends, in the transaction that stops the instance. */
+  /** Charges and posts the rest, in the transaction that stops the instance. */
   stop(instanceId: string): void;
-  /** The same, and forgets the instance; what it cost stays in the journal and in the days' usage. */
+  /** Stops, and removes the meter; the instance's cost stays in the journal and in the days' usage. */
   remove(instanceId: string): void;
-  /** Goes on counting, from now, the instances that ran when the appliance ended: its downtime is nobody's cost. */
+  /** Resumes metering the instances that ran when the server stopped. Downtime is not charged. */
   resume(running: readonly { instanceId: string; accountId: string }[]): void;
-  /** Reads an account's meters, commits what they say and stops its instances where nothing is left, or nothing allowed. */
+  /** Reads an account's meters, charges them, and stops its instances if the balance or the limit is used up. */
   settle(accountId: string): void;
   /**
-   * The same, in the transaction that has changed the account's monthly limit: what was used before is charged whole,
-   * or a limit that is lowered for a moment would be usage for nothing.
+   * The same, in the transaction that changed the account's monthly limit. Earlier usage is charged in full: otherwise
+   * lowering the limit for a moment would make usage free.
    */
   limitChanged(accountId: string): void;
-  /** Those that have instances running. */
+  /** The accounts with running instances. */
   accountIds(): string[];
-  /** When the account is to be settled at the latest, by the monotonic clock; null where it is not known to run out. */
+  /** The latest time to settle the account, by the monotonic clock; null if it is not known to run out. */
   dueNs(accountId: string): bigint | null;
   listen(listener: MeterListener): void;
 }
 
-/** Counts what running instances cost, by the clock that never steps (billing.md, Meter). */
+/** Meters what running instances cost, by the monotonic clock (billing.md, Meter). */
 export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: MeterParts): Meter {
   const rows = meterQueries(store.db);
   const readings = createReadings(store);
   const listeners: MeterListener[] = [];
-  /** When each account that runs something is to be settled at the latest; only a hint, so no transaction minds it. */
-  const dues = new Map<string, bigint>();
+  /** The latest time to settle each account. Only a hint, so it is not rolled back with a transaction. */
+  const dueTimes = new Map<string, bigint>();
 
-  const dueNs = (accountId: string): bigint | null => dues.get(accountId) ?? null;
+  const dueNs = (accountId: string): bigint | null => dueTimes.get(accountId) ?? null;
   const funds = createFunds({ rows, readings, clock, ledger, pricePerHour, termsOf, dueNs });
 
-  /** Reads some meters of one account. Its balance, and the limit, bound what they may cost together. */
+  /** Reads some meters of one account, charging at most what its balance and the limit allow. */
   function read(
     accountId: string,
     some: Reading[],
@@ -84,13 +84,13 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       const { instanceId, sinceNs, sinceMs } = reading;
       const day = dayOf(sinceMs);
       account = inMonth(monthOf(sinceMs), account, rows);
-      const left = leftOf(account.balance - account.unposted, limit, account.spent).amount;
+      const left = remainingOf(account.balance - account.unposted, limit, account.spent).amount;
       const counted = accrue(reading.remainder, nowNs - sinceNs, pricePerHour);
-      // What runs on for the moment between the end of the balance and its stop is given away.
+      // The moment between the end of the balance and the stop is free.
       const charged = counted.cost <= left ? counted : { cost: left, remainder: 0n };
       const unposted = reading.unposted + charged.cost;
       const isLate = hourOf(nowMs) !== reading.hour;
-      const posts = unposted > 0n && (ends || isLate || !reading.isPosted || unposted >= WORTH_AN_ENTRY);
+      const posts = unposted > 0n && (ends || isLate || !reading.isPosted || unposted >= MIN_ENTRY);
       const next: Reading = {
         ...reading,
         sinceNs: nowNs,
@@ -110,7 +110,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       };
       rows.write(next);
       rows.addDay({ accountId, day, instanceId, runningNs: nowNs - sinceNs, cost: charged.cost });
-      // The usage that is read between two readings is told by the row of its day: it must be there.
+      // Live usage between two readings is shown in its day's row, which must therefore exist.
       if (dayOf(nowMs) !== day) rows.addDay({ accountId, day: dayOf(nowMs), instanceId, runningNs: 0n, cost: 0n });
       readings.put(next);
     }
@@ -119,19 +119,19 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     return account;
   }
 
-  function postUsage({ accountId, instanceId, unposted, hour }: Counted): void {
+  function postUsage({ accountId, instanceId, unposted, hour }: StoredReading): void {
     ledger.post({ type: "usage", accountId, amount: -unposted, against: "revenue", usage: { instanceId, hour } });
   }
 
   function settle(accountId: string, limit: Micros | null): void {
     store.transaction(() => {
-      dues.delete(accountId);
+      dueTimes.delete(accountId);
       const own = readings.of(accountId);
       if (own.length === 0) return;
       const nowNs = clock.monotonicNs();
       const account = inMonth(monthOf(clock.now()), read(accountId, own, limit, nowNs, false), rows);
       const { monthlyLimit, suspended } = termsOf(accountId);
-      const left = leftOf(account.balance - account.unposted, monthlyLimit, account.spent);
+      const left = remainingOf(account.balance - account.unposted, monthlyLimit, account.spent);
       if (suspended) stopAll(accountId, "suspended");
       else if (pricePerHour === 0n) return;
       else if (left.amount === 0n) stopAll(accountId, left.reason);
@@ -143,11 +143,11 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     for (const { exhausted } of listeners) exhausted(accountId, reason);
   }
 
-  /** Which of its means the account runs out of first, and in how many nanoseconds. */
+  /** What the account runs out of first, and in how many nanoseconds. */
   function runwayOf(
     { accountId, balance, unposted, spent }: AccountBalance,
     limit: Micros | null,
-  ): { ns: bigint; reason: Means } {
+  ): { ns: bigint; reason: Shortage } {
     const remainders = readings.of(accountId).map(({ remainder }) => remainder);
     const ns = nsUntil(balance - unposted, remainders, pricePerHour) ?? 0n;
     const limitNs = limit === null ? null : nsUntil(limit - spent, remainders, pricePerHour);
@@ -159,9 +159,9 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
   function warn(account: AccountBalance, limit: Micros | null, readNs: bigint): void {
     const { accountId } = account;
     const { ns, reason } = runwayOf(account, limit);
-    dues.set(accountId, readNs + ns);
+    dueTimes.set(accountId, readNs + ns);
     const secondsLeft = Math.floor(Number(ns) / 1e9);
-    const level = levelOf(secondsLeft);
+    const level = warningLevelOf(secondsLeft);
     if (level === account.runwayWarned) return;
     rows.setBalance({ ...account, runwayWarned: level });
     if (level === null || (account.runwayWarned !== null && level > account.runwayWarned)) return;
@@ -169,12 +169,12 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     for (const { runwayShort } of listeners) runwayShort(accountId, warning);
   }
 
-  /** Not at once: a thousand instances may be started in a row, and each settling reads them all. */
+  /** Not at once: a thousand instances may be started in a row, and each settling reads all of them. */
   function settleSoon(accountId: string): void {
     const soonNs = clock.monotonicNs() + SETTLE_AFTER_START_NS;
-    const dueNs = dues.get(accountId);
+    const dueNs = dueTimes.get(accountId);
     if (dueNs !== undefined && dueNs <= soonNs) return;
-    dues.set(accountId, soonNs);
+    dueTimes.set(accountId, soonNs);
     for (const { dueSoon } of listeners) dueSoon?.(SETTLE_AFTER_START_NS);
   }
 
@@ -194,7 +194,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     start(instanceId, accountId) {
       if (readings.get(instanceId)) return;
       store.transaction(() => {
-        // A start after a stand-still is warned afresh.
+        // After nothing was running, the account is warned again.
         if (readings.countOf(accountId) === 0)
           rows.setBalance({ ...ledger.accountBalance(accountId), runwayWarned: null });
         begin(instanceId, accountId);

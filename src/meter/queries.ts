@@ -7,7 +7,7 @@ import type { Db } from "../storage/store.ts";
 import type { Reading } from "./readings.ts";
 import { meters, prices, usageDays } from "./schema.ts";
 
-/** What a reading adds to an instance's day. */
+/** An instance's usage of one day, or what a reading adds to it. */
 export interface DayUsage {
   accountId: string;
   day: string;
@@ -16,11 +16,11 @@ export interface DayUsage {
   cost: Micros;
 }
 
-/** What of a reading is kept. */
-export type Counted = Pick<Reading, "instanceId" | "accountId" | "accrued" | "remainder" | "unposted" | "hour">;
+/** The part of a reading that is stored. */
+export type StoredReading = Pick<Reading, "instanceId" | "accountId" | "accrued" | "remainder" | "unposted" | "hour">;
 export type MeterQueries = ReturnType<typeof meterQueries>;
 
-/** The meter's rows, each statement prepared once: a pass over a thousand instances runs them a thousand times. */
+/** Prepared once: a pass over a thousand instances runs them a thousand times. */
 export function meterQueries(db: Db) {
   const p = sql.placeholder;
   const find = lazily(() =>
@@ -93,7 +93,7 @@ export function meterQueries(db: Db) {
 
   return {
     find: (instanceId: string) => find().get({ instanceId }),
-    write({ instanceId, accountId, accrued, remainder, unposted, hour }: Counted): void {
+    write({ instanceId, accountId, accrued, remainder, unposted, hour }: StoredReading): void {
       write().run({ instanceId, accountId, accrued, remainder, unposted, hour });
     },
     remove: (instanceId: string) => void db.delete(meters).where(eq(meters.instanceId, instanceId)).run(),
@@ -107,11 +107,11 @@ export function meterQueries(db: Db) {
     }): void {
       setBalance().run({ ...account, unposted: Number(account.unposted), spent: Number(account.spent) });
     },
-    /** What the account's days of a month cost, deleted instances too. */
+    /** The account's cost in a month, including deleted instances. */
     costIn(accountId: string, month: string): Micros {
       return BigInt(costIn().get({ accountId, ...daysOf(month) })?.cost ?? 0);
     },
-    /** Those that hold something which the journal does not have. */
+    /** Meters with usage that is not in the journal. */
     unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),
     notePrice(pricePerHour: Micros, since: number): void {
       const last = db.select().from(prices).orderBy(sql`${prices.since} DESC`).limit(1).get();

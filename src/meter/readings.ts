@@ -1,19 +1,19 @@
 import type { Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 
-/** How far the meter of one running instance has been read. Replaced as a whole, never changed. */
+/** The latest reading of a running instance's meter. Immutable. */
 export interface Reading {
   readonly instanceId: string;
   readonly accountId: string;
-  /** The moment of the last reading: by the clock that never steps, and by the wall's for the calendar. */
+  /** The time of the reading: by the monotonic clock, and by the wall clock for the calendar. */
   readonly sinceNs: bigint;
   readonly sinceMs: number;
   readonly accrued: Micros;
   readonly remainder: bigint;
-  /** The part of `accrued` that the journal does not have yet, and the hour it belongs to. */
+  /** The part of `accrued` that is not in the journal yet, and its hour. */
   readonly unposted: Micros;
   readonly hour: number;
-  /** Whether the journal has an entry of that hour. */
+  /** Whether the journal has an entry for that hour. */
   readonly isPosted: boolean;
 }
 
@@ -27,8 +27,8 @@ export interface Readings {
 }
 
 /**
- * The meters of the running instances, in memory because they are asked at every request. A change made in a transaction
- * that rolls back is undone with it, so that memory and database never differ.
+ * The readings of all running instances, kept in memory because every request needs them. Changes are undone when their
+ * transaction rolls back, so that memory and database never differ.
  */
 export function createReadings(store: Pick<Store, "afterCommit">): Readings {
   const byInstance = new Map<string, Reading>();

@@ -12,7 +12,7 @@ import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";
-import { type Days, hasHad, readUsage, readUsageOf } from "./usage.ts";
+import { type Days, hasOwned, readUsage, readUsageOf } from "./usage.ts";
 
 const UsageRecord = record(
   "Usage",
@@ -63,7 +63,7 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
       errors: ["not_found"],
       find({ caller: { accountId }, request }) {
         const { instanceId } = queryOf(request);
-        const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasHad(db, accountId, instanceId));
+        const isOwn = instanceId === undefined || (isId("inst", instanceId) && hasOwned(db, accountId, instanceId));
         if (!isOwn) throw notFound("instance");
         return { instanceId };
       },
@@ -71,12 +71,12 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
         const { from, to, ...page } = query();
         const days = rangeOf(from, to, clock.now());
         const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
-        const behind = start.position === null ? null : usagePlace(start.position);
+        const after = start.position === null ? null : usageCursor(start.position);
         const limit = start.limit + 1;
         const rows =
           instanceId === undefined
-            ? readUsage(db, accountId, days, behind, limit)
-            : readUsageOf(db, accountId, instanceId, days, behind, limit);
+            ? readUsage(db, accountId, days, after, limit)
+            : readUsageOf(db, accountId, instanceId, days, after, limit);
         return toPage(start, rows, (row) => `${row.day} ${row.instanceId}`, showUsage);
       },
     }),
@@ -85,7 +85,7 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
 
 const noCursor = (): AppError => new AppError("invalid_request", "after: expected a nextCursor of this list");
 
-function usagePlace(position: string): { day: string; instanceId: string } {
+function usageCursor(position: string): { day: string; instanceId: string } {
   const [day, instanceId] = position.split(" ");
   if (day === undefined || instanceId === undefined) throw noCursor();
   return { day, instanceId };

@@ -4,9 +4,9 @@ import type { Mail } from "../mail/mail.ts";
 import { runwayMail } from "../mail/runway-mail.ts";
 import type { Store } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";
-import { levelOf } from "./runway.ts";
+import { warningLevelOf } from "./runway.ts";
 
-const AGAIN_AFTER_NS = 3_600_000_000_000n;
+const REPEAT_AFTER_NS = 3_600_000_000_000n;
 
 export interface RunwayNoticeParts {
   meter: Pick<Meter, "listen" | "runningInstances">;
@@ -19,16 +19,16 @@ export interface RunwayNoticeParts {
 }
 
 /**
- * Mails an account's owner when its instances will stop soon. The same level is mailed once an hour at most: who stops
- * and starts an instance again and again is warned by events each time, and by mail once.
+ * Mails an account's owner when its instances will stop soon. Each level is mailed at most once an hour: stopping and
+ * starting an instance repeatedly repeats the events, but not the mail.
  */
 export function mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl }: RunwayNoticeParts): void {
   const mailedNs = new Map<string, bigint>();
 
   function isNew(accountId: string, secondsLeft: number): boolean {
     const nowNs = clock.monotonicNs();
-    for (const [key, atNs] of mailedNs) if (nowNs - atNs >= AGAIN_AFTER_NS) mailedNs.delete(key);
-    const key = `${accountId} ${levelOf(secondsLeft)}`;
+    for (const [key, atNs] of mailedNs) if (nowNs - atNs >= REPEAT_AFTER_NS) mailedNs.delete(key);
+    const key = `${accountId} ${warningLevelOf(secondsLeft)}`;
     if (mailedNs.has(key)) return false;
     mailedNs.set(key, nowNs);
     return true;
@@ -43,7 +43,7 @@ export function mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl
         const text = runwayMail({ ...warning, runningInstances, publicUrl: publicUrl() });
         mail
           .send({ to: emailOf(accountId), ...text })
-          .catch((err) => log.error({ err, accountId }, "the mail about an account's runway was not sent"));
+          .catch((err) => log.error({ err, accountId }, "the runway warning could not be mailed"));
       });
     },
   });

@@ -7,23 +7,23 @@ export interface UnreadParts {
   readings: Pick<Readings, "of">;
   clock: Pick<Clock, "monotonicNs">;
   pricePerHour: Micros;
-  /** What an account can be charged at most; null where it surely has more than is unread. */
-  leftOf(accountId: string): Micros | null;
+  /** The most that an account can be charged; null if it certainly covers the unread usage. */
+  remainingOf(accountId: string): Micros | null;
 }
 
 const least = (one: Micros, other: Micros): Micros => (one < other ? one : other);
 
-/** What the meter's next reading will charge, so that nothing that is shown falls back when it does. */
-export function createUnread({ readings, clock, pricePerHour, leftOf }: UnreadParts) {
-  /** What an instance's time since its last reading costs, whether there is so much left or not. */
+/** What the next reading will charge, so that shown amounts never jump back when it does. */
+export function createUnread({ readings, clock, pricePerHour, remainingOf }: UnreadParts) {
+  /** The cost of an instance since its last reading, whether or not the account can pay it. */
   const accrualOf = ({ remainder, sinceNs }: Reading): Accrual =>
     accrue(remainder, clock.monotonicNs() - sinceNs, pricePerHour);
 
   return {
     accrualOf,
-    /** Where less is left than its account's instances cost, those that are read first have it. */
+    /** If the account cannot pay for all of its instances, those that are read first are charged first. */
     costOf(reading: Reading): Micros {
-      let left = leftOf(reading.accountId);
+      let left = remainingOf(reading.accountId);
       if (left === null) return accrualOf(reading).cost;
       for (const own of readings.of(reading.accountId)) {
         const cost = least(accrualOf(own).cost, left);
@@ -34,7 +34,7 @@ export function createUnread({ readings, clock, pricePerHour, leftOf }: UnreadPa
     },
     costOfAll(accountId: string): Micros {
       const cost = readings.of(accountId).reduce((sum, reading) => sum + accrualOf(reading).cost, 0n);
-      const left = leftOf(accountId);
+      const left = remainingOf(accountId);
       return left === null ? cost : least(cost, left);
     },
   };

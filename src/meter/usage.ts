@@ -3,14 +3,14 @@ import type { Db } from "../storage/store.ts";
 import type { DayUsage } from "./queries.ts";
 import { meters, usageDays } from "./schema.ts";
 
-/** Calendar days of UTC, inclusive, such as `2026-11-21`. */
+/** UTC calendar days such as `2026-11-21`, both inclusive. */
 export interface Days {
   from: string;
   to: string;
 }
 
-/** A row that a page begins behind. */
-export type UsagePlace = Pick<DayUsage, "day" | "instanceId">;
+/** The row after which a page starts. */
+export type UsageCursor = Pick<DayUsage, "day" | "instanceId">;
 
 type Row = Omit<DayUsage, "runningNs" | "cost"> & { runningNs: number; cost: number | bigint };
 
@@ -21,14 +21,14 @@ const asUsage = ({ runningNs, cost, ...row }: Row): DayUsage => ({
 });
 
 /**
- * What an account's instances used, the newest day first and within a day the newest instance. What the meter has not
- * yet written, its `unread`, is to be added.
+ * The usage of an account's instances, newest day first, and within a day newest instance first. Callers add the
+ * meter's `unread` usage.
  */
 export function readUsage(
   db: Db,
   accountId: string,
   { from, to }: Days,
-  behind: UsagePlace | null,
+  after: UsageCursor | null,
   limit: number,
 ): DayUsage[] {
   const rows = db
@@ -38,9 +38,9 @@ export function readUsage(
       and(
         eq(usageDays.accountId, accountId),
         between(usageDays.day, from, to),
-        behind === null
+        after === null
           ? undefined
-          : sql`(${usageDays.day}, ${usageDays.instanceId}) < (${behind.day}, ${behind.instanceId})`,
+          : sql`(${usageDays.day}, ${usageDays.instanceId}) < (${after.day}, ${after.instanceId})`,
       ),
     )
     .orderBy(desc(usageDays.day), desc(usageDays.instanceId))
@@ -49,19 +49,19 @@ export function readUsage(
   return rows.map(asUsage);
 }
 
-/** The same of one instance. Goes from day to day: what the account's other instances used is not read. */
+/** The same for one instance. Goes from day to day, without reading the usage of the account's other instances. */
 export function readUsageOf(
   db: Db,
   accountId: string,
   instanceId: string,
   { from, to }: Days,
-  behind: UsagePlace | null,
+  after: UsageCursor | null,
   limit: number,
 ): DayUsage[] {
   const rows = db.all<Row>(sql`
     WITH RECURSIVE days (day) AS (
       SELECT max(day) FROM usage_days
-      WHERE account_id = ${accountId} AND day <= ${to} AND day < ${behind?.day ?? "9999-99-99"}
+      WHERE account_id = ${accountId} AND day <= ${to} AND day < ${after?.day ?? "9999-99-99"}
       UNION ALL
       SELECT (SELECT max(day) FROM usage_days WHERE account_id = ${accountId} AND day < days.day)
       FROM days WHERE day > ${from}
@@ -73,8 +73,8 @@ export function readUsageOf(
   return rows.map(asUsage);
 }
 
-/** Whether the account has this instance, or had it. */
-export function hasHad(db: Db, accountId: string, instanceId: string): boolean {
+/** Whether the account has or had this instance. */
+export function hasOwned(db: Db, accountId: string, instanceId: string): boolean {
   const present = db.select().from(meters).where(eq(meters.instanceId, instanceId)).get();
   if (present) return present.accountId === accountId;
   return readUsageOf(db, accountId, instanceId, { from: "0000-01-01", to: "9999-12-31" }, null, 1).length > 0;

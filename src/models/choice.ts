@@ -1,11 +1,11 @@
-/** Which models agents may name: the operator pays for those of a server, so the operator says which (operations.md). */
+/** Which models agents may use. The operator pays for a server's models, and so decides which (operations.md). */
 export interface ModelChoice {
   allows(model: string): boolean;
-  /** What a name is expected to be, in words. */
+  /** Describes the allowed names. */
   readonly expected: string;
 }
 
-/** Names with or without `openai:`; `*` allows any, and the host's own model is always among them. */
+/** `names` with or without `openai:`; `*` allows any. The host's default model is always allowed. */
 export function createModelChoice(names: readonly string[], ownModel: string): ModelChoice {
   if (names.includes("*")) return { allows: () => true, expected: "local:<name> or openai:<name>" };
   const allowed = new Set([ownModel, ...names.map((name) => (isLocal(name) ? name : withPrefix(name)))]);
@@ -16,7 +16,7 @@ export function createModelChoice(names: readonly string[], ownModel: string): M
   };
 }
 
-/** They run on the host's own processors, whose time is shared fairly, so none needs to be allowed. */
+/** Always allowed: they run on the host's own processors, whose time is shared fairly. */
 const isLocal = (model: string): boolean => model.startsWith("local:");
 
 const withPrefix = (name: string): string => (name.startsWith("openai:") ? name : `openai:${name}`);

@@ -1,6 +1,6 @@
 /**
- * What a language model is to Roost: a function from a request to a stream of events. Two engines implement it
- * (`local`, `openai`); tests drive the agent loop with a scripted one.
+ * A language model: a function from a request to a stream of events. Two engines implement it (`local`, `openai`);
+ * tests drive the agent loop with a scripted one.
  */
 export interface ToolCall {
   id: string;
@@ -26,11 +26,11 @@ export interface ModelRequest {
   model: string;
   messages: ModelMessage[];
   tools: ToolDescription[];
-  /** Upper bound of new tokens; the engine's default where absent. */
+  /** The maximum of new tokens; absent for the engine's default. */
   maxTokens?: number;
   temperature?: number;
   stop?: string[];
-  /** Who asks, so that neither one account starves the others, however many instances it has, nor one of these the others. */
+  /** Who asks, so that no account starves the others, and no instance the others of its account. */
   accountId: string;
   instanceId: string;
 }
@@ -46,11 +46,11 @@ export type ModelEvent =
 export interface ModelAbilities {
   /** Tokens of prompt and answer together. */
   contextTokens: number;
-  /** Whether the engine takes tool descriptions; one that does not gets none. */
+  /** Whether the engine supports tools; otherwise it is given none. */
   tools: boolean;
   /**
-   * Which prompt the model can follow: `full` is all of the agent's files, `short` its owner's own words alone, since a
-   * small model says again what it reads.
+   * Which prompt the model can follow: `full` is all of the agent's files, `short` only its owner's own words, since a
+   * small model repeats what it reads.
    */
   prompt: "full" | "short";
 }
@@ -58,22 +58,22 @@ export interface ModelAbilities {
 export interface ModelEngine {
   abilities(model: string): ModelAbilities;
   /**
-   * Yields the answer in batches: all events that arrived together, so that a fast stream costs one turn a batch, not
-   * one a token. Ends after `finish`. Throws `ModelError`; an aborted `signal` ends it by throwing the signal's reason.
+   * Yields the answer in batches of events that arrived together, so that a fast stream costs one turn per batch, not
+   * per token. Ends after `finish`. Throws `ModelError`, or the signal's reason when it is aborted.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent[]>;
   close?(): Promise<void>;
 }
 
 /**
- * A model's failure, told twice: its `message` may be shown to any tenant and says what one can do, its `detail` is for the
- * operator's log alone.
+ * A model's failure. Its `message` may be shown to any tenant and says what to do; its `detail` is only for the
+ * operator's log.
  */
 export class ModelError extends Error {
   readonly kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken";
-  /** What only the operator may know: servers, settings, a provider's words. Undefined where the message says it all. */
+  /** What only the operator may see: servers, settings, a provider's error text. */
   readonly detail: string | undefined;
-  /** Set for `context_overflow`: how long the prompt was and what fits, in tokens. */
+  /** For `context_overflow`: the length of the prompt and the limit, in tokens. */
   readonly overflow: { promptTokens: number; limitTokens: number } | undefined;
 
   constructor(

@@ -1,6 +1,6 @@
 /**
- * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own. This
- * side turns requests into messages for that process; `local/supervisor.ts` keeps it alive, `local/process.ts` is it.
+ * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own
+ * (`local/process.ts`), which `local/supervisor.ts` keeps alive. This side turns requests into messages for it.
  */
 import {
   type ModelAbilities,
@@ -19,56 +19,56 @@ import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./l
 import { LOCAL_MODEL } from "./local-models.ts";
 
 export interface LocalEngineOptions {
-  /** Folder for what a compiled binary unpacks once, about 162 MiB. */
+  /** The folder into which a compiled binary unpacks the models once, about 162 MiB. */
   cacheDir: string;
-  /** The model process is ended when it has had no work for so long. */
+  /** The model process is stopped after this time without work. */
   idleMs: number;
   log: Log;
-  /** Threads of one inference; the physical cores but one where absent. */
+  /** Threads of one inference; by default the physical cores minus one. */
   threads?: number;
-  /** Conversations that are answered, or kept warm, at once. */
+  /** Conversations that are answered or cached at once. */
   slots?: number;
-  /** Rows of all conversations' caches that may stay in memory, 46 KB each; idle conversations make room. */
+  /** Rows of all conversations' caches kept in memory, 46 KB each; idle conversations are evicted. */
   cacheTokens?: number;
-  /** How long a process with work may say nothing before it is killed. */
+  /** A process that has work but is silent for this long is killed. */
   silentMs?: number;
   command?: string[];
   stepper?: "ffi" | "ort";
-  /** Most tokens of one answer. */
+  /** The maximum tokens of one answer. */
   answerTokens?: number;
   /** Makes the answers repeatable. */
   seed?: number;
-  /** Whether answers are judged while they are written (guarded-generation.ts); true where absent. */
+  /** Whether answers are checked while they are generated (guarded-generation.ts); true by default. */
   guarded?: boolean;
 }
 
 export interface LocalStats {
   loaded: boolean;
-  /** The model process, while there is one. */
+  /** The model process, while it is running. */
   pid: number | undefined;
-  /** How often it has been started. */
+  /** How many times it was started. */
   starts: number;
   active: number;
   queued: number;
   promptTokens: number;
-  /** Prompt tokens that were not computed, since a slot held them. */
+  /** Prompt tokens that were in the cache and not computed. */
   cachedTokens: number;
   completionTokens: number;
 }
 
 export interface LocalEngine extends ModelEngine {
-  /** A vector of length 1 with 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
+  /** A unit vector of 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
   embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
   stats(): LocalStats;
   close(): Promise<void>;
 }
 
-/** Requests of one instance that may lie in the model process; a few, so that it never waits for the next. */
-const MOST_OF_AN_INSTANCE = 8;
-/** Far more than the context holds: a longer prompt is refused here, and is nowhere kept waiting. */
-const MOST_CHARACTERS = 65_536;
-/** What a token of ordinary text is, for telling how much too long such a prompt is. */
-const CHARACTERS_A_TOKEN = 4;
+/** Requests of one instance in the model process at once: a few, so that it never has to wait for the next. */
+const MAX_PER_INSTANCE = 8;
+/** Far more than the context holds: a longer prompt is refused at once, without queueing. */
+const MAX_CHARACTERS = 65_536;
+/** An estimate, to report how much too long such a prompt is. */
+const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_MAX_TOKENS = 256;
 const DEFAULT_TEMPERATURE = 0.2;
 
@@ -83,7 +83,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const { idleMs, log, silentMs = 60_000, answerTokens = CONTEXT_TOKENS, command = modelProcessCommand() } = options;
   const supervisor = createSupervisor({ command, settings, idleMs, silentMs, log });
   const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
-  const queue = createQueue(MOST_OF_AN_INSTANCE);
+  const queue = createQueue(MAX_PER_INSTANCE);
   let lastId = 0;
 
   async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
@@ -190,7 +190,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   };
 }
 
-/** The model knows no tools: a call is left out, its result reads as something the user passed on. */
+/** The model does not support tools: a call is left out, and its result is passed as a user message. */
 function asChat(messages: ModelMessage[]): ChatMessage[] {
   return messages.flatMap((message): ChatMessage[] => {
     if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
@@ -209,7 +209,7 @@ function refuseUnknown(model: string): void {
 
 function refuseEndless(messages: ChatMessage[]): void {
   const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
-  if (characters > MOST_CHARACTERS) throw tooLong(Math.ceil(characters / CHARACTERS_A_TOKEN), CONTEXT_TOKENS);
+  if (characters > MAX_CHARACTERS) throw tooLong(Math.ceil(characters / CHARACTERS_PER_TOKEN), CONTEXT_TOKENS);
 }
 
 const tooLong = (promptTokens: number, limitTokens: number) =>

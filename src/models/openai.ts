@@ -7,22 +7,22 @@ import { type Dialect, learnDialect, STANDARD_DIALECT, writeRequest } from "./op
 import { type RequestWatch, watchRequest } from "./openai/watch.ts";
 
 export interface OpenAiOptions {
-  /** With its `/v1`, as the OpenAI SDKs take it. */
+  /** With `/v1`, as for the OpenAI SDKs. */
   baseUrl: string;
   apiKey?: string | undefined;
-  /** Tokens of prompt and answer together that the server's models take. */
+  /** The context length of the server's models, in tokens. */
   contextTokens?: number;
-  /** Most tokens of one answer: without it a stranger's prompt decides how long the operator pays. */
+  /** The maximum tokens of one answer: without it, a tenant's prompt decides how much the operator pays. */
   answerTokens?: number;
   connectTimeoutMs?: number;
   /** The longest silence, before the answer and within it. */
   idleTimeoutMs?: number;
-  /** What failures call the two settings above; an instance that brings its own names its secrets. */
+  /** The names of the URL and key settings in error messages. */
   keySetting?: string;
   urlSetting?: string;
-  /** Replaces the network, an egress guard for one; the connect deadline is then its own. */
+  /** Replaces `fetch`, for example with an egress guard, which then has its own connect timeout. */
   fetch?: Fetch;
-  /** Told of every retry before its wait. */
+  /** Called before the wait of each retry. */
   log?: (retry: Retry) => void;
   random?: () => number;
   wait?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -37,18 +37,18 @@ export interface Retry {
   reason: string;
 }
 
-const RETRIES = 2;
+const MAX_RETRIES = 2;
 const FIRST_BACKOFF_MS = 500;
-const LONGEST_BACKOFF_MS = 10_000;
-/** After the finish reason only usage can follow: a server that holds the connection open then holds nobody up. */
-const LAST_WORDS_MS = 5_000;
+const MAX_BACKOFF_MS = 10_000;
+/** After the finish reason only usage can follow; a server that then keeps the connection open delays nobody. */
+const USAGE_TIMEOUT_MS = 5_000;
 const DRAIN_MS = 1_000;
 const MAX_DIALECTS = 100;
 const STREAMING = { stream: true };
 
 /**
  * The engine for `openai:<model>`: any server with an OpenAI-compatible `/chat/completions`. Connection failures, 408,
- * 429 and 5xx are tried twice more, before the first byte of the body only (api.md section 5, rule 6).
+ * 429 and 5xx are retried twice, but only before the first byte of the body (api.md section 5, rule 6).
  */
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
@@ -63,7 +63,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
 
   const backoffMs = (retry: number, retryAfterMs: number | null): number =>
     Math.min(
-      LONGEST_BACKOFF_MS,
+      MAX_BACKOFF_MS,
       retryAfterMs === null
         ? FIRST_BACKOFF_MS * 2 ** retry * (0.5 + random() / 2)
         : retryAfterMs + FIRST_BACKOFF_MS * (random() / 2),
@@ -103,7 +103,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
         remember(server.model, learnt);
         continue;
       }
-      if (opening.failure.kind !== "unavailable" || retry === RETRIES) throw opening.failure;
+      if (opening.failure.kind !== "unavailable" || retry === MAX_RETRIES) throw opening.failure;
       const waitMs = backoffMs(retry++, opening.retryAfterMs);
       const { message, detail = message } = opening.failure;
       const { instanceId } = request;
@@ -121,14 +121,14 @@ function openDoor({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiO
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     Accept: "text/event-stream",
-    // A compressor holds tokens back.
+    // Compression would delay tokens.
     "Accept-Encoding": "identity",
   };
   if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
   return { url, headers, connectTimeoutMs, fetch };
 }
 
-/** Yields what each network chunk brings; the caller's abort and silence surface as the read's own failure. */
+/** Yields the events of each network chunk. An abort by the caller, or silence, makes the read fail. */
 async function* readAnswer(
   { reader, first }: Extract<Opening, { kind: "open" }>,
   server: ModelServer,
@@ -142,7 +142,7 @@ async function* readAnswer(
     while (next !== "cut" && !next.done) {
       answer.push(decoder.decode(next.value, STREAMING));
       if (answer.done) break;
-      if (answer.finished) watch.limit(LAST_WORDS_MS);
+      if (answer.finished) watch.limit(USAGE_TIMEOUT_MS);
       const events = answer.takeText();
       if (events.length > 0) yield events;
       watch.beginWait();
@@ -167,13 +167,13 @@ async function* readAnswer(
   }
 }
 
-/** Reads what follows `[DONE]`: only a body read to its end leaves the connection open for the next request. */
+/** Reads what follows `[DONE]`: a connection is reused only if the body was read to its end. */
 async function drain(reader: Reader, watch: RequestWatch): Promise<void> {
   const timer = setTimeout(() => watch.abort(), DRAIN_MS);
   try {
     while (!(await reader.read()).done);
   } catch {
-    // The answer is complete; how its connection ended matters to nobody.
+    // The answer is complete; how the connection ended does not matter.
   } finally {
     clearTimeout(timer);
   }

@@ -6,23 +6,23 @@ import { usageDays } from "../meter/schema.ts";
 import type { Db } from "../storage/store.ts";
 import { type Claim, claims, type Invoice, invoices, type PaymentRow, payments } from "./schema.ts";
 
-/** What passed between an account and its host, as it was last committed. */
+/** An account's money, as last committed. */
 export interface AccountSummary {
   owed: Micros;
   /** Usage of this calendar month (UTC). */
   spentThisMonth: Micros;
-  /** Usage that is in the ledger, ever. */
+  /** All usage in the ledger. */
   revenue: Micros;
   openInvoices: Invoice[];
   /** Presented transactions that were credited to nobody, newest first. */
   uncredited: Claim[];
-  /** The newest. */
+  /** Newest first. */
   payments: PaymentRow[];
 }
 
-const MOST = 20;
+const MAX_ROWS = 20;
 
-/** For the operator: what somebody asks about who paid and has no balance. */
+/** For operators whose customer paid and sees no balance. */
 export function readAccountSummary(db: Db, accountId: string, nowMs: number): AccountSummary {
   const { first, last } = daysOf(monthOf(nowMs));
   const month = and(eq(usageDays.accountId, accountId), between(usageDays.day, first, last));
@@ -41,13 +41,13 @@ export function readAccountSummary(db: Db, accountId: string, nowMs: number): Ac
     spentThisMonth: BigInt(spent?.sum ?? 0),
     revenue: BigInt(revenue?.sum ?? 0),
     openInvoices: db.select().from(invoices).where(isOpen).orderBy(desc(invoices.createdAt)).all(),
-    uncredited: db.select().from(claims).where(isUncredited).orderBy(desc(claims.createdAt)).limit(MOST).all(),
+    uncredited: db.select().from(claims).where(isUncredited).orderBy(desc(claims.createdAt)).limit(MAX_ROWS).all(),
     payments: db
       .select()
       .from(payments)
       .where(eq(payments.accountId, accountId))
       .orderBy(desc(payments.paymentId))
-      .limit(MOST)
+      .limit(MAX_ROWS)
       .all(),
   };
 }

@@ -4,7 +4,7 @@ import type { Payment, Refusal } from "./payment.ts";
 import type { PaymentRow } from "./schema.ts";
 import type { Outcome, Verdict } from "./verdict.ts";
 
-const TROUBLE_RETRY_SECONDS = 5;
+const UNAVAILABLE_RETRY_SECONDS = 5;
 
 const refused = (reason: string, more: Omit<Refusal, "kind" | "reason"> = {}): Refusal => ({
   kind: "refused",
@@ -13,14 +13,14 @@ const refused = (reason: string, more: Omit<Refusal, "kind" | "reason"> = {}): R
 });
 
 /**
- * What the presenter of a transaction is told (api.md section 7). A transfer that is meant for another account is to them
- * as one that is meant for nobody: neither that it was credited, nor how deep it lies, nor that there is such an invoice.
+ * The answer to whoever presented a transaction (api.md section 7). Another account's transfer looks like one without
+ * an invoice: the answer reveals neither that it was credited, nor its depth, nor the invoice.
  */
 export function answerTo(accountId: string, verdict: Verdict, network: NetworkName): Payment {
   switch (verdict.kind) {
     case "unavailable":
-      return refused("the payment cannot be verified right now; it is kept and credited as soon as it can be", {
-        retryAfterSeconds: TROUBLE_RETRY_SECONDS,
+      return refused("the payment cannot be verified right now; it is remembered, and credited once it can be", {
+        retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS,
       });
     case "unknown":
       return refused(`no such transaction is in a block of ${network} yet; present it again in a moment`, {
@@ -60,7 +60,7 @@ function belongsToOther(outcome: Outcome, accountId: string): boolean {
   return "accountId" in outcome && outcome.accountId !== accountId;
 }
 
-/** What the owner is told of payments that came with one transaction: as one credit. */
+/** Several payments of one transaction are reported as one credit. */
 export const creditOf = ({ transactionId }: PaymentRow, all: readonly PaymentRow[]): Payment => ({
   kind: "credited",
   transactionId,

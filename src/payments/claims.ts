@@ -7,12 +7,12 @@ import type { Proof } from "./proof.ts";
 import { type Claim, claims } from "./schema.ts";
 
 const FIRST_RETRY_MS = 5_000;
-const SLOWEST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 const LIFE_MS = 24 * 60 * 60 * 1000;
-const MOST_PENDING = 20;
-const KEPT_MS = 30 * LIFE_MS;
+const MAX_PENDING = 20;
+const KEEP_MS = 30 * LIFE_MS;
 
-/** What a facilitator says it has settled. */
+/** What a facilitator says it settled. */
 export interface Settled {
   accountId: string;
   payer: string;
@@ -22,25 +22,25 @@ export interface Settled {
 export interface Claims {
   find(proof: Proof): Claim | undefined;
   /**
-   * Keeps a proof that is not decided, so that it is looked at again, and credited when it can be. An account may have
-   * 20 of them; a further one is left to its presenter, who may come again.
+   * Stores an undecided proof, to be checked again and credited when possible. An account may have 20 of them; further
+   * ones must be presented again.
    */
   keep(accountId: string, proof: Proof, reason: string): void;
-  /** Keeps what a facilitator settled; false while its transaction is looked at for another payer or account. */
+  /** Stores what a facilitator settled; false while its transaction is pending for another payer or account. */
   keepSettled(proof: Proof, settled: Settled): boolean;
-  /** Ends a pending one; the reason is that of a refusal. */
+  /** Decides a pending claim; `reason` explains a refusal. */
   decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
-  /** When it is to be tried again, should this time decide nothing. */
+  /** Schedules the next try, in case this one decides nothing. */
   postpone(claim: Claim): void;
-  /** Ends those that nothing decided within a day. */
+  /** Expires claims that are undecided after a day. */
   expire(): void;
   due(limit: number): { proof: Proof; claim: Claim }[];
   countByStatus(): Record<Claim["status"], number>;
-  /** Forgets those that were decided long ago. */
+  /** Removes claims that were decided long ago. */
   prune(): void;
 }
 
-/** Transactions that somebody said were payments: looked at again until they are decided, also after a restart. */
+/** Transactions presented as payments. They are checked until decided, also after a restart. */
 export function createClaims(store: Store, clock: Clock, networks: readonly NetworkName[]): Claims {
   const { db } = store;
   const isOf = ({ network, txHash }: Proof) =>
@@ -61,10 +61,10 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
     find,
     keep(accountId, proof, reason) {
       const known = find(proof);
-      if (known?.status === "pending" || countPending(accountId) >= MOST_PENDING) return;
+      if (known?.status === "pending" || countPending(accountId) >= MAX_PENDING) return;
       store.transaction(() => {
         const { network, txHash } = proof;
-        // What a facilitator settled stays the claim of its account.
+        // What a facilitator settled remains its account's claim.
         const again = { ...fresh(), reason, accountId: known?.payer ? known.accountId : accountId };
         db.insert(claims)
           .values({ chainId: NETWORKS[network].chainId, txHash, ...again })
@@ -77,7 +77,7 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
       if (known?.status === "pending" && known.payer !== null) {
         return known.accountId === settled.accountId && known.payer.toLowerCase() === settled.payer.toLowerCase();
       }
-      // One that is decided makes room: a transaction may settle the signatures of several.
+      // A decided claim is replaced: one transaction may settle several signatures.
       store.transaction(() => {
         const { network, txHash } = proof;
         db.insert(claims)
@@ -94,7 +94,7 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
         .run();
     },
     postpone({ chainId, txHash, tries }) {
-      const delayMs = Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10));
+      const delayMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10));
       store.transaction(() =>
         db
           .update(claims)
@@ -104,13 +104,13 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
       );
     },
     expire() {
-      const isOver = and(isPending, lte(claims.createdAt, clock.now() - LIFE_MS));
-      store.transaction(() => db.update(claims).set({ status: "expired" }).where(isOver).run());
+      const isExpired = and(isPending, lte(claims.createdAt, clock.now() - LIFE_MS));
+      store.transaction(() => db.update(claims).set({ status: "expired" }).where(isExpired).run());
     },
     due(limit) {
       const now = clock.now();
-      // One that is far ahead is due too: the wall clock has stepped back since.
-      const isDue = or(lte(claims.nextTryAt, now), gt(claims.nextTryAt, now + SLOWEST_RETRY_MS));
+      // A time far ahead is due too: the wall clock has been set back since.
+      const isDue = or(lte(claims.nextTryAt, now), gt(claims.nextTryAt, now + MAX_RETRY_MS));
       const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
       return db
         .select()
@@ -139,7 +139,7 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
       ),
     }),
     prune() {
-      const isOld = and(ne(claims.status, "pending"), lte(claims.createdAt, clock.now() - KEPT_MS));
+      const isOld = and(ne(claims.status, "pending"), lte(claims.createdAt, clock.now() - KEEP_MS));
       store.transaction(() => db.delete(claims).where(isOld).run());
     },
   };

@@ -1,13 +1,13 @@
 import type { Chain, Finding, Mined } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
-import { forEachInLanes } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../storage/store.ts";
 import type { Claims } from "./claims.ts";
-import type { Crediting } from "./crediting.ts";
+import type { Credits } from "./credits.ts";
 import { isFinal } from "./depth.ts";
-import { isOurs, isSameTransfer } from "./matching.ts";
+import { isOurs, isSameTransfer } from "./match-transfers.ts";
 import { paymentQueries } from "./payment-queries.ts";
 import type { Proof } from "./proof.ts";
 import type { PaymentRow } from "./schema.ts";
@@ -20,35 +20,35 @@ export interface FinalityParts {
   recipient: Address;
   confirmations: Record<NetworkName, number>;
   claims: Claims;
-  crediting: Crediting;
+  credits: Credits;
 }
 
-const MOST_A_PASS = 60;
-const AT_ONCE = 2;
-/** A node that falls behind for a moment must not take a customer's money: gone is what is gone twice in a row. */
-const TIMES_GONE = 2;
-/** A node's word that a block is final is not the last: the transfer is watched on for this long. */
-const WATCHED_MS = 10 * 60 * 1000;
+const MAX_PER_PASS = 60;
+const CONCURRENCY = 2;
+/** A node may lag for a moment, so a transfer must be missing twice in a row before its credit is reversed. */
+const MISSES_BEFORE_REVERSAL = 2;
+/** A transfer is watched at least this long, even if a node says that its block is final. */
+const WATCH_MS = 10 * 60 * 1000;
 
 /**
- * Looks once more at what was credited and is not final, on every network (billing.md, x402 3): notes a transfer's new
- * block, its finality, or reverses it when it is gone. Each pass goes on behind where the last one ended.
+ * Rechecks credited payments until they are final, on every network (billing.md, x402 3): records a transfer's new
+ * block or its finality, and reverses the credit if the transfer is gone. Each pass goes on where the last one ended.
  */
 export function createFinalityCheck(parts: FinalityParts) {
-  const { store, clock, log, chains, recipient, confirmations, claims, crediting } = parts;
+  const { store, clock, log, chains, recipient, confirmations, claims, credits } = parts;
   const rows = paymentQueries(store.db);
   const lastSeen = new Map<NetworkName, string>();
-  /** How often in a row a payment was not there. */
-  const gone = new Map<number, number>();
+  /** How many times in a row each payment was missing. */
+  const misses = new Map<number, number>();
 
-  /** Networks whose last pass has not ended: their nodes are slow. */
+  /** Networks whose last pass is still running, because their nodes are slow. */
   const passing = new Set<NetworkName>();
 
   async function recheckNetwork(network: NetworkName, chain: Pick<Chain, "find">, stop: AbortSignal): Promise<void> {
     const { chainId } = NETWORKS[network];
-    const hashes = rows.toRecheck(chainId, lastSeen.get(network) ?? "", MOST_A_PASS);
-    lastSeen.set(network, hashes.length < MOST_A_PASS ? "" : (hashes.at(-1) ?? ""));
-    await forEachInLanes(AT_ONCE, hashes, async (txHash) => {
+    const hashes = rows.toRecheck(chainId, lastSeen.get(network) ?? "", MAX_PER_PASS);
+    lastSeen.set(network, hashes.length < MAX_PER_PASS ? "" : (hashes.at(-1) ?? ""));
+    await forEachLimited(CONCURRENCY, hashes, async (txHash) => {
       if (stop.aborted) return;
       const finding = await chain.find(txHash);
       for (const payment of rows.ofTransaction(chainId, txHash)) {
@@ -60,45 +60,45 @@ export function createFinalityCheck(parts: FinalityParts) {
   function apply(proof: Proof, payment: PaymentRow, finding: Finding): void {
     if (finding.kind === "unavailable") return;
     if (finding.kind === "mined" && holds(finding.mined, payment, proof.network)) {
-      gone.delete(payment.paymentId);
+      misses.delete(payment.paymentId);
       follow(payment, finding.mined, confirmations[proof.network]);
       return;
     }
-    const times = (gone.get(payment.paymentId) ?? 0) + 1;
-    gone.set(payment.paymentId, times);
-    if (times < TIMES_GONE) return;
-    gone.delete(payment.paymentId);
+    const times = (misses.get(payment.paymentId) ?? 0) + 1;
+    misses.set(payment.paymentId, times);
+    if (times < MISSES_BEFORE_REVERSAL) return;
+    misses.delete(payment.paymentId);
     store.transaction(() => {
-      crediting.reverse(proof.network, payment);
-      // Mined again, as most such transactions are, it is credited again.
+      credits.reverse(proof.network, payment);
+      // Most such transactions are mined again; then it is credited again.
       claims.keep(payment.accountId, proof, "a reorganisation of the chain has removed the transaction");
     });
     const { accountId, transactionId } = payment;
     log.warn({ ...proof, accountId, transactionId }, "payment reversed: a reorganisation has removed it");
   }
 
-  /** Whether the transaction still makes the transfer that was credited. */
+  /** Whether the transaction still contains the transfer that was credited. */
   function holds({ blockHash, transfers }: Mined, payment: PaymentRow, network: NetworkName): boolean {
     const transfer = transfers.find((one) => one.logIndex === payment.logIndex);
     if (transfer === undefined || !isSameTransfer(transfer, payment)) return false;
-    // In its own block it is what it was, though the host may have another recipient since.
+    // In the same block it counts even if the host's recipient has changed since.
     return blockHash === payment.blockHash || isOurs(transfer, { network, recipient });
   }
 
   function follow(payment: PaymentRow, mined: Mined, atLeast: number): void {
     const { paymentId, blockHash, blockNumber, createdAt } = payment;
     const isMoved = blockHash !== mined.blockHash || BigInt(blockNumber) !== mined.blockNumber;
-    const isDone = isFinal(mined, atLeast) && clock.now() - createdAt >= WATCHED_MS;
+    const isDone = isFinal(mined, atLeast) && clock.now() - createdAt >= WATCH_MS;
     if (!isMoved && !isDone) return;
     const place = { blockHash: mined.blockHash, blockNumber: Number(mined.blockNumber) };
     store.transaction(() => rows.change(paymentId, { ...place, ...(isDone ? { status: "final" } : {}) }));
   }
 
   return {
-    /** One look at each, at most sixty transactions a network. */
+    /** Checks at most sixty transactions per network, each once. */
     pass: async (stop: AbortSignal): Promise<void> => {
       const idle = [...chains].filter(([network]) => !passing.has(network));
-      await forEachInLanes(chains.size, idle, async ([network, chain]) => {
+      await forEachLimited(chains.size, idle, async ([network, chain]) => {
         passing.add(network);
         await recheckNetwork(network, chain, stop).finally(() => passing.delete(network));
       });

@@ -8,7 +8,7 @@ import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
-import { createFacilitation } from "./facilitator/facilitation.ts";
+import { createX402Support } from "./facilitator/x402-support.ts";
 import { createHeads } from "./heads.ts";
 import { createInvoices, type Invoices } from "./invoices.ts";
 import type { Payment } from "./payment.ts";
@@ -33,18 +33,18 @@ export interface PaymentGatewayParts {
   publicUrl(): string;
 }
 
-/** How money comes in: quotes, transfers that were made, and transfers that a facilitator makes. */
+/** How money comes in: quotes, transfers already made, and transfers that a facilitator makes. */
 export interface PaymentGateway {
   invoices: Invoices;
   payments: Payments;
   /**
-   * Takes the payment that a request brings; null where it brings none. Throws `invalid_request` for a header that is
-   * none. A signed payment (signed-payment.ts) may take 50 s.
+   * Takes a request's payment; null if it has none. Throws `invalid_request` for a malformed header. A signed payment
+   * (signed-payment.ts) may take 50 s.
    */
   takePayment(accountId: string, headers: Headers): Promise<Payment | null>;
-  /** Forgets what was decided long ago. */
+  /** Removes what was decided long ago. */
   prune(): void;
-  /** How the nodes of all networks are. */
+  /** The health of all networks' nodes. */
   health(): RpcHealth[];
   run(): void;
   stop(): Promise<void>;
@@ -54,18 +54,18 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
   const { store, clock, log, meter, recipient } = parts;
   const { networks, rpcUrls, confirmations, minimumTopUp, facilitatorUrl } = settings;
   const chains = new Map(networks.map((network) => [network, createChain({ network, urls: rpcUrls[network], clock })]));
-  // What is paid for is the balance, whichever request found it too low.
+  // The payment is always for the balance, whichever request found it too low.
   const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
   const heads = createHeads(chains);
-  const facilitation = createFacilitation({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
-  const { advertise } = facilitation;
+  const x402 = createX402Support({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
+  const { advertise } = x402;
   const { balanceOf } = meter;
   const health = () => [...chains.values()].flatMap((chain) => chain.health());
   const isCutOff = () => health().every(({ ok }) => ok === false);
   const asked = { recipient, networks, minimumTopUp, topUpAt: publicUrl, isCutOff };
   const invoices = createInvoices({ store, clock, balanceOf, heads, advertise, ...asked });
   const payments = createPayments({ ...parts, invoices, chains, confirmations });
-  const facilitated = facilitation.collect(payments.creditSettled);
+  const facilitated = x402.collect(payments.creditSettled);
 
   return {
     invoices,

@@ -1,24 +1,24 @@
 import type { Chain } from "../chain/chain.ts";
 import type { NetworkName } from "../chain/networks.ts";
-import { within } from "../lib/bounds.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 
-/** However many quotes there are, a network's nodes are asked for their head five times a second at most. */
+/** A network's nodes are asked for their head at most five times a second, however many quotes there are. */
 const SPACING_MS = 200;
-/** What a quote waits for, the time until the reading begins included. */
-const LIMIT_MS = 1_500;
+/** How long a quote waits, including the time until the next reading begins. */
+const TIMEOUT_MS = 1_500;
 
-/** The networks' newest blocks, read for all who want them at the same moment. */
+/** The networks' newest blocks. Concurrent callers share one reading. */
 export interface Heads {
-  /** The number of the newest block as it is now or later, never as it was before the call; null where no node tells in time. */
+  /** The number of the newest block, read after the call; null if no node answers in time. */
   of(network: NetworkName): Promise<bigint | null>;
-  /** The numbers of all networks, of those that are known in time: JSON. */
+  /** The numbers for all networks that answer in time, as JSON. */
   all(): Promise<string>;
 }
 
 /**
- * A head that was read for an earlier quote is not good for this one: a transfer that was mined in between would count as
- * made after the invoice, and might be a stranger's of the same amount (api.md section 7). A later head is good, for
- * nobody knows the amount before the quote is out. So those who come wait for the next reading, and share it.
+ * A head read for an earlier quote must not be reused: a transfer mined in between would count as made after the
+ * invoice, and might be a stranger's of the same amount (api.md section 7). A later head is fine, since nobody knows
+ * the amount before the quote is sent. So callers wait for the next reading and share it.
  */
 export function createHeads(
   chains: ReadonlyMap<NetworkName, Pick<Chain, "head">>,
@@ -29,7 +29,7 @@ export function createHeads(
   );
   const of = async (network: NetworkName): Promise<bigint | null> => {
     const read = readings.get(network);
-    return read === undefined ? null : await within(read(), LIMIT_MS);
+    return read === undefined ? null : await withTimeout(read(), TIMEOUT_MS);
   };
   return {
     of,
@@ -43,7 +43,7 @@ export function createHeads(
   };
 }
 
-/** Each call gives what a reading says that begins after the call; one begins `spacingMs` after another at the earliest. */
+/** Each call gets a reading that begins after the call; readings begin at least `spacingMs` apart. */
 function shareNext<T>(read: () => Promise<T>, spacingMs: number): () => Promise<T> {
   let next: Promise<T> | null = null;
   let earliest = 0;

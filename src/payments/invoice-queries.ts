@@ -3,7 +3,7 @@ import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type Invoice, invoices, payments } from "./schema.ts";
 
-/** The invoices' rows. All times are milliseconds since 1970. */
+/** All times are milliseconds since 1970. */
 export function invoiceQueries(db: Db) {
   const isOpen = eq(invoices.status, "open");
   const isSince = (since: number) => gt(sql`coalesce(${invoices.paidAt}, ${invoices.createdAt})`, since);
@@ -29,7 +29,7 @@ export function invoiceQueries(db: Db) {
         .get(),
     find: (invoiceId: string): Invoice | undefined =>
       db.select().from(invoices).where(eq(invoices.invoiceId, invoiceId)).get(),
-    /** Those that can be paid still, the smallest first. */
+    /** Invoices that can still be paid, smallest first. */
     openOf: (accountId: string, now: number): Invoice[] =>
       db
         .select()
@@ -37,7 +37,7 @@ export function invoiceQueries(db: Db) {
         .where(and(eq(invoices.accountId, accountId), isOpen, gt(invoices.expiresAt, now)))
         .orderBy(asc(invoices.amount))
         .all(),
-    /** Those of this amount, open or opened or paid since then, newest first. */
+    /** Invoices of this amount that are open, or were opened or paid since then; newest first. */
     withAmount: (amount: Micros, since: number): Invoice[] =>
       db
         .select()
@@ -45,7 +45,7 @@ export function invoiceQueries(db: Db) {
         .where(and(eq(invoices.amount, amount), or(isOpen, isSince(since))))
         .orderBy(sql`${invoices.createdAt} DESC, ${invoices.invoiceId} DESC`)
         .all(),
-    /** Opened since then and not paid. */
+    /** Invoices opened since then and not paid. */
     countUnpaid: (accountId: string, since: number): number =>
       db
         .select({ count: count() })
@@ -69,8 +69,8 @@ export function invoiceQueries(db: Db) {
     noteAddress: (address: string): void =>
       void db.update(invoices).set({ payTo: address }).where(eq(invoices.payTo, "")).run(),
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
-    /** Forgets those that nobody ever paid and that were opened before then. */
-    forget(before: number): void {
+    /** Deletes expired invoices that were opened before then and never paid. */
+    prune(before: number): void {
       const paid = db.select({ invoiceId: payments.invoiceId }).from(payments).where(isNotNull(payments.invoiceId));
       const isOld = and(eq(invoices.status, "expired"), lte(invoices.createdAt, before));
       db.delete(invoices)

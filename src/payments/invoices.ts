@@ -14,14 +14,14 @@ import type { Invoice } from "./schema.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const LIFE_MS = 24 * HOUR_MS;
-/** So long an amount names its account alone, and who pays it is credited, whatever became of the invoice. */
+/** For this long an amount identifies one account, which is credited for it even if the invoice has expired. */
 const RECENT_MS = 30 * LIFE_MS;
-const MOST_OPEN = 3;
-/** A cent has 9,999 amounts, for everybody: nobody may take them all. */
-const MOST_UNPAID_AN_HOUR = 100;
-const TRIES_A_CENT = 100n;
+const MAX_OPEN = 3;
+/** A cent has only 9,999 amounts for all accounts together: none may take them all. */
+const MAX_UNPAID_PER_HOUR = 100;
+const TRIES_PER_CENT = 100n;
 
-/** What a 402 adds for the x402 protocol's own clients, of an account that lacks `least`. Never throws. */
+/** What a 402 adds for x402 clients, for an account that lacks `least`. Never throws. */
 export type Advertise = (
   accountId: string,
   least: Micros,
@@ -33,30 +33,30 @@ export interface InvoiceParts {
   clock: Clock;
   balanceOf(accountId: string): Micros;
   recipient: Address;
-  /** The configured networks, in the order in which they are offered. */
+  /** The configured networks, in the order offered. */
   networks: readonly NetworkName[];
   heads: Pick<Heads, "all">;
   minimumTopUp: Micros;
-  /** Where a person tops up: the console's address. */
+  /** The console's address, where a person tops up. */
   topUpAt(): string;
-  /** Whether no node answered when it was asked last: a quote goes out all the same, and says so. */
+  /** Whether no node answered its last call: quotes are still made, but say so. */
   isCutOff(): boolean;
-  /** What a 402 tells the x402 protocol's own clients. */
+  /** What a 402 adds for x402 clients. */
   advertise: Advertise;
 }
 
-/** What a 402 says and asks for. */
+/** What a 402 asks for, and why. */
 export interface Wanted {
-  /** Why it is a 402, in ASCII. */
+  /** The reason for the 402, in ASCII. */
   reason: string;
-  /** Whether to say behind the reason how this is paid, for who has not paid yet. */
+  /** Whether to add how to pay, for callers that have not paid yet. */
   tellHow?: true;
   retryAfterSeconds?: number | undefined;
-  /** What a top-up asked for: the quote is for these cents exactly. */
+  /** The amount that a top-up asked for: the quote is for exactly these cents. */
   amount?: Micros | undefined;
-  /** What a balance lacks. */
+  /** What the balance lacks. */
   missing?: Micros | undefined;
-  /** Named first; else the first that is configured. */
+  /** Listed first; otherwise the first configured network is. */
   network?: NetworkName | undefined;
   /** Quoted again while it is open. */
   invoiceId?: string | undefined;
@@ -64,28 +64,28 @@ export interface Wanted {
 
 export interface Invoices {
   /**
-   * Throws `payment_required` with a quote when the account's balance is under `minimum` (specification, section 8), and
-   * whenever `payment` was refused, then with its reason. Not to be called in a transaction: the quote outlives the refusal.
+   * Throws `payment_required` with a quote if the account's balance is below `minimum` (specification, section 8) or if
+   * `payment` was refused. Do not call it in a transaction: the invoice must outlive the refusal.
    */
   requireBalance(accountId: string, minimum: Micros, payment: Payment | null): Promise<void>;
   /** The `payment_required` to throw, with the account's open invoice. Throws `rate_limited` for too many new ones. */
   quote(accountId: string, wanted: Wanted): Promise<AppError>;
-  /** Those whose amount this is, open or of the last 30 days, newest first. */
+  /** Invoices of this amount, open or of the last 30 days, newest first. */
   withAmount(amount: Micros): Invoice[];
-  /** Notes that a transfer has paid it; nothing changes for one that is paid already. */
+  /** Marks it as paid. Does nothing if it is paid already. */
   pay(invoiceId: string): void;
-  /** Takes that back: it can be paid again while its time lasts. */
+  /** Reverses `pay`: it can be paid again until it expires. */
   unpay(invoiceId: string): void;
   countOpen(): number;
-  /** Marks those whose time is over. */
+  /** Marks invoices that have expired. */
   expire(): void;
-  /** Forgets those that nobody paid and whose amount is free again. */
+  /** Removes unpaid invoices whose amount is free again. */
   prune(): void;
 }
 
 /**
- * The x402 quotes. An invoice's amount is what is missing, rounded up to a cent, plus 1 to 9,999 micro-USDC that no
- * other open or recent invoice has: the amount alone then names who paid (billing.md, x402 1).
+ * The x402 quotes. An invoice's amount is what is missing, rounded up to a cent, plus 1 to 9,999 micro-USDC such that
+ * no other open or recent invoice has this amount: it alone identifies who paid (billing.md, x402 1).
  */
 export function createInvoices(parts: InvoiceParts): Invoices {
   const { store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise } = parts;
@@ -94,16 +94,16 @@ export function createInvoices(parts: InvoiceParts): Invoices {
 
   function freeAmount(least: Micros): Micros {
     for (let tries = 0n; ; tries++) {
-      // A crowded cent makes the next one likelier to be free; nobody pays more than a few cents above what is missing.
-      const cents = toCents(least) + (tries / TRIES_A_CENT) * CENT;
+      // Goes on to the next cent if this one is crowded; that adds a few cents at most.
+      const cents = toCents(least) + (tries / TRIES_PER_CENT) * CENT;
       const amount = cents + BigInt(randomInt(1, Number(CENT)));
       if (withAmount(amount).length === 0) return amount;
     }
   }
 
-  /** Throws `rate_limited` where the account has had its new quotes for now. */
+  /** Throws `rate_limited` if the account has too many unpaid new quotes. */
   function refuseTooMany(accountId: string): void {
-    if (rows.countUnpaid(accountId, clock.now() - HOUR_MS) < MOST_UNPAID_AN_HOUR) return;
+    if (rows.countUnpaid(accountId, clock.now() - HOUR_MS) < MAX_UNPAID_PER_HOUR) return;
     throw new AppError(
       "rate_limited",
       "too many unpaid quotes of different amounts; pay an open one, or try again later",
@@ -117,10 +117,10 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     const open = openOf();
     const good = open.find(({ invoiceId }) => invoiceId === preferred) ?? open.find((one) => fits(one, need));
     if (good) return good;
-    // Before a node is asked anything: a refusal costs nobody a call.
+    // Checked before any node is called: a refusal should cost nothing.
     refuseTooMany(accountId);
     const known = await heads.all();
-    // Another request of the account may have been here meanwhile.
+    // Another request of the account may have opened one meanwhile.
     return store.transaction(() => openOf().find((one) => fits(one, need)) ?? openInvoice(accountId, need, known));
   }
 
@@ -128,7 +128,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     refuseTooMany(accountId);
     const now = clock.now();
     const open = rows.openOf(accountId, now);
-    const evicted = open.length < MOST_OPEN ? undefined : leastFitting(open, need);
+    const evicted = open.length < MAX_OPEN ? undefined : leastFitting(open, need);
     if (evicted) rows.expire(evicted.invoiceId);
     const amount = freeAmount(need.least);
     return rows.insert({
@@ -157,13 +157,13 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     });
   }
 
-  /** For a program, and for the person behind it: the two ways to a balance. */
+  /** The two ways to a balance: for a program, and for a person. */
   function howToPay(amount: Micros, why: string): string {
-    const pay = `pay exactly ${formatMoney(amount)} ${CURRENCY}, as x402 says, and repeat the request with the transaction in X-PAYMENT`;
+    const pay = `pay exactly ${formatMoney(amount)} ${CURRENCY}, as described in x402, and repeat the request with the transaction in X-PAYMENT`;
     const later = parts.isCutOff()
-      ? ". No network can be reached from here now: a payment is credited once one can"
+      ? ". No network can be reached from here right now: the payment is credited once one can be"
       : "";
-    const person = `A person tops up at ${parts.topUpAt()} or asks who runs this host for credit`;
+    const person = `A person tops up at ${parts.topUpAt()} or asks the host's operator for credit`;
     return `${pay}. The amount is ${why}${later}. ${person}`;
   }
 
@@ -189,11 +189,11 @@ export function createInvoices(parts: InvoiceParts): Invoices {
       const mayOpen =
         invoice.expiresAt > now &&
         isSameAddress(invoice.payTo, recipient) &&
-        rows.openOf(invoice.accountId, now).length < MOST_OPEN;
+        rows.openOf(invoice.accountId, now).length < MAX_OPEN;
       rows.setStatus(invoiceId, { status: mayOpen ? "open" : "expired", paidAt: null });
     },
     countOpen: () => rows.countOpen(clock.now()),
     expire: () => store.transaction(() => rows.expireDue(clock.now())),
-    prune: () => store.transaction(() => rows.forget(clock.now() - RECENT_MS)),
+    prune: () => store.transaction(() => rows.prune(clock.now() - RECENT_MS)),
   };
 }

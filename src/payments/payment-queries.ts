@@ -4,10 +4,9 @@ import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type PaymentRow, payments } from "./schema.ts";
 
-/** A transfer that was credited, as it stands in the database. */
 export type PaymentStatus = PaymentRow["status"];
 
-/** The payments' rows. Hashes are in lower case. */
+/** Hashes are in lower case. */
 export function paymentQueries(db: Db) {
   const isOf = (chainId: number, txHash: string) => and(eq(payments.chainId, chainId), eq(payments.txHash, txHash));
   return {
@@ -16,7 +15,7 @@ export function paymentQueries(db: Db) {
     insert: (row: Omit<PaymentRow, "paymentId">): PaymentRow => db.insert(payments).values(row).returning().get(),
     change: (paymentId: number, change: Partial<PaymentRow>): void =>
       void db.update(payments).set(change).where(eq(payments.paymentId, paymentId)).run(),
-    /** Whether a transfer that stands has paid the invoice. */
+    /** Whether a transfer that is not reversed has paid the invoice. */
     isPaid: (accountId: string, invoiceId: string): boolean =>
       db
         .select({ paymentId: payments.paymentId })
@@ -26,7 +25,7 @@ export function paymentQueries(db: Db) {
         )
         .limit(1)
         .get() !== undefined,
-    /** Transactions with transfers that are not final, in the order of their hashes. */
+    /** Transactions with transfers that are not final, ordered by hash. */
     toRecheck: (chainId: number, after: string, limit: number): string[] =>
       db
         .selectDistinct({ txHash: payments.txHash })
@@ -49,7 +48,7 @@ export function paymentQueries(db: Db) {
           .map((row) => [row.status, row.count]),
       ),
     }),
-    /** What an account owes of reversed top-ups grows, or shrinks, by this. */
+    /** Adds to what the account owes for reversed top-ups; `amount` may be negative. */
     addOwed: (accountId: string, amount: Micros): void =>
       void db
         .update(balances)

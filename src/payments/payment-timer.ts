@@ -1,44 +1,44 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 const RECHECK_EVERY_NS = 10_000_000_000n;
 
 export interface PaymentTimerParts {
   clock: Clock;
   log: Log;
-  /** Looks again at the claims whose time has come. */
+  /** Checks the claims that are due. */
   retryClaims(stop: AbortSignal): Promise<void>;
-  /** Looks again at what is credited and not final. */
+  /** Rechecks payments that are credited but not final. */
   recheck(stop: AbortSignal): Promise<void>;
   /** A second where absent. */
-  lookEveryMs?: number;
+  checkEveryMs?: number;
 }
 
 export interface PaymentTimer {
-  /** One look: at the claims that are due, and every ten seconds at the credited payments. */
+  /** Checks claims that are due, and every ten seconds also credited payments. */
   tick(): Promise<void>;
-  /** Does so every second from now on. */
+  /** Starts ticking every second. */
   run(): void;
-  /** Ends that; resolves when the looks that were under way have ended. */
+  /** Stops ticking; resolves when the checks in progress have ended. */
   stop(): Promise<void>;
 }
 
-/** What becomes of payments when nobody asks: claims that can be credited at last, transfers that are final or gone. */
+/** Background checks: credits claims that become valid, and follows credited transfers until they are final or gone. */
 export function createPaymentTimer(parts: PaymentTimerParts): PaymentTimer {
-  const { clock, log, retryClaims, recheck, lookEveryMs = LOOK_EVERY_MS } = parts;
+  const { clock, log, retryClaims, recheck, checkEveryMs = CHECK_EVERY_MS } = parts;
   const stopping = new AbortController();
-  /** Each ends by itself: what hangs on one network holds up nothing else. */
-  const underWay = new Set<Promise<void>>();
+  /** Works run independently: one that hangs on a network holds up no other. */
+  const inProgress = new Set<Promise<void>>();
   let look: Promise<void> | null = null;
   let lastRecheckNs = clock.monotonicNs();
   let timer: Timer | undefined;
 
   function begin(work: (stop: AbortSignal) => Promise<void>): Promise<void> {
     const one = work(stopping.signal)
-      .catch((err) => log.error({ err }, "payments could not be looked at; it is tried again"))
-      .finally(() => underWay.delete(one));
-    underWay.add(one);
+      .catch((err) => log.error({ err }, "checking payments failed; it will be retried"))
+      .finally(() => inProgress.delete(one));
+    inProgress.add(one);
     return one;
   }
 
@@ -58,13 +58,13 @@ export function createPaymentTimer(parts: PaymentTimerParts): PaymentTimer {
   return {
     tick,
     run() {
-      timer = setInterval(() => void tick(), lookEveryMs);
+      timer = setInterval(() => void tick(), checkEveryMs);
       timer.unref();
     },
     async stop() {
       stopping.abort();
       clearInterval(timer);
-      await Promise.all(underWay);
+      await Promise.all(inProgress);
     },
   };
 }

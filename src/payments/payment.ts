@@ -1,10 +1,10 @@
 import type { Micros } from "../lib/money.ts";
 
-/** What became of the proof of payment that a request carried. */
+/** The outcome of a request's proof of payment. */
 export type Payment =
-  /** Credited to the presenter's account by this request, or by one beside it. */
+  /** Credited to the presenter's account by this request, or by a concurrent one. */
   | { kind: "credited"; transactionId: string; amount: Micros; headers: Record<string, string> }
-  /** Credited to the presenter's account before. */
+  /** Credited to the presenter's account earlier. */
   | { kind: "known" }
   | Refusal;
 
@@ -13,6 +13,6 @@ export interface Refusal {
   kind: "refused";
   reason: string;
   retryAfterSeconds?: number;
-  /** The presenter's own invoice that the transfer is meant for: the one to quote again, lest it be paid twice. */
+  /** The presenter's invoice that the transfer is for: it is quoted again, so that it is not paid twice. */
   invoiceId?: string;
 }

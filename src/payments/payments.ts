@@ -2,8 +2,8 @@ import type { Chain } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { AppError } from "../lib/app-error.ts";
-import { forEachInLanes, within } from "../lib/bounds.ts";
 import type { Clock } from "../lib/clock.ts";
+import { forEachLimited, withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import type { Micros } from "../lib/money.ts";
 import { waitFor } from "../lib/wait-for.ts";
@@ -12,11 +12,11 @@ import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
 import { answerTo, creditOf } from "./answer.ts";
 import { createClaims } from "./claims.ts";
-import { createCrediting } from "./crediting.ts";
+import { createCredits } from "./credits.ts";
 import { createFinalityCheck } from "./finality.ts";
 import type { Invoices } from "./invoices.ts";
-import { createLookUps } from "./look-ups.ts";
-import { createNewTransactionLimit } from "./new-transactions.ts";
+import { createLookupLimit } from "./lookup-limit.ts";
+import { createNewTransactionLimit } from "./new-transaction-limit.ts";
 import type { Payment } from "./payment.ts";
 import { type PaymentStatus, paymentQueries } from "./payment-queries.ts";
 import { createPaymentTimer } from "./payment-timer.ts";
@@ -25,12 +25,12 @@ import type { Claim } from "./schema.ts";
 import { isDecided, type Verdict } from "./verdict.ts";
 import { createVerifier } from "./verifier.ts";
 
-const PRESENT_LIMIT_MS = 6_000;
-const SETTLED_LIMIT_MS = 5_000;
+const PRESENT_TIMEOUT_MS = 6_000;
+const SETTLED_TIMEOUT_MS = 5_000;
 const SETTLED_RETRY_MS = 250;
-const CLAIMS_A_LOOK = 12;
-/** Fewer than verifications may run at once, so that claims never hold up who presents a payment now. */
-const CLAIMS_AT_ONCE = 4;
+const CLAIMS_PER_PASS = 12;
+/** Lower than the verifier's concurrency, so that claims do not delay payments presented now. */
+const CLAIM_CONCURRENCY = 4;
 
 export interface PaymentParts {
   store: Store;
@@ -43,13 +43,13 @@ export interface PaymentParts {
   recipient: Address;
   /** The configured networks. */
   chains: ReadonlyMap<NetworkName, Chain>;
-  /** Blocks that a transfer must have, its own included. */
+  /** Confirmations that a transfer needs, its own block included. */
   confirmations: Record<NetworkName, number>;
 }
 
 /** A transfer that a facilitator says it has made. */
 export interface SettledTransfer extends Proof {
-  /** Who is to be credited. */
+  /** The account to credit. */
   accountId: string;
   payer: string;
   amount: Micros;
@@ -57,38 +57,38 @@ export interface SettledTransfer extends Proof {
 
 export interface Payments {
   /**
-   * Judges the `X-PAYMENT` header of a request and credits what it proves, to whoever's invoice it pays, within 6 s
-   * (api.md section 7). Null for no header. Throws `invalid_request` for one that is malformed and `rate_limited` for too
-   * many transactions that were never seen before, or too many looks at the same.
+   * Verifies a request's `X-PAYMENT` header and credits the transfer to the owner of the invoice it pays, within 6 s
+   * (api.md section 7). Null without a header. Throws `invalid_request` if it is malformed, and `rate_limited` for too
+   * many new transactions or lookups.
    */
   present(accountId: string, header: string | null): Promise<Payment | null>;
   /**
-   * Credits an account, by no invoice, with what a facilitator settled, once its node shows the transfer: within 5 s. If
-   * it does not by then, the claim is kept and credited when it does.
+   * Credits an account, without an invoice, with what a facilitator settled, once the chain shows the transfer. Waits 5
+   * s; after that the claim is stored, and credited when the transfer appears.
    */
   creditSettled(settled: SettledTransfer): Promise<Payment>;
   countClaims(): Record<Claim["status"], number>;
   countPayments(): Record<PaymentStatus, number>;
-  /** Forgets the claims that were decided long ago. */
+  /** Removes claims that were decided long ago. */
   prune(): void;
   tick(): Promise<void>;
-  /** Looks at claims and at credited payments from now on, without being asked. */
+  /** Starts the background checks of claims and credited payments. */
   run(): void;
-  /** Ends that; nothing is asked of a node from when it resolves: proofs that still come are kept. */
+  /** Stops them. No node is called after it resolves; proofs that still arrive are stored. */
   stop(): Promise<void>;
 }
 
-/** Payments by transfers of USDC to this host's address, verified on the chain (billing.md, x402). */
+/** Payments by USDC transfers to this host's address, verified on the chain (billing.md, x402). */
 export function createPayments(parts: PaymentParts): Payments {
   const { store, clock, log, chains, invoices } = parts;
   const networks = [...chains.keys()];
   const rows = paymentQueries(store.db);
   const claims = createClaims(store, clock, networks);
-  const crediting = createCrediting(parts);
-  const verifier = createVerifier({ ...parts, claims, crediting });
-  const finality = createFinalityCheck({ ...parts, claims, crediting });
+  const credits = createCredits(parts);
+  const verifier = createVerifier({ ...parts, claims, credits });
+  const finality = createFinalityCheck({ ...parts, claims, credits });
   const newTransactions = createNewTransactionLimit(clock);
-  const lookUps = createLookUps(clock);
+  const lookupLimit = createLookupLimit(clock);
   const stopping = new AbortController();
   const timer = createPaymentTimer({
     clock,
@@ -102,10 +102,10 @@ export function createPayments(parts: PaymentParts): Payments {
   });
 
   /**
-   * What an account is told of a transaction that is credited to it; null where none is. That it was credited is told
-   * once, also when that happened in the background, between one presentation and the next.
+   * What to report of a transaction's transfers credited to this account; null if there are none. A credit is reported
+   * as new once, even if it happened in the background between two presentations.
    */
-  function tell(accountId: string, { network, txHash }: Proof): Payment | null {
+  function report(accountId: string, { network, txHash }: Proof): Payment | null {
     const own = rows
       .ofTransaction(NETWORKS[network].chainId, txHash)
       .filter((payment) => payment.accountId === accountId && payment.status !== "reversed");
@@ -123,32 +123,32 @@ export function createPayments(parts: PaymentParts): Payments {
     const proof = parseProof(header, networks);
     const claim = claims.find(proof);
     const isPending = claim?.status === "pending";
-    // While it is, other transfers of the transaction may be due.
-    const told = isPending ? null : tell(accountId, proof);
-    if (told) return told;
-    // Somebody else's claim is not to be noticed.
+    // While the claim is pending, other transfers of the transaction may be due.
+    const reported = isPending ? null : report(accountId, proof);
+    if (reported) return reported;
+    // Another account's claim must make no visible difference.
     if (!isPending || claim.accountId !== accountId)
       newTransactions.admit(accountId, `${proof.network} ${proof.txHash}`);
-    if (verifier.wouldAsk(proof)) lookUps.admit(accountId);
-    return judge(accountId, proof, verifier.verify(proof, accountId), PRESENT_LIMIT_MS);
+    if (verifier.needsLookup(proof)) lookupLimit.admit(accountId);
+    return judge(accountId, proof, verifier.verify(proof, accountId), PRESENT_TIMEOUT_MS);
   }
 
   async function judge(accountId: string, proof: Proof, look: Promise<Verdict>, limitMs: number): Promise<Payment> {
-    const verdict: Verdict = (await within(look, limitMs)) ?? { kind: "unavailable" };
+    const verdict: Verdict = (await withTimeout(look, limitMs)) ?? { kind: "unavailable" };
     const answer = answerTo(accountId, verdict, proof.network);
-    // Also beside a credit: another transfer of the transaction may have to wait.
+    // Even after a credit: another transfer of the transaction may still have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
-    const told = tell(accountId, proof);
-    // Those who presented it at the same moment are all told that it is credited.
-    return answer.kind === "credited" ? answer : (told ?? answer);
+    const reported = report(accountId, proof);
+    // Everybody who presented it at the same time is told that it is credited.
+    return answer.kind === "credited" ? answer : (reported ?? answer);
   }
 
   async function creditSettled({ accountId, network, txHash, payer, amount }: SettledTransfer): Promise<Payment> {
     const proof = { network, txHash: txHash.toLowerCase() };
-    if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, NOBODYS, network);
-    const endsAt = performance.now() + SETTLED_LIMIT_MS;
+    if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, UNMATCHED, network);
+    const endsAt = performance.now() + SETTLED_TIMEOUT_MS;
     for (;;) {
-      const look = verifier.verifyAfresh(proof, accountId);
+      const look = verifier.verifyUncached(proof, accountId);
       const answer = await judge(accountId, proof, look, Math.max(0, endsAt - performance.now()));
       const mayCome = answer.kind === "refused" && answer.retryAfterSeconds !== undefined;
       if (!mayCome || performance.now() + SETTLED_RETRY_MS >= endsAt) return answer;
@@ -157,9 +157,9 @@ export function createPayments(parts: PaymentParts): Payments {
   }
 
   async function retryClaims(stop: AbortSignal): Promise<void> {
-    await forEachInLanes(CLAIMS_AT_ONCE, claims.due(CLAIMS_A_LOOK), async ({ proof, claim }) => {
+    await forEachLimited(CLAIM_CONCURRENCY, claims.due(CLAIMS_PER_PASS), async ({ proof, claim }) => {
       if (stop.aborted) return;
-      // Before it is looked at, so that one whose look fails is not the next again, and again.
+      // Postponed first, so that a claim whose check fails does not come first again.
       claims.postpone(claim);
       await verifier.verify(proof, "host");
     });
@@ -183,5 +183,5 @@ export function createPayments(parts: PaymentParts): Payments {
 
 const MORE_TO_COME = "another transfer of the transaction is not deep enough yet";
 
-/** What is said of a transfer that another account has claimed. */
-const NOBODYS: Verdict = { kind: "mined", outcomes: [{ kind: "unmatched" }] };
+/** The answer for a transfer that another account has claimed. */
+const UNMATCHED: Verdict = { kind: "mined", outcomes: [{ kind: "unmatched" }] };

@@ -1,7 +1,7 @@
 import { NETWORK_NAMES, type NetworkName } from "../chain/networks.ts";
 import { AppError } from "../lib/app-error.ts";
 
-/** A transaction that somebody says is a payment. */
+/** A transaction presented as a payment. */
 export interface Proof {
   network: NetworkName;
   /** In lower case. */
@@ -11,10 +11,10 @@ export interface Proof {
 const HASH = /^0x[0-9a-f]{64}$/i;
 const EXAMPLE = `{"txHash":"0x…64 hex digits","network":"${NETWORK_NAMES.join("|")}"}`;
 
-/** Whether a request says that a transfer was made; any other payment that it brings is only made when it is taken. */
-export const bringsProof = (headers: Headers): boolean => headers.get("x-payment")?.startsWith("{") ?? false;
+/** Whether a request proves a transfer already made; other payments are made only when taken. */
+export const hasProof = (headers: Headers): boolean => headers.get("x-payment")?.startsWith("{") ?? false;
 
-/** Reads the `X-PAYMENT` header (api.md section 7). Throws `invalid_request` for what is not of its form. */
+/** Reads the `X-PAYMENT` header (api.md section 7). Throws `invalid_request` if it is malformed. */
 export function parseProof(header: string, networks: readonly NetworkName[]): Proof {
   const { txHash, network } = parseObject(header);
   if (typeof txHash !== "string" || !HASH.test(txHash)) throw malformed("txHash: expected 0x and 64 hex digits");

@@ -5,7 +5,7 @@ import type { Invoice } from "./schema.ts";
 
 export const CENT: Micros = 10_000n;
 
-/** What an invoice must cover, rounded up to a cent; `exactly` where somebody asked for that amount. */
+/** What an invoice must cover, rounded up to a cent; `exactly` if the caller asked for that amount. */
 export interface Need {
   least: Micros;
   exactly: boolean;
@@ -13,13 +13,13 @@ export interface Need {
 
 export const toCents = (amount: Micros): Micros => ((amount + CENT - 1n) / CENT) * CENT;
 
-/** Whether an open invoice may be quoted for this need: enough, and not so much that the payer would wonder. */
+/** Whether an open invoice may be quoted for this need: enough, but not surprisingly much more. */
 export function fits(invoice: Invoice, { least, exactly }: Need): boolean {
-  const most = exactly ? toCents(least) + CENT - 1n : 2n * least + CENT;
-  return invoice.amount >= least && invoice.amount <= most;
+  const max = exactly ? toCents(least) + CENT - 1n : 2n * least + CENT;
+  return invoice.amount >= least && invoice.amount <= max;
 }
 
-/** The one that is farthest from the need. */
+/** The invoice whose amount is furthest from the need. */
 export function leastFitting(open: readonly Invoice[], { least }: Need): Invoice | undefined {
   const distance = ({ amount }: Invoice): Micros => (amount > least ? amount - least : least - amount);
   return open.toSorted((a, b) => Number(distance(b) - distance(a)))[0];
@@ -40,24 +40,27 @@ export function quoteOf(invoice: Invoice, networks: readonly NetworkName[], firs
   };
 }
 
-/** What an invoice's amount follows from; nothing was asked for, or nothing is missing, where it is zero. */
-export interface Wish {
+/** What an invoice's amount is based on; `asked` and `missing` are zero if they do not apply. */
+export interface AmountReason {
   asked: Micros;
   missing: Micros;
   minimumTopUp: Micros;
 }
 
-/** Why somebody who asked for 0.50 is to pay 1.005715: the minimum, and the digits by which the payment is known. */
-export function explainAmount(amount: Micros, { asked, missing, minimumTopUp }: Wish): string {
+/**
+ * Explains why a caller that asked for 0.50 must pay 1.005715: the minimum top-up, and the digits that identify the
+ * payment.
+ */
+export function explainAmount(amount: Micros, { asked, missing, minimumTopUp }: AmountReason): string {
   const mark = amount % CENT;
   const cents = amount - mark;
   const base = (why: string) => `${shortMoney(cents)}, ${why},`;
   const asAsked = asked > 0n ? ` (${shortMoney(asked)} was asked for)` : "";
-  const marked = `and ${shortMoney(mark)} that marks the payment as this account's`;
+  const marked = `and ${shortMoney(mark)} that identifies the payment as this account's`;
   if (asked > 0n && cents === toCents(asked)) {
     return `${base(cents === asked ? "as asked for" : `the ${shortMoney(asked)} asked for, to a cent`)} ${marked}`;
   }
-  if (cents === toCents(minimumTopUp)) return `${base(`the least top-up here${asAsked}`)} ${marked}`;
+  if (cents === toCents(minimumTopUp)) return `${base(`the minimum top-up here${asAsked}`)} ${marked}`;
   if (cents === toCents(missing)) return `${base("what is missing, to a cent")} ${marked}`;
-  return `${base(`as an open quote of this account has it${asAsked}`)} ${marked}`;
+  return `${base(`the amount of an open quote of this account${asAsked}`)} ${marked}`;
 }

@@ -39,14 +39,14 @@ export interface BillingRouteParts {
   quote: Invoices["quote"];
 }
 
-const LARGEST_TOP_UP = "1000000.00";
+const MAX_TOP_UP = "1000000.00";
 
 export function billingRoutes(parts: BillingRouteParts): Route[] {
   const { meter, networks, takePayment, quote } = parts;
   const amount = money
     .refine((text) => (parseMoney(text) ?? 0n) > 0n, { error: "an amount above zero" })
-    .refine((text) => (parseMoney(text) ?? 0n) <= (parseMoney(LARGEST_TOP_UP) ?? 0n), {
-      error: `at most ${LARGEST_TOP_UP}`,
+    .refine((text) => (parseMoney(text) ?? 0n) <= (parseMoney(MAX_TOP_UP) ?? 0n), {
+      error: `at most ${MAX_TOP_UP}`,
     });
   const topUp = z.object({
     amount: amount

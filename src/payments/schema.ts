@@ -48,7 +48,7 @@ export const claims = sqliteTable(
   (table) => [primaryKey({ columns: [table.chainId, table.txHash] })],
 );
 
-/** Signed transfers that a facilitator was given. */
+/** Signed transfers passed to a facilitator. */
 export const authorizations = sqliteTable(
   "authorizations",
   {

@@ -1,16 +1,16 @@
 import type { Chain, Mined } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createFairLanes, type FairLanes } from "../limits/fair-lanes.ts";
+import { createFairLimiter, type FairLimiter } from "../limits/fair-limiter.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Store } from "../storage/store.ts";
 import { answerTo } from "./answer.ts";
 import type { Claims, Settled } from "./claims.ts";
-import type { Crediting } from "./crediting.ts";
+import type { Credits } from "./credits.ts";
 import { BLOCK_SECONDS } from "./depth.ts";
 import type { Invoices } from "./invoices.ts";
-import { matchTransfers } from "./matching.ts";
-import { createMissing } from "./missing.ts";
+import { matchTransfers } from "./match-transfers.ts";
+import { createNotFoundCache } from "./not-found-cache.ts";
 import { paymentQueries } from "./payment-queries.ts";
 import type { Proof } from "./proof.ts";
 import type { Claim } from "./schema.ts";
@@ -24,57 +24,57 @@ export interface VerifierParts {
   confirmations: Record<NetworkName, number>;
   invoices: Pick<Invoices, "withAmount">;
   claims: Claims;
-  crediting: Crediting;
+  credits: Credits;
 }
 
-/** A node is asked two things at once about a transaction. */
+/** Concurrent calls to each node for one transaction. */
 const CALLS_AT_ONCE = 2;
-const LEAST_LANES = 4;
-const MOST_WAITING = 32;
+const MIN_CONCURRENCY = 4;
+const MAX_WAITING = 32;
 
 /**
- * On each network, of presenters and of the background together. No account has more than a quarter of the lanes, and
- * those who wait are served in turn, so that nobody's payment waits for a crowd of another's.
+ * Limits the verifications on one network, those of background checks included. No account may use more than a quarter of
+ * them, and waiting accounts take turns, so that no payment waits for another account's crowd.
  */
-function openLanes({ health }: Pick<Chain, "health">): FairLanes {
+function createLimiter({ health }: Pick<Chain, "health">): FairLimiter {
   const connections = CALLS_AT_ONCE * Math.max(1, health().length);
-  const count = Math.max(LEAST_LANES, Math.floor(OUTGOING.rpc.connections / connections));
-  return createFairLanes({ count, ofOwner: Math.floor(count / 4), waiting: MOST_WAITING });
+  const concurrency = Math.max(MIN_CONCURRENCY, Math.floor(OUTGOING.rpc.connections / connections));
+  return createFairLimiter({ concurrency, maxPerOwner: Math.floor(concurrency / 4), maxWaiting: MAX_WAITING });
 }
 
-export interface Verifying {
+export interface Verifier {
   /**
-   * Asks the network about a transaction and credits what is due, to whoever's invoice it pays. Those who ask about the
-   * same one at once share one answer; one that was not found is not looked for again before its `Retry-After`.
-   * `actor` is who asked, or `host`: 32 may wait for each, of further ones nothing can be said.
+   * Looks up a transaction and credits what is due to the owners of the invoices it pays. Concurrent calls for the same
+   * transaction share one answer; one that was not found is not looked up again before its `Retry-After`. `actor` is
+   * the account that asked, or `host`; beyond 32 waiting for one actor the answer is `unavailable`.
    */
   verify(proof: Proof, actor: string): Promise<Verdict>;
-  /** The same, and looks again whatever was not found a moment ago: for what somebody else saw on the chain. */
-  verifyAfresh(proof: Proof, actor: string): Promise<Verdict>;
-  /** Whether `verify` would ask a node for it, not wait for what was asked already or repeat what was said. */
-  wouldAsk(proof: Proof): boolean;
-  /** From now on nothing is asked, and nothing can be said; resolves when what was asked is answered. */
+  /** The same, but also looks up what was not found a moment ago: for a transaction that somebody else has seen. */
+  verifyUncached(proof: Proof, actor: string): Promise<Verdict>;
+  /** Whether `verify` would call a node, rather than join a call or repeat an answer. */
+  needsLookup(proof: Proof): boolean;
+  /** Makes no calls from now on (the answer is `unavailable`); resolves when those in progress have ended. */
   close(): Promise<void>;
 }
 
-/** A look at one transaction, for all who asked for it since the one before. */
+/** A lookup of one transaction, shared by all who ask for it meanwhile. */
 interface Flight {
   landed: Promise<Verdict>;
-  /** Who has it in his queue. */
+  /** The actors that have it in their queue. */
   waiting: Set<string>;
   begun: boolean;
   begin(actor: string): Promise<void>;
 }
 
-export function createVerifier(parts: VerifierParts): Verifying {
-  const { store, clock, chains, recipient, confirmations, invoices, claims, crediting } = parts;
+export function createVerifier(parts: VerifierParts): Verifier {
+  const { store, clock, chains, recipient, confirmations, invoices, claims, credits } = parts;
   const rows = paymentQueries(store.db);
-  // A network whose nodes hang holds up no other's payments.
-  const lanes = new Map(
-    Array.from(chains, ([network, chain]): [NetworkName, FairLanes] => [network, openLanes(chain)]),
+  // One for each network, so that nodes that hang do not hold up other networks.
+  const limiters = new Map(
+    Array.from(chains, ([network, chain]): [NetworkName, FairLimiter] => [network, createLimiter(chain)]),
   );
   const flights = new Map<string, Flight>();
-  const missing = createMissing<Verdict>(clock);
+  const missing = createNotFoundCache<Verdict>(clock);
   let closed = false;
 
   async function ask(proof: Proof, actor: string): Promise<Verdict> {
@@ -110,7 +110,7 @@ export function createVerifier(parts: VerifierParts): Verifying {
       settled: settledOf(claims.find(proof)),
     });
     return matches.map((match) =>
-      match.kind === "due" ? { kind: "credited", payment: crediting.credit(proof, mined, match.due, actor) } : match,
+      match.kind === "due" ? { kind: "credited", payment: credits.credit(proof, mined, match.due, actor) } : match,
     );
   }
 
@@ -126,7 +126,7 @@ export function createVerifier(parts: VerifierParts): Verifying {
   function openFlight(proof: Proof): Flight {
     const key = keyOf(proof);
     const { promise: landed, resolve, reject } = Promise.withResolvers<Verdict>();
-    // Each of those who wait is told; where none is left, nobody is.
+    // All callers get the rejection; without callers it must not count as unhandled.
     landed.catch(() => undefined);
     const flight: Flight = {
       landed,
@@ -142,14 +142,14 @@ export function createVerifier(parts: VerifierParts): Verifying {
     return flight;
   }
 
-  function verifyAfresh(proof: Proof, actor: string): Promise<Verdict> {
+  function verifyUncached(proof: Proof, actor: string): Promise<Verdict> {
     const key = keyOf(proof);
-    const lane = lanes.get(proof.network);
-    if (!lane) return Promise.resolve({ kind: "unavailable" });
+    const limiter = limiters.get(proof.network);
+    if (!limiter) return Promise.resolve({ kind: "unavailable" });
     const flight = flights.get(key) ?? openFlight(proof);
-    // Who joins waits in a queue of his own too: whoever's turn comes first asks for both.
+    // A second actor queues it too: whichever turn comes first makes the call for both.
     if (!flight.begun && !flight.waiting.has(actor)) {
-      if (!lane.enter(actor, () => flight.begin(actor))) return Promise.resolve({ kind: "unavailable" });
+      if (!limiter.submit(actor, () => flight.begin(actor))) return Promise.resolve({ kind: "unavailable" });
       flight.waiting.add(actor);
     }
     flights.set(key, flight);
@@ -159,10 +159,10 @@ export function createVerifier(parts: VerifierParts): Verifying {
   return {
     verify: (proof, actor) => {
       const known = missing.find(keyOf(proof));
-      return known === undefined ? verifyAfresh(proof, actor) : Promise.resolve(known);
+      return known === undefined ? verifyUncached(proof, actor) : Promise.resolve(known);
     },
-    verifyAfresh,
-    wouldAsk: (proof) => missing.find(keyOf(proof)) === undefined && !flights.has(keyOf(proof)),
+    verifyUncached,
+    needsLookup: (proof) => missing.find(keyOf(proof)) === undefined && !flights.has(keyOf(proof)),
     async close() {
       closed = true;
       await Promise.allSettled(flights.values().map(({ landed }) => landed));

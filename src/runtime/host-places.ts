@@ -1,5 +1,5 @@
-import { createPlaces, type Places } from "../limits/places.ts";
-import { createRates } from "../limits/rates.ts";
+import { createSlots, type Slots } from "../limits/slots.ts";
+import { createTokenBuckets } from "../limits/token-buckets.ts";
 
 /** What may be at work at once (api.md section 1, Limits). */
 export interface HostBounds {
@@ -12,8 +12,8 @@ export interface HostBounds {
 }
 
 export interface HostPlaces {
-  runs: Pick<Places, "take" | "give">;
-  workers: Pick<Places, "take" | "lacking">;
+  runs: Pick<Slots, "acquire" | "release">;
+  workers: Pick<Slots, "acquire" | "shortfall">;
   /** Gives back what was used, and tells of it. */
   giveRuns(accountId: string, count?: number): void;
   giveWorker(accountId: string): void;
@@ -29,10 +29,10 @@ const WAKES_A_SECOND = 8;
 
 /** The places of runs and workers. `onRoom` is told once for each turn of the event loop in which some became free. */
 export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom: () => void): HostPlaces {
-  const runs = createPlaces({ total: bounds.runs, each: bounds.runsOfOne });
-  const workers = createPlaces({ total: bounds.workers, each: bounds.workersOfOne });
+  const runs = createSlots({ total: bounds.runs, maxPerOwner: bounds.runsOfOne });
+  const workers = createSlots({ total: bounds.workers, maxPerOwner: bounds.workersOfOne });
   const wakeRate = { perSecond: WAKES_A_SECOND, burst: WAKES_AT_ONCE };
-  const wakes = createRates(() => nowMs() / 1_000);
+  const wakes = createTokenBuckets(() => nowMs() / 1_000);
   let told = false;
   let awaited = false;
 
@@ -49,11 +49,11 @@ export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom
     runs,
     workers,
     giveRuns(accountId, count) {
-      runs.give(accountId, count);
+      runs.release(accountId, count);
       tellRoom();
     },
     giveWorker(accountId) {
-      workers.give(accountId);
+      workers.release(accountId);
       tellRoom();
     },
     mayWake(accountId) {

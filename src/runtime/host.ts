@@ -85,7 +85,7 @@ export function createHost(parts: HostParts): Host {
   /** Puts an idle worker to sleep for this account. False where that would give it no place. */
   function makeRoom(accountId: string): boolean {
     const idle = [...instances.values()].filter(isIdle);
-    const chosen = sleepsFor(idle, accountId, places.workers.lacking(accountId));
+    const chosen = sleepsFor(idle, accountId, places.workers.shortfall(accountId));
     if (chosen) end(chosen.instanceId, chosen);
     return chosen !== undefined;
   }
@@ -94,8 +94,8 @@ export function createHost(parts: HostParts): Host {
     const awake = instances.get(instanceId);
     if (awake) return awake;
     if (!places.mayWake(accountId)) return "each";
-    let place = places.workers.take(accountId);
-    while (place !== "taken" && makeRoom(accountId)) place = places.workers.take(accountId);
+    let place = places.workers.acquire(accountId);
+    while (place !== "taken" && makeRoom(accountId)) place = places.workers.acquire(accountId);
     if (place !== "taken") return place;
     places.woke(accountId);
     const instance: Omit<Instance, "worker"> = {
@@ -245,14 +245,14 @@ export function createHost(parts: HostParts): Host {
 
   return {
     reserve(accountId, instanceId) {
-      const place = places.runs.take(accountId);
+      const place = places.runs.acquire(accountId);
       if (place !== "taken") return place;
       let instance: ReturnType<typeof wake> | undefined;
       try {
         instance = wake(accountId, instanceId);
       } finally {
         // Not told as room: whoever waits would ask again, and again.
-        if (typeof instance !== "object") places.runs.give(accountId);
+        if (typeof instance !== "object") places.runs.release(accountId);
       }
       if (typeof instance !== "object") return instance;
       instance.reserved++;

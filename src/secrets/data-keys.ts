@@ -11,17 +11,17 @@ export interface DataKey {
 }
 
 export interface DataKeys {
-  /** The newest that the master key opens; a new one where it opens none. Call it in the transaction that uses it. */
+  /** The newest data key that the master key unwraps, or a new one. Call it in the transaction that uses it. */
   current(): DataKey;
-  /** Null when it was wrapped by another master key. */
+  /** Null if it was wrapped by another master key. */
   open(dataKeyId: number): DataKey | null;
   create(): DataKey;
   removeAllBut(dataKeyId: number): void;
 }
 
 /**
- * Keys that seal the secrets, each wrapped by the master key. They are unwrapped at each use (microseconds), never
- * remembered: an operator's command may rotate them under a running server.
+ * The keys that seal the secrets, each wrapped by the master key. They are unwrapped at each use (microseconds) and
+ * never cached, because an operator's command may rotate them while the server runs.
  */
 export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): DataKeys {
   const queries = dataKeyQueries(store.db);

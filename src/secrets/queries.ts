@@ -56,11 +56,11 @@ export function secretQueries(db: Db) {
     find: (instanceId: string, key: string): Secret | undefined => find().get({ instanceId, key }),
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): SecretName[] => page().all({ instanceId, after, limit }),
-    /** A new one, or a new value of one that is there. */
+    /** Inserts a secret or replaces its value. */
     put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put().run(row),
-    /** False where there was none. */
+    /** False if there was none. */
     remove: (instanceId: string, key: string): boolean => remove().get({ instanceId, key }) !== undefined,
-    /** Some that are sealed under another data key than this. */
+    /** Some secrets that are sealed with another data key. */
     sealedUnderOthers: (dataKeyId: number, limit: number): Secret[] =>
       db.select().from(secrets).where(ne(secrets.dataKeyId, dataKeyId)).limit(limit).all(),
     reseal: ({ instanceId, key, dataKeyId, sealed }: Omit<Secret, "createdAt" | "updatedAt">) =>

@@ -20,6 +20,6 @@ export const dataKeys = sqliteTable("data_keys", {
 });
 
 export type Secret = typeof secrets.$inferSelect;
-/** What may be told of a secret: everything but its value. */
+/** What may be shown of a secret: everything but its value. */
 export type SecretName = Pick<Secret, "key" | "createdAt" | "updatedAt">;
 export type DataKeyRow = typeof dataKeys.$inferSelect;

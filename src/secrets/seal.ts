@@ -4,17 +4,19 @@ const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Of every key here. */
+/** The length of all keys. */
 export const KEY_BYTES = 32;
 
-/** AES-256-GCM: nonce, ciphertext and tag in one. It opens again only with the same `about`: what it is, and of whom. */
+/**
+ * AES-256-GCM: nonce, ciphertext and tag concatenated. `about` is authenticated data: it must be the same for opening.
+ */
 export function seal(key: Uint8Array, content: Uint8Array, about: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(about));
   return Buffer.concat([nonce, cipher.update(content), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** What was sealed; null when key, `about` or a single bit is not what it was sealed with. */
+/** The plaintext; null if the key, `about` or any bit differs. */
 export function unseal(key: Uint8Array, sealed: Buffer, about: string): Buffer | null {
   if (sealed.byteLength < NONCE_BYTES + TAG_BYTES) return null;
   const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })

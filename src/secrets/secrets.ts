@@ -8,9 +8,9 @@ import { secretQueries } from "./queries.ts";
 import type { Secret, SecretName } from "./schema.ts";
 import { seal, unseal } from "./seal.ts";
 
-/** Of one instance (api.md section 6). */
+/** Secrets of one instance (api.md section 6). */
 export const MAX_SECRETS = 100;
-const ROTATED_AT_ONCE = 100;
+const ROTATION_BATCH = 100;
 
 export interface SecretParts {
   store: Store;
@@ -20,24 +20,27 @@ export interface SecretParts {
   masterKey: Buffer;
 }
 
-/** An instance's secrets. Callers have made sure that the instance is theirs. */
+/** An instance's secrets. The caller must have checked access to the instance. */
 export interface Secrets {
-  /** Stores all or none; a name that is there gets the new value. Throws `conflict` beyond 100 in all. */
+  /** Stores all or none, replacing existing values. Throws `conflict` beyond 100 per instance. */
   set(accountId: string, instanceId: string, values: ReadonlyMap<string, string>): void;
-  /** By name, ascending, behind `after`. */
+  /** By name, ascending, after `after`. */
   list(instanceId: string, after: string | null, limit: number): SecretName[];
   /** All names, sorted. */
   names(instanceId: string): string[];
   /** Throws `not_found`. */
   remove(accountId: string, instanceId: string, key: string): void;
   /**
-   * The value, undefined where there is none; each reading is an entry of the audit. For the host alone, to fill it in
-   * on the way out. Throws when it does not open: another master key, or a row that was tampered with.
+   * The value, or undefined; every read is audited. Only for the host, which fills it into outgoing requests. Throws if
+   * it cannot be decrypted: the master key is another one, or the row was changed.
    */
   read(instanceId: string, key: string): string | undefined;
-  /** Seals everything anew under a new data key and removes the old ones, in one commit. How many secrets; throws as `read`. */
+  /**
+   * Re-encrypts everything with a new data key and removes the old ones, in one commit. Returns the count; throws as
+   * `read`.
+   */
   rotate(): number;
-  /** How many cannot be read, because they were stored under another master key. */
+  /** How many cannot be read because they were stored with another master key. */
   countLocked(): number;
 }
 
@@ -51,10 +54,10 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
     const dataKey = dataKeys.open(dataKeyId);
     const what = `the secret ${key} of ${instanceId}`;
     if (!dataKey) {
-      throw new Error(`${what} was stored under another master key; put that key back, or store the secret anew`);
+      throw new Error(`${what} was stored with another master key; restore that key, or store the secret again`);
     }
     const value = unseal(dataKey.key, sealed, about(instanceId, key, dataKeyId));
-    if (!value) throw new Error(`${what} was changed in the database; store it anew`);
+    if (!value) throw new Error(`${what} was changed in the database; store it again`);
     return value;
   }
 
@@ -67,7 +70,7 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
           const sealed = seal(dataKey, Buffer.from(value), about(instanceId, key, dataKeyId));
           queries.put({ instanceId, key, dataKeyId, sealed, now });
         }
-        // A request brings as many as an instance may have: with it there are never more than twice that.
+        // One request may set as many as an instance may have, so there are never more than twice that.
         const { length } = queries.page(instanceId, "", 2 * MAX_SECRETS);
         refuseOverQuota("secrets", "an instance", length, MAX_SECRETS);
         const keys = [...values.keys()].join(" ");
@@ -94,14 +97,14 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
         const { dataKeyId, key: dataKey } = dataKeys.create();
         let count = 0;
         for (;;) {
-          const batch = queries.sealedUnderOthers(dataKeyId, ROTATED_AT_ONCE);
+          const batch = queries.sealedUnderOthers(dataKeyId, ROTATION_BATCH);
           for (const secret of batch) {
             const { instanceId, key } = secret;
             const sealed = seal(dataKey, open(secret), about(instanceId, key, dataKeyId));
             queries.reseal({ instanceId, key, dataKeyId, sealed });
           }
           count += batch.length;
-          if (batch.length < ROTATED_AT_ONCE) break;
+          if (batch.length < ROTATION_BATCH) break;
         }
         dataKeys.removeAllBut(dataKeyId);
         audit.append({

@@ -8,9 +8,9 @@ export interface SkillFolder {
   texts: ReadonlyMap<string, string>;
 }
 
-/** The skills that the appliance brings along: the folders of `skills/`. */
+/** The skills that come with Roost: the folders of `skills/`. */
 export interface Catalog {
-  /** By name, ascending, behind `after`. */
+  /** By name, ascending, after `after`. */
   list(after: string | null, limit: number): Skill[];
   /** Throws `not_found`. */
   get(name: string): SkillFolder;
@@ -21,8 +21,8 @@ const rethrow = (_name: string, error: unknown): void => {
 };
 
 /**
- * Reads the catalog when it is first asked for, and once. A broken skill throws, unless `onBroken` takes it: then it is
- * left out. `read` gives the files of all skills, `<skill>/<file>` → text.
+ * Reads the catalog once, when it is first used. An invalid skill throws, unless `onBroken` handles it: then it is left
+ * out. `read` returns the files of all skills, `<skill>/<file>` → text.
  */
 export function loadCatalog(
   onBroken: (name: string, error: unknown) => void = rethrow,

@@ -52,11 +52,11 @@ export function skillQueries(db: Db) {
       instructionsOf().get({ instanceId, name })?.instructions,
     used: (instanceId: string): { skills: number; textBytes: number } =>
       used().get({ instanceId }) ?? { skills: 0, textBytes: 0 },
-    /** False where one of this name is there. */
+    /** False if one of this name exists. */
     add: (row: SkillRow): boolean =>
       db.insert(installedSkills).values(row).onConflictDoNothing().returning({ name: installedSkills.name }).get() !==
       undefined,
-    /** False where there was none. */
+    /** False if there was none. */
     remove: (instanceId: string, name: string): boolean =>
       db
         .delete(installedSkills)

@@ -23,5 +23,5 @@ export const installedSkills = sqliteTable(
 
 export type SkillRow = typeof installedSkills.$inferSelect;
 export type InstalledSkillRow = Omit<SkillRow, "instructions" | "files" | "textBytes">;
-/** A skill without its instructions, whose length in bytes is told from the row's head, without reading them. */
+/** A skill without its instructions; SQLite knows their length without reading them. */
 export type SkillOutline = Pick<SkillRow, "name" | "description"> & { bytes: number };

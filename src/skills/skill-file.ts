@@ -1,10 +1,10 @@
 import { AppError } from "../lib/app-error.ts";
 
-/** What a skill asks of the instance that installs it. */
+/** What a skill requires of the instance that installs it. */
 export interface SkillNeeds {
   /** Names of secrets, to be used towards `hosts` only. */
   secrets: string[];
-  /** Hosts in lower case, each with a port where it is not the scheme's own. */
+  /** Hosts in lower case, with a port unless it is the scheme's default. */
   hosts: string[];
   tools: string[];
 }
@@ -25,7 +25,7 @@ export interface Skill {
 type Mapping = Readonly<Record<string, unknown>>;
 
 const MAX_BYTES = 256 * 1024;
-/** Keeps what YAML can cost low: 8 Ki characters of merge keys take 45 ms. Aliases and depth are bounded by the parser. */
+/** Bounds the cost of parsing YAML: 8 Ki characters of merge keys take 45 ms. The parser bounds aliases and depth. */
 const MAX_FRONT_MATTER = 8 * 1024;
 const MAX_WORDS = 32;
 
@@ -42,7 +42,7 @@ const refused = (expected: string, cause?: unknown): AppError =>
 const isMapping = (value: unknown): value is Mapping =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The mapping's own entry: `constructor` finds nothing. An empty YAML value is an absent one. */
+/** Only own entries, so that `constructor` finds nothing. An empty YAML value counts as absent. */
 const entry = (mapping: Mapping, key: string): unknown =>
   Object.hasOwn(mapping, key) ? (mapping[key] ?? undefined) : undefined;
 
@@ -83,7 +83,7 @@ function line(mapping: Mapping, key: string, max: number, label = key): string |
   return text;
 }
 
-/** Words between spaces or commas, or a YAML list of them; each once, in their order. */
+/** Words separated by spaces or commas, or a YAML list of them; without duplicates, in order. */
 function words(value: unknown, label: string, pattern: RegExp, example: string): string[] {
   if (value === undefined) return [];
   const list = typeof value === "string" ? value.split(/[\s,]+/).filter((word) => word !== "") : value;
@@ -96,7 +96,9 @@ function words(value: unknown, label: string, pattern: RegExp, example: string):
   return distinct;
 }
 
-/** `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too. */
+/**
+ * `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too.
+ */
 function needs(metadata: Mapping): SkillNeeds {
   const nested = entry(metadata, "requires");
   const need = (kind: keyof SkillNeeds, pattern: RegExp, example: string): string[] => {
@@ -111,7 +113,7 @@ function needs(metadata: Mapping): SkillNeeds {
   };
 }
 
-/** A number is taken as text: `version: 1.0` without quotes is common, and no more than a label. */
+/** Accepts a number as text: an unquoted `version: 1.0` is common. */
 function version(metadata: Mapping): string {
   const value = entry(metadata, "version");
   const text = typeof value === "number" ? String(value) : value;
@@ -119,9 +121,8 @@ function version(metadata: Mapping): string {
 }
 
 /**
- * Reads a skill from its files, after the specification at agentskills.io; keys that it does not name are ignored.
- * `folderName` is given for a skill that lies in a folder: its name must be the folder's.
- * Throws `invalid_request`, naming what was expected.
+ * Reads a skill from its files, as specified at agentskills.io; unknown keys are ignored. `folderName` is given for a
+ * skill in a folder, whose name must be the same. Throws `invalid_request`, naming what was expected.
  */
 export function parseSkill(
   files: ReadonlyMap<string, string> | Readonly<Record<string, string>>,

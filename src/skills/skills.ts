@@ -7,9 +7,9 @@ import { skillQueries } from "./queries.ts";
 import type { InstalledSkillRow, SkillOutline, SkillSource } from "./schema.ts";
 import { parseSkill } from "./skill-file.ts";
 
-/** Of one instance (api.md section 1, Limits). */
+/** Skills of one instance (api.md section 1, Limits). */
 export const MAX_SKILLS = 100;
-/** Of all files of an instance's skills together, in UTF-8. */
+/** Total size of an instance's skill files, in UTF-8. */
 export const MAX_SKILL_TEXT_BYTES = 16 * 1024 * 1024;
 
 export interface SkillParts {
@@ -20,26 +20,26 @@ export interface SkillParts {
   secretNames(instanceId: string): string[];
 }
 
-/** A skill of the catalog by name, or one's own by its files. */
+/** A skill of the catalog, by name, or a custom one, by its files. */
 export type SkillChoice = { name: string } | { files: ReadonlyMap<string, string> };
 
 export interface InstalledSkill extends InstalledSkillRow {
-  /** The secrets that it names and its instance does not hold now. */
+  /** The required secrets that its instance lacks. */
   missingSecrets: string[];
 }
 
-/** An instance's skills. Callers have made sure that the instance is theirs. */
+/** An instance's skills. The caller must have checked access to the instance. */
 export interface Skills {
   /**
-   * Throws `not_found` for a name that the catalog lacks, `conflict` for a skill that is installed or goes beyond a
-   * quota, `invalid_request` for files that are no skill.
+   * Throws `not_found` for a name that is not in the catalog, `conflict` for a skill already installed or beyond a
+   * quota, `invalid_request` for files that are not a valid skill.
    */
   install(instanceId: string, choice: SkillChoice): InstalledSkill;
-  /** By name, ascending, behind `after`. */
+  /** By name, ascending, after `after`. */
   list(instanceId: string, after: string | null, limit: number): InstalledSkill[];
   /** Throws `not_found`. */
   remove(instanceId: string, name: string): void;
-  /** By name, without a text being read. */
+  /** By name, without reading any text. */
   outline(instanceId: string): SkillOutline[];
   /** The Markdown below the front matter. Throws `not_found`. */
   instructions(instanceId: string, name: string): string;

@@ -4,7 +4,7 @@ import { lazily } from "../lib/lazily.ts";
 import { type AuditRow, audit, auditCheckpoints, type Checkpoint } from "./schema.ts";
 import type { Db } from "./store.ts";
 
-/** What the first row's hash follows from. */
+/** The hash before the first row. */
 export const GENESIS: Buffer = Buffer.alloc(32);
 
 const hashOf = (before: Buffer, row: Omit<AuditRow, "hash" | "auditId">): Buffer =>
@@ -28,15 +28,15 @@ export function auditQueries(db: Db) {
         .values({ ...row, hash })
         .run();
     },
-    /** Oldest first, `limit` rows behind `after`. */
+    /** Oldest first, at most `limit` rows after the row `after`. */
     read: (after: number, limit: number): AuditRow[] =>
       db.select().from(audit).where(gt(audit.auditId, after)).orderBy(asc(audit.auditId)).limit(limit).all(),
     newestRow: (): AuditRow | undefined => newestRow().get(),
-    /** The trigger of 0008 lets go what is before the newest checkpoint's own row, oldest first. */
+    /** A trigger (migration 0008) allows this only before the newest checkpoint's own row, oldest first. */
     removeUpTo: (auditId: number) => void db.delete(audit).where(lte(audit.auditId, auditId)).run(),
     addCheckpoint: (checkpoint: Checkpoint) => void db.insert(auditCheckpoints).values(checkpoint).run(),
     newestCheckpoint: (): Checkpoint | undefined => newestCheckpoint().get(),
-    /** Oldest first, `limit` of them from `auditId` on. */
+    /** Oldest first, at most `limit`, starting with the row `auditId`. */
     checkpointsFrom: (auditId: number, limit: number): Checkpoint[] =>
       db
         .select()
@@ -45,7 +45,7 @@ export function auditQueries(db: Db) {
         .orderBy(asc(auditCheckpoints.auditId))
         .limit(limit)
         .all(),
-    /** The newest whose row is before this one. */
+    /** The newest checkpoint before this row. */
     checkpointBefore: (auditId: number): Checkpoint | undefined =>
       db
         .select()

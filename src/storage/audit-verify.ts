@@ -1,32 +1,32 @@
 import type { KeyObject } from "node:crypto";
-import { isOver, isSigned, RETENTION, type Retention } from "./audit-checkpoints.ts";
+import { isExpired, isSigned, RETENTION, type Retention } from "./audit-checkpoints.ts";
 import { type AuditQueries, auditQueries, follows, GENESIS } from "./audit-queries.ts";
 import type { AuditRow, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
 
 const SLICE = 1_000;
 
-/** What was looked at. */
-interface Seen {
+/** How much was verified. */
+interface Examined {
   rows: number;
   checkpoints: number;
   /** Of the oldest row, in milliseconds; null in an empty log. */
   sinceMs: number | null;
 }
 
-/** What was looked at, and the first thing in it that is not as it was written. */
-export interface AuditVerdict extends Seen {
-  /** The row that what was found is about, or nearest to; null where all is well. */
+/** How much was verified, and the first tampering found. */
+export interface AuditVerdict extends Examined {
+  /** The row that the finding is about, or the nearest to it; null if there is none. */
   brokenAt: number | null;
   finding: string | null;
 }
 
-export interface Verifying {
+export interface AuditVerification {
   store: Store;
   nowMs: number;
-  /** What the checkpoints were signed with, the public half; null where the host has none. Asked for where there are some. */
+  /** The public half of the checkpoint key; null if the host has none. Called only if there are checkpoints. */
   publicKey: () => KeyObject | null;
-  /** The newest checkpoint, as the file beside the database tells it. */
+  /** The newest checkpoint according to `audit-head.json`. */
   head: Pick<Checkpoint, "auditId" | "hash"> | null;
   retention?: Retention;
 }
@@ -51,7 +51,9 @@ function* checkpointsOf(queries: AuditQueries, first: number): Generator<Checkpo
   }
 }
 
-/** The first row whose hash does not follow from the one before it; null where the chain holds. Looks at no signature. */
+/**
+ * The first row whose hash does not follow from the one before it; null if the chain is intact. Checks no signatures.
+ */
 export function findBreak(queries: AuditQueries): number | null {
   const [oldest] = queries.read(0, 1);
   let before = (oldest && queries.checkpointBefore(oldest.auditId)?.hash) ?? GENESIS;
@@ -62,25 +64,29 @@ export function findBreak(queries: AuditQueries): number | null {
   return null;
 }
 
-/** What is not as it was written, and the row that this is about, or nearest to. */
-interface Found {
+interface Finding {
   at: number;
   what: string;
 }
 
 /**
- * Verifies every signature, and the chain from the newest checkpoint whose rows are gone (from the beginning where none
- * are) through each checkpoint to its end. One snapshot, read in slices.
+ * Verifies every signature, and the whole chain that is kept: from the newest checkpoint whose rows have expired (or
+ * from the start) to its end. Reads one snapshot, in slices.
  */
-export function verifyAudit(parts: Verifying): AuditVerdict {
+export function verifyAudit(parts: AuditVerification): AuditVerdict {
   parts.store.readTogether();
   const queries = auditQueries(parts.store.db);
-  const seen: Seen = { rows: 0, checkpoints: 0, sinceMs: null };
-  const found = wrongSignature(queries, seen, parts) ?? wrongRow(queries, seen, parts) ?? wrongEnd(queries, parts);
+  const seen: Examined = { rows: 0, checkpoints: 0, sinceMs: null };
+  const found =
+    findBadSignature(queries, seen, parts) ?? findBadRow(queries, seen, parts) ?? findBadEnd(queries, parts);
   return { ...seen, brokenAt: found?.at ?? null, finding: found?.what ?? null };
 }
 
-function wrongSignature(queries: AuditQueries, seen: Seen, { publicKey, head }: Verifying): Found | null {
+function findBadSignature(
+  queries: AuditQueries,
+  seen: Examined,
+  { publicKey, head }: AuditVerification,
+): Finding | null {
   let key: KeyObject | null | undefined;
   let isHeadThere = head === null;
   for (const checkpoint of checkpointsOf(queries, 0)) {
@@ -94,11 +100,15 @@ function wrongSignature(queries: AuditQueries, seen: Seen, { publicKey, head }: 
     seen.checkpoints += 1;
   }
   if (head === null || isHeadThere) return null;
-  const what = `the checkpoint at row ${head.auditId} is gone, which audit-head.json tells of (remove that file if you put back an older database yourself)`;
+  const what = `the checkpoint at row ${head.auditId}, named in audit-head.json, is missing (remove that file if you restored an older database yourself)`;
   return { at: head.auditId, what };
 }
 
-function wrongRow(queries: AuditQueries, seen: Seen, { nowMs, retention = RETENTION }: Verifying): Found | null {
+function findBadRow(
+  queries: AuditQueries,
+  seen: Examined,
+  { nowMs, retention = RETENTION }: AuditVerification,
+): Finding | null {
   const [oldest] = queries.read(0, 1);
   const base = oldest && queries.checkpointBefore(oldest.auditId);
   let before = base?.hash ?? GENESIS;
@@ -115,18 +125,18 @@ function wrongRow(queries: AuditQueries, seen: Seen, { nowMs, retention = RETENT
     seen.rows += 1;
     if (next?.auditId !== at) continue;
     if (!next.hash.equals(row.hash) || next.rows !== written) {
-      return { at, what: `row ${at} is not the one that its checkpoint was signed for` };
+      return { at, what: `row ${at} is not the one its checkpoint was signed for` };
     }
     next = checkpoints.next().value;
   }
-  if (next) return { at: next.auditId, what: `row ${next.auditId} is gone, for which a checkpoint was signed` };
+  if (next) return { at: next.auditId, what: `row ${next.auditId}, for which a checkpoint was signed, is missing` };
   const newest = queries.newestCheckpoint();
-  if (!base || !newest || isOver(base, newest.rows, nowMs, retention)) return null;
-  return { at: base.auditId, what: `the rows up to ${base.auditId} were removed before their time` };
+  if (!base || !newest || isExpired(base, newest.rows, nowMs, retention)) return null;
+  return { at: base.auditId, what: `the rows up to ${base.auditId} were removed before they expired` };
 }
 
-/** The database counts its rows apart from them: a tail that was cut off, if no more than that was done, is seen. */
-function wrongEnd(queries: AuditQueries, { store }: Verifying): Found | null {
+/** SQLite keeps the last row number in its own table, which exposes a tail that was simply deleted. */
+function findBadEnd(queries: AuditQueries, { store }: AuditVerification): Finding | null {
   const count = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'";
   const written = store.sqlite.query<{ seq: number }, []>(count).get()?.seq ?? 0;
   const at = queries.newestRow()?.auditId ?? 0;

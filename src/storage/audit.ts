@@ -9,33 +9,36 @@ export interface AuditEntry {
   actor: string;
   /** What was done, such as `key.create`. */
   action: string;
-  /** The id of what it was done to. */
+  /** The id of the thing it was done to. */
   subject: string;
   detail?: Record<string, string | number | boolean | null>;
 }
 
 /**
- * Whether an entry is to be written, which it then is: `detail` is JSON. Throws where what it tells is not to be done
+ * Whether an entry is to be written, counting it if so. `detail` is JSON. Throws if the action itself must be refused
  * (src/limits/audit-allowance.ts).
  */
 export type AdmitEntry = (actor: string, action: string, detail: string) => boolean;
 
 export interface Audit {
   /**
-   * Appends in the transaction that is open, so that what is done and what is told of it stand or fall together. Throws
-   * `rate_limited` for an account that fills the log; never for the operator and the host, for signing in, for revoking
-   * and for payments.
+   * Appends in the open transaction, so that an action and its entry are committed together or not at all. Throws
+   * `rate_limited` for an account that floods the log; never for the operator, the host, sign-ins, revocations and
+   * payments.
    */
   append(entry: AuditEntry): void;
-  /** Takes the room for an entry now, throwing as `append`; what it gives appends it in a later transaction. */
+  /**
+   * Claims the room for an entry now, throwing as `append` does; the returned function appends it, in a later
+   * transaction.
+   */
   reserve(entry: AuditEntry): () => void;
-  /** Oldest first, `limit` rows behind `after`. */
+  /** Oldest first, at most `limit` rows after the row `after`. */
   read(after: number, limit: number): AuditRow[];
-  /** The first row whose hash does not follow from the one before it; null where the chain holds. */
+  /** The first row whose hash does not follow from the one before it; null if the chain is intact. */
   findBreak(): number | null;
 }
 
-/** The append-only, hash-chained log of what touches credentials, secrets and money (security.md). */
+/** The append-only, hash-chained log of everything that touches credentials, secrets and money (security.md). */
 export function createAudit(store: Store, clock: Clock, admit: AdmitEntry): Audit {
   const queries = auditQueries(store.db);
 

@@ -1,36 +1,36 @@
-/** What requests leave to be done behind them, one slice after the other, now and by the process that comes next. */
+/** Work that requests leave behind, done in slices; what a process does not finish, the next one does. */
 export interface BackgroundWork {
-  /** Begins with what an earlier process left; before, nothing is done. */
+  /** Starts, with what an earlier process left. Nothing is done before. */
   run(): void;
-  /** There is more of it, once the transaction that says so has committed. Not in the turn of the request. */
+  /** Call it after committing more work. Starts in a later turn of the event loop, so the request is answered first. */
   wakeSoon(): void;
-  /** True from `stop` on: no further slice begins. */
+  /** True from `stop` on: no further slice starts. */
   isStopped(): boolean;
-  /** Once nothing is left. */
+  /** Resolves when no work is left. */
   settled(): Promise<void>;
-  /** Ends after the slice in progress. */
+  /** Stops after the slice in progress. */
   stop(): Promise<void>;
 }
 
 export interface BackgroundParts {
-  isLeft(): boolean;
-  /** Does all of it, until none is left or it is stopped. */
-  workOff(): Promise<void>;
-  /** It is tried again after `retryMs`. */
+  hasWork(): boolean;
+  /** Works until nothing is left, or until it is stopped. */
+  drain(): Promise<void>;
+  /** Called for an error thrown by `drain`, which is tried again after `retryMs`. */
   onFailure(error: unknown): void;
   retryMs: number;
 }
 
-/** At least so long, and so many times as long as the slice: a host with much to do behind serves as well as any. */
-const PAUSE_MS = 2;
-const PAUSE_SHARE = 2;
-const LONGEST_PAUSE_MS = 50;
+/** A pause is a multiple of the slice before it, so that requests are served as fast as on a host without such work. */
+const MIN_PAUSE_MS = 2;
+const PAUSE_FACTOR = 2;
+const MAX_PAUSE_MS = 50;
 
-/** A pause behind a slice that took so long (ms). */
-export const rest = (tookMs: number): Promise<void> =>
-  Bun.sleep(Math.min(Math.max(PAUSE_MS, PAUSE_SHARE * tookMs), LONGEST_PAUSE_MS));
+/** Pauses after a slice that took so many milliseconds. */
+export const pauseAfter = (tookMs: number): Promise<void> =>
+  Bun.sleep(Math.min(Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * tookMs), MAX_PAUSE_MS));
 
-export function createBackgroundWork({ isLeft, workOff, onFailure, retryMs }: BackgroundParts): BackgroundWork {
+export function createBackgroundWork({ hasWork, drain, onFailure, retryMs }: BackgroundParts): BackgroundWork {
   let running = false;
   let stopped = false;
   let work: Promise<void> | null = null;
@@ -38,7 +38,7 @@ export function createBackgroundWork({ isLeft, workOff, onFailure, retryMs }: Ba
 
   function wake(): void {
     if (stopped || !running || work !== null) return;
-    work = workOff()
+    work = drain()
       .catch((error: unknown) => {
         if (stopped) return;
         onFailure(error);
@@ -59,7 +59,7 @@ export function createBackgroundWork({ isLeft, workOff, onFailure, retryMs }: Ba
     wakeSoon: () => void setTimeout(wake, 0).unref(),
     isStopped: () => stopped,
     async settled() {
-      while (!stopped && isLeft()) {
+      while (!stopped && hasWork()) {
         wake();
         await (work ?? Promise.resolve());
       }

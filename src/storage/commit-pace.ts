@@ -1,38 +1,38 @@
 export interface CommitPace {
-  /** How long the next commit should wait; 0 for not at all. Milliseconds. */
+  /** How long the next commit should wait, in milliseconds; 0 for not at all. */
   delayMs(): number;
-  /** Notes how long one has held the thread. */
-  spent(ms: number): void;
+  /** Records how long a commit held the thread. */
+  spend(ms: number): void;
 }
 
-/** Of the thread's time, at most, over more than a moment. */
-const SHARE = 0.5;
-/** What a quiet time saves up. */
-const SAVED_MS = 25;
-const LONGEST_DELAY_MS = 20;
+/** The most of the thread's time that commits may take, on average. */
+const MAX_SHARE = 0.5;
+/** How much commit time an idle period saves up. */
+const MAX_SAVED_MS = 25;
+const MAX_DELAY_MS = 20;
 
 /**
- * A commit waits for the disk, and with it everybody whose request is on this thread. However many writes come, commits
- * take no more than half of its time: beyond that they wait a little, and more writes share one.
+ * A commit waits for the disk, and blocks every request on this thread meanwhile. However many writes come, commits
+ * take at most half of its time: beyond that they wait a little, so that more writes share one.
  */
 export function createCommitPace(now: () => number = () => performance.now()): CommitPace {
-  let saved = SAVED_MS;
+  let saved = MAX_SAVED_MS;
   let at = now();
 
   function catchUp(): void {
     const time = now();
-    saved = Math.min(SAVED_MS, saved + (time - at) * SHARE);
+    saved = Math.min(MAX_SAVED_MS, saved + (time - at) * MAX_SHARE);
     at = time;
   }
 
   return {
     delayMs() {
       catchUp();
-      return saved > 0 ? 0 : Math.min(LONGEST_DELAY_MS, -saved / SHARE);
+      return saved > 0 ? 0 : Math.min(MAX_DELAY_MS, -saved / MAX_SHARE);
     },
-    spent(ms) {
+    spend(ms) {
       catchUp();
-      // The time it took has itself brought its share.
+      // `catchUp` has already credited the time of the commit itself.
       saved -= ms;
     },
   };

@@ -1,32 +1,32 @@
 import type { Database } from "bun:sqlite";
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { inWords, isSystemTrouble } from "../lib/system-error.ts";
+import { describeSystemError, isSystemError } from "../lib/system-error.ts";
 
-export const damaged = (path: string, finding: string): Error =>
+export const damagedError = (path: string, finding: string): Error =>
   new Error(
-    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); stop the server and put back the latest copy of the data folder`,
+    `the database ${path} is damaged (${finding.replaceAll("\n", " ")}); stop the server and restore the latest copy of the data folder`,
   );
 
-/** SQLite finds some damage only when it reads there, be it in the first statement. */
+/** SQLite reports some damage only when a statement reads the damaged page. */
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
 
-const ELSEWHERE = "give another data folder with --data";
+const FIX = "choose another data folder with --data";
 
-/** An error of opening the file, in words. SQLite does not say why; the file and its folder do. */
-export function unopened(path: string, error: unknown): unknown {
-  if (!isSystemTrouble(error)) return error;
+/** Says why the file could not be opened. SQLite does not; the file and its folder show it. */
+export function openError(path: string, error: unknown): unknown {
+  if (!isSystemError(error)) return error;
   const what = `${path} cannot be opened`;
   try {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
-      return new Error(`${what}: it is a folder; move it away`);
+      return new Error(`${what}: it is a folder; move it elsewhere`);
     accessSync(dirname(path), constants.R_OK | constants.W_OK | constants.X_OK);
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (refusal) {
-    return inWords(what, refusal, ELSEWHERE);
+    return describeSystemError(what, refusal, FIX);
   }
-  return inWords(what, error, ELSEWHERE);
+  return describeSystemError(what, error, FIX);
 }
 
 export function prepareConnection(sqlite: Database): void {
@@ -35,14 +35,14 @@ export function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA foreign_keys = ON");
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run("PRAGMA cache_size = -8000");
-  // Where the process has no file left to open, what is open already goes on being read and written.
+  // Temporary files would fail when the process has no file descriptors left; memory does not.
   sqlite.run("PRAGMA temp_store = MEMORY");
-  // 16 MiB of log between checkpoints: under load a page is then written back once for many changes.
+  // 16 MiB of WAL between checkpoints: under load a page is then written back once for many changes.
   sqlite.run("PRAGMA wal_autocheckpoint = 4000");
   sqlite.run("PRAGMA journal_size_limit = 67108864");
 }
 
-/** SQLite's busy timeout does not hold for this switch, which another process may be making at the same moment. */
+/** SQLite's busy timeout does not cover this switch, which another process may be making at the same moment. */
 function switchToWal(sqlite: Database): void {
   for (let tries = 1; ; tries++) {
     try {
@@ -58,5 +58,5 @@ function switchToWal(sqlite: Database): void {
 
 export function quickCheck(sqlite: Database, path: string): void {
   const finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
-  if (finding !== "ok") throw damaged(path, finding ?? "no answer");
+  if (finding !== "ok") throw damagedError(path, finding ?? "no answer");
 }

@@ -1,16 +1,16 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { unopened } from "./connection.ts";
+import { openError } from "./connection.ts";
 
-/** A database that nothing refers to is collected, and its lock with it: so a lock is held here, whatever its owner does. */
+/** Keeps locks from being garbage-collected, which would release them. */
 const held = new Set<Database>();
 
-/** Who asks whether a server is there (`serverOf`) holds the file for a moment; a server holds it for good. */
-const ASKED_FOR_MS = 500;
+/** `serverOf` holds the lock for a moment: a new server waits for that, but not for another server. */
+const PROBE_TIMEOUT_MS = 500;
 
 export interface DataFolderLock {
-  /** Leaves the server's address in the folder, for commands beside it, until it is released. */
+  /** Writes the server's address into the folder, for commands on this machine, until `release`. */
   announce(url: string): void;
   release(): void;
 }
@@ -27,15 +27,15 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   const lock = openLock(path);
   try {
     chmodSync(path, 0o600);
-    lock.run(`PRAGMA busy_timeout = ${ASKED_FOR_MS}`);
+    lock.run(`PRAGMA busy_timeout = ${PROBE_TIMEOUT_MS}`);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
-    // Of a server that was killed.
+    // A server that was killed leaves its address behind.
     rmSync(addressFile(dataDir), { force: true });
   } catch (cause) {
     lock.close();
-    if (!isBusy(cause)) throw unopened(path, cause);
-    throw new Error(`another roost is serving ${dataDir}; stop it, or give this one a folder of its own with --data`, {
+    if (!isBusy(cause)) throw openError(path, cause);
+    throw new Error(`another roost is serving ${dataDir}; stop it, or choose another folder with --data`, {
       cause,
     });
   }
@@ -58,11 +58,11 @@ function openLock(path: string): Database {
   try {
     return new Database(path, { create: true });
   } catch (error) {
-    throw unopened(path, error);
+    throw openError(path, error);
   }
 }
 
-/** Whether a server runs on the folder, and where it listens: `url` is null until it does. Changes nothing on disk. */
+/** The server that runs on the folder, or null; its `url` is null until it listens. Changes nothing on disk. */
 export function serverOf(dataDir: string): { url: string | null } | null {
   if (!existsSync(lockFile(dataDir)) || !isHeld(lockFile(dataDir))) return null;
   try {

@@ -12,7 +12,7 @@ import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" wi
 import history from "./migrations/0009-history.sql" with { type: "text" };
 import invoiceAddress from "./migrations/0010-invoice-address.sql" with { type: "text" };
 
-/** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
+/** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
   firstLight,
   money,
@@ -28,7 +28,7 @@ const MIGRATIONS: readonly string[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** The version of the schema that a database holds; 0 for an empty one. */
+/** The schema version of a database; 0 if it is empty. */
 export const schemaVersion = (sqlite: Database): number =>
   sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
 
@@ -41,13 +41,13 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
   if (from === migrations.length) return;
   if (from > migrations.length) {
     throw new Error(
-      `the data in ${dataDir} was written by a newer Roost (schema ${from}, this one knows ${migrations.length}); start the newer binary`,
+      `the data in ${dataDir} was written by a newer Roost (schema ${from}; this one supports ${migrations.length}); start the newer binary`,
     );
   }
   if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
   sqlite
     .transaction(() => {
-      // Read again: a command beside the server may have migrated while this one waited.
+      // Read again: another process may have migrated while this one waited.
       for (const sql of migrations.slice(schemaVersion(sqlite))) sqlite.run(sql);
       sqlite.run(`PRAGMA user_version = ${migrations.length}`);
     })

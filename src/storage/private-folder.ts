@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
-import { inWords } from "../lib/system-error.ts";
+import { describeSystemError } from "../lib/system-error.ts";
 
-/** What holds secrets, keys or everybody's data: for its owner alone. */
+/** Files with secrets, keys or tenants' data: readable by their owner only. */
 export const PRIVATE_FILES = [
   "roost.db",
   "roost.db-wal",
@@ -14,31 +14,31 @@ export const PRIVATE_FILES = [
   "roost.toml",
 ] as const;
 
-/** The operator writes it, and may let the server read it through its group. */
-const OPERATORS_OWN = "roost.toml";
+/** The operator may own this file, and let the server read it through its group. */
+const CONFIG_FILE = "roost.toml";
 const ROOT = 0;
 
 /**
- * Makes the data folder where there is none, and takes from everybody else what they may do in it (operations.md: mode
- * 0700) and with the files of secrets (0600). Gives a line for each thing that it had to change. Throws, with the mend,
- * for what belongs to another user or stays open: whoever can write there is the host.
+ * Creates the data folder if it is missing, and removes other users' access to it (mode 0700, operations.md) and to the
+ * private files in it (0600). Returns a line for each change. Throws, saying how to fix it, if the folder belongs to
+ * another user or stays accessible to others: whoever can write there controls the host.
  */
-export function closeToOthers(dataDir: string, uid: number = whoWeAre()): string[] {
+export function makePrivate(dataDir: string, uid: number = whoWeAre()): string[] {
   const folder = makeFolder(dataDir);
   if (!isOurs(folder, uid)) {
     throw new Error(
-      `the data folder ${dataDir} belongs to another user, who can read and change all in it; ` +
-        "run as that user, chown it to this one, or give another with --data",
+      `the data folder ${dataDir} belongs to another user, who can read and change everything in it; ` +
+        "run as that user, chown it to this one, or choose another with --data",
     );
   }
-  const told = tighten(dataDir, folder, 0o700);
+  const changes = tighten(dataDir, folder, 0o700);
   for (const name of PRIVATE_FILES) {
     const path = join(dataDir, name);
     const file = statSync(path, { throwIfNoEntry: false });
-    if (!file || (name === OPERATORS_OWN && !isOurs(file, uid))) continue;
-    told.push(...tighten(path, file, 0o600));
+    if (!file || (name === CONFIG_FILE && !isOurs(file, uid))) continue;
+    changes.push(...tighten(path, file, 0o600));
   }
-  return told;
+  return changes;
 }
 
 function makeFolder(dataDir: string): Stats {
@@ -46,16 +46,16 @@ function makeFolder(dataDir: string): Stats {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     return statSync(dataDir);
   } catch (error) {
-    throw inWords(`${dataDir} cannot be the data folder`, error, "give another with --data");
+    throw describeSystemError(`${dataDir} cannot be the data folder`, error, "choose another with --data");
   }
 }
 
 const whoWeAre = (): number => process.getuid?.() ?? ROOT;
 
-/** Root works in the folder of the user that the server runs as. */
+/** Root may work in the folder of the user that the server runs as. */
 export const isOurs = ({ uid }: Stats, user: number = whoWeAre()): boolean => uid === user || user === ROOT;
 
-/** Whether somebody else may do anything with it. */
+/** Whether other users have any access. */
 export const isOpen = ({ mode }: Stats): boolean => (mode & 0o077) !== 0;
 
 export const modeOf = ({ mode }: Stats): string => (mode & 0o777).toString(8).padStart(4, "0");
@@ -69,15 +69,15 @@ function tighten(path: string, before: Stats, mode: number): string[] {
     cause = error;
   }
   const after = statSync(path, { throwIfNoEntry: false });
-  // The last process that closes the database removes its log.
+  // The last process to close the database removes its WAL.
   if (!after) return [];
-  // Some file systems take a mode and keep their own.
+  // Some file systems accept chmod and ignore it.
   if (isOpen(after)) {
     throw new Error(
-      `${path} is open to other users (mode ${modeOf(before)}) and cannot be closed to them; ` +
-        `chmod go-rwx '${path}', on a file system that knows modes`,
+      `${path} is accessible to other users (mode ${modeOf(before)}), and that cannot be changed; ` +
+        `run chmod go-rwx '${path}', on a file system that supports modes`,
       { cause },
     );
   }
-  return [`${path} was open to other users (mode ${modeOf(before)}); it is theirs no more`];
+  return [`${path} was accessible to other users (mode ${modeOf(before)}); it is private now`];
 }

@@ -1,13 +1,13 @@
 import type { Log } from "../lib/log.ts";
-import { createBackgroundWork, rest } from "./background-work.ts";
+import { createBackgroundWork, pauseAfter } from "./background-work.ts";
 import type { Store } from "./store.ts";
 
-/** What was deleted, or of a conversation cleared; `trash` is what an earlier process left of an instance's folders. */
+/** What was deleted, or cleared (a conversation); `trash` is what an earlier process left of an instance's folders. */
 export type RemovalKind = "instance" | "agent" | "conversation" | "trash";
 
 /**
- * Clears one part of it away, a slice at each step. Rows: a step is a transaction of its own, and a later process begins
- * anew; so whatever is left must be found again. Files: a step waits for the disk.
+ * Removes one part of it, a slice at each step. Rows: each step is a transaction; a later process starts again from the
+ * beginning, so the iterator must find whatever is left. Files: a step waits for the disk.
  */
 export type ClearRows = (id: string) => Iterator<unknown>;
 export type ClearFiles = (id: string) => AsyncIterator<unknown>;
@@ -17,24 +17,24 @@ export type ClearingStep =
   | { files: ClearFiles }
   | { each: RemovalKind; first(id: string): string | null };
 
-/** The parts of each kind, in the order they are cleared: children first, since nothing may be left to a cascade. */
+/** The parts of each kind in the order they are removed: children first, since a cascade would have no bound. */
 export type ClearingPlan = Readonly<Record<RemovalKind, readonly ClearingStep[]>>;
 
 export interface Removals {
-  /** Has it cleared away, now and after a crash. Call it in the transaction from which on nobody sees it any more. */
+  /** Queues it for removal, which survives a crash. Call it in the transaction that hides it from everybody. */
   add(kind: RemovalKind, id: string): void;
-  /** Begins with what an earlier process left. What is added before is cleared from here on. */
+  /** Starts, with what an earlier process left. Nothing is removed before. */
   run(plan: ClearingPlan): void;
-  /** Once nothing is left to be cleared. */
+  /** Resolves when nothing is left to remove. */
   settled(): Promise<void>;
-  /** Ends after the slice in progress; the next start goes on. */
+  /** Stops after the slice in progress; the next process goes on. */
   stop(): Promise<void>;
 }
 
 export interface RemovalSettings {
-  /** Between two slices, of which the one before took so long: the time of everybody else. */
+  /** Waits between two slices, given how long the first took, so that requests are served meanwhile. */
   pause?: (tookMs: number) => Promise<void>;
-  /** After a slice that failed, as on a full disk. */
+  /** How long to wait after a slice that failed, for example on a full disk. */
   retryMs?: number;
 }
 
@@ -47,11 +47,11 @@ interface Removal {
 const RETRY_MS = 5_000;
 
 /**
- * Clears away what was deleted: off the request that did it, in slices, one thing at a time. A request only marks; so it
- * costs the same whatever a tenant has stored, and nobody waits behind it.
+ * Removes deleted things after the request that deleted them, in slices, one thing at a time. The request only marks,
+ * so it costs the same however much a tenant has stored, and blocks nobody.
  */
 export function createRemovals(store: Store, log: Log, settings: RemovalSettings = {}): Removals {
-  const { pause = rest, retryMs = RETRY_MS } = settings;
+  const { pause = pauseAfter, retryMs = RETRY_MS } = settings;
   const { sqlite } = store;
   let plan: ClearingPlan | null = null;
 
@@ -93,7 +93,7 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
     await store.commitSoon(() => sqlite.run("DELETE FROM removals WHERE removal_id = ?", [removal_id]), "process");
   }
 
-  /** What cannot be cleared away holds up nothing else. Throws what the first that failed has thrown. */
+  /** Goes on after a failure, so that one thing holds up no other; then rethrows the first failure. */
   async function clearAll(steps: ClearingPlan): Promise<void> {
     const failures: unknown[] = [];
     for (let removal = next(); removal !== null && !work.isStopped(); removal = next(removal.removal_id)) {
@@ -106,16 +106,16 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
   }
 
   const work = createBackgroundWork({
-    isLeft: () => next() !== null,
-    workOff: async () => (plan === null ? undefined : clearAll(plan)),
-    onFailure: (err) => log.error({ err }, "what was deleted could not be cleared away; it is tried again"),
+    hasWork: () => next() !== null,
+    drain: async () => (plan === null ? undefined : clearAll(plan)),
+    onFailure: (err) => log.error({ err }, "removing deleted data failed; it will be retried"),
     retryMs,
   });
 
   return {
     add(kind, id) {
       store.transaction(() => sqlite.run("INSERT INTO removals (kind, id) VALUES (?, ?)", [kind, id]));
-      // Its answer goes out first.
+      // The request is answered first.
       store.afterCommit(work.wakeSoon);
     },
     run(steps) {
@@ -129,40 +129,40 @@ export function createRemovals(store: Store, log: Log, settings: RemovalSettings
 
 export interface RowsOf {
   table: string;
-  /** The column that says whose the rows are, and the one that tells them apart. */
+  /** The column that names the rows' owner, and the one that orders them. */
   by: string;
   key: string;
-  /** A key that sorts before all others: `""`, or -1. */
+  /** A key that sorts before all others: `""` or -1. */
   before: string | number;
-  /** Rows of one slice: the fewer, the larger they may be. */
-  atOnce: number;
-  /** Which of them go, all where it is absent. An SQL condition. */
+  /** Rows in one slice: few if they may be large. */
+  batch: number;
+  /** An SQL condition that selects the rows to remove; absent for all. */
   only?: string;
 }
 
-/** Slices that remove rows, in the order of their keys. `last` is run in the transaction that removes the last ones. */
+/** Removes rows in slices, in key order. Runs `last` in the transaction that removes the last ones. */
 export function clearRows(
   { sqlite }: Pick<Store, "sqlite">,
   rows: RowsOf,
   last = (_id: string): void => {},
 ): ClearRows {
-  const { table, by, key, before, atOnce, only = "TRUE" } = rows;
+  const { table, by, key, before, batch, only = "TRUE" } = rows;
   const left = `FROM ${table} WHERE ${by} = ?1 AND ${key} > ?2 AND ${only}`;
   return function* (id) {
-    // What was kept is read over once, not at each slice.
+    // Rows that stay are scanned once, not again for each slice.
     let after = before;
     for (;;) {
       const keys = sqlite
         .query<{ key: string | number }, [string, string | number]>(
-          `SELECT ${key} AS key ${left} ORDER BY ${key} LIMIT ${atOnce + 1}`,
+          `SELECT ${key} AS key ${left} ORDER BY ${key} LIMIT ${batch + 1}`,
         )
         .all(id, after);
-      const end = keys.slice(0, atOnce).at(-1)?.key;
+      const end = keys.slice(0, batch).at(-1)?.key;
       if (end !== undefined) {
         sqlite.query(`DELETE ${left} AND ${key} <= ?3`).run(id, after, end);
         after = end;
       }
-      if (keys.length <= atOnce) {
+      if (keys.length <= batch) {
         last(id);
         return;
       }

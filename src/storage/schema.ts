@@ -10,11 +10,11 @@ export const audit = sqliteTable("audit", {
   hash: blob("hash", { mode: "buffer" }).notNull(),
 });
 
-/** The chain's head at some row, signed. */
+/** The chain's signed head at some row. */
 export const auditCheckpoints = sqliteTable("audit_checkpoints", {
   auditId: integer("audit_id").primaryKey(),
   hash: blob("hash", { mode: "buffer" }).notNull(),
-  /** Ever written up to that row. */
+  /** Rows written up to this one, including those removed since. */
   rows: integer("rows").notNull(),
   createdAt: integer("created_at").notNull(),
   signature: blob("signature", { mode: "buffer" }).notNull(),

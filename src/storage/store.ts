@@ -2,10 +2,10 @@ import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
-import { prepareBrackets } from "./brackets.ts";
 import { createCommitPace } from "./commit-pace.ts";
-import { damaged, isDamage, prepareConnection, quickCheck, unopened } from "./connection.ts";
+import { damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
+import { prepareTransactions } from "./transactions.ts";
 
 export type Db = BunSQLiteDatabase;
 
@@ -19,23 +19,24 @@ export type Durability = "full" | "process";
 export interface Store {
   readonly db: Db;
   readonly sqlite: Database;
-  /** Runs `work` in one `BEGIN IMMEDIATE`, or inside the transaction that is open. Durable (`full`) when it returns. */
+  /**
+   * Runs `work` in one `BEGIN IMMEDIATE`, or in a savepoint of the open transaction. Durable (`full`) when it returns.
+   */
   transaction<T>(work: () => T): T;
   /**
-   * Runs `then` after the transaction that is open has committed, `otherwise` when it, or the savepoint that asked,
-   * rolls back: those then run last first. Where none is open, `then` runs at once. What one of them throws stops none
-   * of the others.
+   * Runs `then` after the open transaction has committed, or at once if none is open; runs `otherwise`, in reverse
+   * order, when the transaction or the current savepoint rolls back. All of them run, even if one throws.
    */
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
    * Adds `work` to the commit at the end of this turn of the event loop: thousands of small writes cost one commit.
-   * Each work stands or falls alone, in the order they were added; `durability` of the whole commit is the strictest
-   * that was asked for. Resolves with the work's result when that is on disk and what was to follow it has run.
+   * Each work succeeds or fails alone, in the order added; the commit has the strictest `durability` that was asked
+   * for. Resolves with the work's result once it is committed and its `afterCommit` hooks have run.
    */
   commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
   /**
-   * Lets the reads from here to the end of this turn share one snapshot. Each read alone locks the file and lets it go,
-   * which costs more than the read; a turn answers many requests. Every write still goes through a transaction.
+   * Lets the reads until the end of this turn of the event loop share one snapshot: locking and unlocking the file for
+   * each costs more than the read itself. Every write still goes through a transaction.
    */
   readTogether(): void;
   close(): void;
@@ -47,15 +48,15 @@ interface Pending {
   reject: (reason: unknown) => void;
 }
 
-interface Consequence {
+interface CommitHook {
   then: () => void;
   otherwise: () => void;
 }
 
-/** A commit takes up no more works once it has been at them for so long: requests in between are answered. */
-const LONGEST_WORK_MS = 8;
+/** After so long a commit takes up no more work, so that requests are answered in between. */
+const MAX_COMMIT_WORK_MS = 8;
 
-/** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws with the mend when the file is damaged, or not to be had. */
+/** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
 export function openStore(dataDir: string): Store {
   const path = join(dataDir, "roost.db");
   const sqlite = openFile(dataDir, path);
@@ -65,7 +66,7 @@ export function openStore(dataDir: string): Store {
     migrate(sqlite, dataDir);
   } catch (error) {
     sqlite.close();
-    throw isDamage(error) ? damaged(path, error.message) : unopened(path, error);
+    throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
   }
   return createStore(sqlite);
 }
@@ -76,13 +77,13 @@ function openFile(dataDir: string, path: string): Database {
     createPrivately(path);
     return new Database(path, { create: true, strict: true });
   } catch (error) {
-    throw unopened(path, error);
+    throw openError(path, error);
   }
 }
 
 /**
- * SQLite would create it readable by all. Its log and index take the database's mode. A file that exists is not opened:
- * to close it again would drop the locks that another connection of this process holds on it.
+ * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
+ * again would drop the locks that another connection of this process holds on it.
  */
 function createPrivately(path: string): void {
   try {
@@ -93,11 +94,11 @@ function createPrivately(path: string): void {
 }
 
 function createStore(sqlite: Database): Store {
-  const consequences: Consequence[] = [];
+  const hooks: CommitHook[] = [];
   let pending: Pending[] = [];
   let pendingDurability: Durability = "process";
   let closed = false;
-  /** True while reads share a snapshot, which is nothing that anybody else means by a transaction. */
+  /** True while reads share a snapshot: SQLite is then in a transaction, but nobody may write in it. */
   let reading = false;
 
   const pace = createCommitPace();
@@ -106,18 +107,18 @@ function createStore(sqlite: Database): Store {
 
   const changes = sqlite.prepare<{ total: number }, []>("SELECT total_changes() AS total");
   const totalChanges = () => changes.get()?.total ?? 0;
-  const brackets = prepareBrackets(sqlite);
+  const transactions = prepareTransactions(sqlite);
 
-  /** What was asked to follow since there were `kept` of them, taken off the list. */
-  const takeConsequences = (kept = 0): Consequence[] => consequences.splice(kept);
+  /** Removes and returns the hooks beyond the first `kept`. */
+  const takeHooks = (kept = 0): CommitHook[] => hooks.splice(kept);
 
-  /** A savepoint: what was to follow its commit is forgotten with it. */
+  /** Runs `work` in a savepoint; rolls back its hooks with it. */
   function nested<T>(work: () => T): T {
-    const kept = consequences.length;
+    const kept = hooks.length;
     try {
-      return brackets.savepoint(work);
+      return transactions.savepoint(work);
     } catch (error) {
-      undoAll(takeConsequences(kept));
+      undoAll(takeHooks(kept));
       throw error;
     }
   }
@@ -125,8 +126,8 @@ function createStore(sqlite: Database): Store {
   function endReads(): void {
     if (!reading) return;
     reading = false;
-    brackets.endReads();
-    // A write among the reads would be acknowledged before it is committed. Tests run with this check, the binary without.
+    transactions.endReads();
+    // A write among the reads would be acknowledged before it is committed. Checked in tests only.
     if (process.env.NODE_ENV !== "production" && totalChanges() !== changesBefore) {
       throw new Error("something was written outside of a transaction");
     }
@@ -135,7 +136,7 @@ function createStore(sqlite: Database): Store {
   function readTogether(): void {
     if (closed || sqlite.inTransaction) return;
     if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
-    brackets.beginReads();
+    transactions.beginReads();
     reading = true;
     setImmediate(endReads);
   }
@@ -156,20 +157,20 @@ function createStore(sqlite: Database): Store {
   function outermost<T>(work: () => T): T {
     let result: T;
     try {
-      result = brackets.immediate(work);
+      result = transactions.immediate(work);
     } catch (error) {
-      undoAll(takeConsequences());
+      undoAll(takeHooks());
       throw error;
     }
-    runAll(takeConsequences().map(({ then }) => then));
+    runAll(takeHooks().map(({ then }) => then));
     return result;
   }
 
-  /** Does one work of a shared commit; what is left to do once the commit has succeeded, or failed. */
+  /** Does one work of a shared commit; returns what to do once the commit has succeeded, or failed. */
   function attempt({ work, resolve, reject }: Pending): { succeed(): void; fail(reason: unknown): void } {
     try {
       const result = nested(work);
-      const own = takeConsequences();
+      const own = takeHooks();
       return {
         succeed() {
           try {
@@ -185,7 +186,7 @@ function createStore(sqlite: Database): Store {
         },
       };
     } catch (reason) {
-      // SQLite has given up the whole commit, as on a full disk: a next work would be one of its own.
+      // SQLite has rolled back the whole commit, as on a full disk: the next work would run outside of it.
       if (!sqlite.inTransaction) throw reason;
       return { succeed: () => reject(reason), fail: () => reject(reason) };
     }
@@ -196,7 +197,7 @@ function createStore(sqlite: Database): Store {
     const durability = pendingDurability;
     pending = [];
     pendingDurability = "process";
-    if (works.length === 0) return; // `close` was faster
+    if (works.length === 0) return; // `close` has committed them
     const attempts: ReturnType<typeof attempt>[] = [];
     endReads();
     setDurability(durability);
@@ -205,24 +206,24 @@ function createStore(sqlite: Database): Store {
       outermost(() => {
         for (const work of works) {
           attempts.push(attempt(work));
-          if (performance.now() - began > LONGEST_WORK_MS) break;
+          if (performance.now() - began > MAX_COMMIT_WORK_MS) break;
         }
       });
     } catch (reason) {
       for (const { fail } of attempts.toReversed()) fail(reason);
-      // Those that were not attempted, for one where the transaction could not even begin.
+      // Also those that were not attempted, because the transaction could not even begin.
       for (const { reject } of works) reject(reason);
       return;
     } finally {
-      if (durability === "full") pace.spent(performance.now() - began);
+      if (durability === "full") pace.spend(performance.now() - began);
     }
     putBack(works.slice(attempts.length), durability);
-    // What follows a commit reads much and writes seldom: the next runs of all those that ended, for one.
+    // Hooks mostly read: for example, they look for the next run of each agent whose run has ended.
     readTogether();
     for (const { succeed } of attempts) succeed();
   }
 
-  /** What a commit left for the next one; it comes before what was added meanwhile. */
+  /** Returns work that a commit did not get to, ahead of what was added meanwhile. */
   function putBack(works: Pending[], durability: Durability): void {
     if (works.length === 0) return;
     if (pending.length === 0) scheduleCommit();
@@ -241,7 +242,7 @@ function createStore(sqlite: Database): Store {
     sqlite,
     transaction,
     afterCommit(then, otherwise = () => {}) {
-      if (sqlite.inTransaction && !reading) consequences.push({ then, otherwise });
+      if (sqlite.inTransaction && !reading) hooks.push({ then, otherwise });
       else then();
     },
     commitSoon(work, durability) {
@@ -261,17 +262,17 @@ function createStore(sqlite: Database): Store {
       try {
         sqlite.run("PRAGMA optimize");
       } catch {
-        // Statistics for the planner; a full disk may refuse them, and must not keep the appliance from ending well.
+        // Only statistics for the query planner: a full disk must not keep the server from stopping cleanly.
       }
       sqlite.close();
     },
   };
 }
 
-/** Last first: each finds things as it left them. */
-const undoAll = (made: Consequence[]): void => runAll(made.reverse().map(({ otherwise }) => otherwise));
+/** In reverse order, so that each finds the state it left. */
+const undoAll = (made: CommitHook[]): void => runAll(made.reverse().map(({ otherwise }) => otherwise));
 
-/** Runs every one of them, then throws what the first that failed has thrown. */
+/** Runs all of them, then rethrows the first failure. */
 function runAll(steps: (() => void)[]): void {
   const failures: unknown[] = [];
   for (const step of steps) {

@@ -3,17 +3,15 @@ import { join } from "node:path";
 import { hasCode } from "./jail-portable.ts";
 import { STAGING, TRASH } from "./workspace.ts";
 
-/** Files of one slice: they are unlinked beside the event loop. */
-const AT_ONCE = 100;
+/** Files in one slice; they are unlinked off the event loop. */
+const BATCH = 100;
 
-/** Slices that remove a folder and all in it; links are removed, never followed. An absent one is no error. */
+/** Removes a folder and its contents in slices. Links are removed, never followed. A missing folder is not an error. */
 export async function* clearFolder(path: string): AsyncGenerator<void> {
   const entries = await entriesOf(path);
   const files = entries.filter((entry) => !entry.isDirectory());
-  for (let at = 0; at < files.length; at += AT_ONCE) {
-    await Promise.all(
-      files.slice(at, at + AT_ONCE).map(({ name }) => fs.promises.rm(join(path, name), { force: true })),
-    );
+  for (let at = 0; at < files.length; at += BATCH) {
+    await Promise.all(files.slice(at, at + BATCH).map(({ name }) => fs.promises.rm(join(path, name), { force: true })));
     yield;
   }
   for (const entry of entries) if (entry.isDirectory()) yield* clearFolder(join(path, entry.name));
@@ -21,7 +19,7 @@ export async function* clearFolder(path: string): AsyncGenerator<void> {
   yield;
 }
 
-/** Slices that remove the workspaces which were taken away in an instance, and wait in its staging folder. */
+/** Removes, in slices, deleted workspaces that were moved into the instance's staging folder. */
 export async function* clearTrash(instanceFolder: string): AsyncGenerator<void> {
   const staging = join(instanceFolder, STAGING);
   for (const { name } of await entriesOf(staging)) {
@@ -29,7 +27,7 @@ export async function* clearTrash(instanceFolder: string): AsyncGenerator<void> 
   }
 }
 
-/** The names in a folder, read beside the event loop. */
+/** The names in a folder, read off the event loop. */
 export const namesIn = async (path: string): Promise<string[]> => (await entriesOf(path)).map(({ name }) => name);
 
 async function entriesOf(path: string): Promise<fs.Dirent[]> {

@@ -1,9 +1,9 @@
-/** Waiting for the disk. What ends in `Soon` waits beside the event loop, so that nobody else waits with it. */
+/** Writing to disk durably. Functions named `…Soon` wait off the event loop, without blocking it. */
 import fs from "node:fs";
 
 const { O_RDONLY, O_DIRECTORY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
 
-/** Until the folder's entries are on disk. */
+/** Returns when the folder's entries are on disk. */
 export function syncFolder(folder: string): void {
   const file = fs.openSync(folder, O_RDONLY | O_DIRECTORY);
   try {
@@ -22,7 +22,7 @@ export async function syncFolderSoon(folder: string): Promise<void> {
   }
 }
 
-/** Writes a file that was not there (0600), on disk when it resolves. Gives when it was written, in milliseconds since 1970. */
+/** Writes a new file (0600), on disk when this resolves. Returns its modification time, in milliseconds since 1970. */
 export async function writeNewFileSoon(path: string, bytes: Uint8Array): Promise<number> {
   const file = await fs.promises.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {

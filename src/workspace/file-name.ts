@@ -1,10 +1,10 @@
 import { AppError } from "../lib/app-error.ts";
 
-/** Folders on the way and the file itself. */
+/** Parent folders and the file itself. */
 export const MAX_NAME_PARTS = 8;
 const PART = /^(?!\.)[A-Za-z0-9._ -]{1,100}$/;
 
-/** True for one part of a file name that the contract allows (api.md section 4). `.` and `..` begin with a dot. */
+/** Whether this is a valid part of a file name (api.md section 4); names that start with a dot are not. */
 export const isFileNamePart = (text: string): boolean => PART.test(text);
 
 /**
@@ -22,38 +22,38 @@ export function parseFileName(text: string, field = "name"): string {
 }
 
 /**
- * Names with the same form are one name to a disk that ignores case and Unicode form. For the names that the contract
- * allows it is SQLite's `lower`, by which the index is searched.
+ * Names with the same folded form are the same file on a disk that ignores case and Unicode normalisation. For valid
+ * names this equals SQLite's `lower`, by which the index is searched.
  */
 export const foldName = (name: string): string => name.normalize("NFC").toLowerCase();
 
-/** A file, or a folder on the way to one. */
-export interface Step {
+/** A file, or one of its parent folders. */
+export interface PathEntry {
   spelling: string;
   isFolder: boolean;
 }
 
-/** What stands in a workspace, to be looked up: a new name is not compared with 10,000 others. */
+/** A workspace's existing names, by look-up, so that a new name is not compared with 10,000 others. */
 export interface StandingNames {
-  /** True for a file of exactly this name. */
+  /** Whether a file of exactly this name exists. */
   has(name: string): boolean;
-  /** What stands in the step's place under whatever spelling; the same as the step, where that stands there too. */
-  at(step: Step): Step | undefined;
+  /** What exists under this name in any spelling; preferably with the same spelling. */
+  at(step: PathEntry): PathEntry | undefined;
 }
 
-/** Of a folder that is yet to be made. */
+/** For a folder that does not exist yet. */
 export const NO_NAMES: StandingNames = { has: () => false, at: () => undefined };
 
 /**
- * Throws `invalid_request` where one of `added` cannot stand beside the `existing` names or the other added ones: it
- * would be both file and folder, or it differs from another name, or from a folder on its way, only by case or Unicode
- * form (api.md section 4). An existing name may be added again; clashes among existing ones are not judged.
+ * Throws `invalid_request` if one of `added` clashes with an existing name or another added one: it would be both a
+ * file and a folder, or differ from a name or parent folder only by case or Unicode normalisation (api.md section 4).
+ * An existing name may be added again; clashes among existing names are ignored.
  */
 export function refuseClash(existing: StandingNames, added: Iterable<string>, field = "name"): void {
-  const taken = new Map<string, Step>();
+  const taken = new Map<string, PathEntry>();
   for (const name of added) {
     if (existing.has(name)) continue;
-    for (const step of stepsOf(name)) {
+    for (const step of pathEntries(name)) {
       const folded = foldName(step.spelling);
       const other = taken.get(folded) ?? existing.at(step);
       if (other === undefined) taken.set(folded, step);
@@ -62,15 +62,15 @@ export function refuseClash(existing: StandingNames, added: Iterable<string>, fi
   }
 }
 
-/** The folders on the way to a file, then the file. A name that ends in `/` is an empty folder's. */
-export function* stepsOf(name: string): Generator<Step> {
+/** A file's parent folders, then the file. A name that ends in `/` is an empty folder. */
+export function* pathEntries(name: string): Generator<PathEntry> {
   for (let at = name.indexOf("/"); at !== -1; at = name.indexOf("/", at + 1)) {
     yield { spelling: name.slice(0, at), isFolder: true };
   }
   if (!name.endsWith("/")) yield { spelling: name, isFolder: false };
 }
 
-function refuseDifferent(other: Step, step: Step, field: string): void {
+function refuseDifferent(other: PathEntry, step: PathEntry, field: string): void {
   if (other.isFolder !== step.isFolder) {
     throw new AppError(
       "invalid_request",
@@ -80,7 +80,7 @@ function refuseDifferent(other: Step, step: Step, field: string): void {
   if (other.spelling !== step.spelling) {
     throw new AppError(
       "invalid_request",
-      `${field}: expected a name that differs from "${other.spelling}" by more than case; got "${step.spelling}"`,
+      `${field}: expected a name that differs from "${other.spelling}" in more than case; got "${step.spelling}"`,
     );
   }
 }

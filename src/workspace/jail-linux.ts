@@ -1,4 +1,6 @@
-/** Folders beneath a root by `openat2`: the kernel itself refuses every way out, also while somebody swaps folders. */
+/**
+ * Opens folders beneath a root with `openat2`: the kernel refuses every way out, even while folders are being swapped.
+ */
 import { dlopen, FFIType, ptr, read } from "bun:ffi";
 import fs from "node:fs";
 import { asFound, FOLDER_FLAGS, type Folder, type OpenFolder } from "./jail-portable.ts";
@@ -16,8 +18,8 @@ const HOW = new BigUint64Array([
 const ERRNO = { ENOENT: 2, ENOTDIR: 20, EXDEV: 18, ELOOP: 40 } as const;
 
 /**
- * Undefined where the kernel has no `openat2` or a seccomp filter forbids it, and where `/proc` is not mounted: an open
- * folder is used as `/proc/self/fd/N`, which names the folder itself, wherever its path leads by now.
+ * Undefined if `openat2` is missing or forbidden by seccomp, or if `/proc` is not mounted: an open folder is used as
+ * `/proc/self/fd/N`, which names the folder itself, even if its path has changed.
  */
 export function probeLinux(): OpenFolder | undefined {
   if (process.platform !== "linux") return undefined;
@@ -33,7 +35,7 @@ export function probeLinux(): OpenFolder | undefined {
     }
     return (rootPath, parts) => openBeneath(openat2, rootPath, parts);
   } catch {
-    return undefined; // another libc, or no /proc: the portable way serves
+    return undefined; // another libc, or no /proc: use the portable way
   }
 }
 

@@ -1,4 +1,4 @@
-/** What changes the names in an open folder of the jail. None of it waits for the disk. */
+/** Changes to the names in an open folder of the jail. None waits for the disk. */
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
 import { type Folder, hasCode } from "./jail-portable.ts";
@@ -11,7 +11,7 @@ export function makeFolder(parent: Folder, part: string): void {
   }
 }
 
-/** False where it is not empty, or no folder. */
+/** False if it is not empty or not a folder. */
 export function removeFolder(parent: Folder, part: string): boolean {
   try {
     fs.rmdirSync(`${parent.path}/${part}`);
@@ -22,7 +22,7 @@ export function removeFolder(parent: Folder, part: string): boolean {
   return true;
 }
 
-/** Throws `invalid_request` where a folder of that name stands. One whose `source` is gone was put there before. */
+/** Throws `invalid_request` if the name is a folder. A missing `source` means that the file is already in place. */
 export function put(source: string, target: string, name: string): void {
   if (fs.lstatSync(source, { throwIfNoEntry: false }) === undefined) return;
   try {
@@ -33,14 +33,14 @@ export function put(source: string, target: string, name: string): void {
   }
 }
 
-/** A second name of the file, to be moved away; the only one where the disk knows no links. */
+/** A second link to the file, to be moved; the file itself if the file system does not support links. */
 function linked(source: string): string {
   const second = `${source}.link`;
   try {
     fs.linkSync(source, second);
   } catch (error) {
     if (hasCode(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK")) return source;
-    // A crash came between the link and its move.
+    // A crash interrupted the move after the link was made.
     if (!hasCode(error, "EEXIST")) throw error;
   }
   return second;

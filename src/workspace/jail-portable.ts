@@ -1,20 +1,20 @@
 /**
- * Folders beneath a root where the system has no `openat2`: each part is looked at before the folder is opened, and once
- * more after. It refuses every link that stands there; a link that another process swaps in within those microseconds
- * is left to the owner-only modes of the data folder.
+ * Opens folders beneath a root on systems without `openat2`: checks each part before and after opening it. Refuses
+ * every link that exists; against one that another process swaps in within microseconds, only the data folder's private
+ * mode helps.
  */
 import fs from "node:fs";
 import { join } from "node:path";
 
-/** An open folder. Whoever opened it closes `fd`; `path` is good until then. */
+/** An open folder. The opener closes `fd`; `path` is valid until then. */
 export interface Folder {
   readonly fd: number;
   readonly path: string;
 }
 
 /**
- * Opens the folder at `parts` beneath the folder `root`: `absent` where it, or one on its way, is not there; `blocked`
- * where something that is no plain folder (a link, a file) stands in its way. Never a folder outside `root`.
+ * Opens the folder at `parts` beneath `root`, never one outside. `absent` if it or a parent does not exist, `blocked`
+ * if a part is not a plain folder (a link, a file).
  */
 export type OpenFolder = (root: string, parts: readonly string[]) => Folder | "absent" | "blocked";
 
@@ -45,7 +45,7 @@ function isStill(fd: number, path: string): boolean {
   return opened.ino === there.ino && opened.dev === there.dev && fs.realpathSync(path) === path;
 }
 
-/** What `open` gives, or what its failure says about the path. */
+/** The result of `open`, or what its failure says about the path. */
 export function asFound<T>(open: () => T): T | "absent" | "blocked" {
   try {
     return open();
@@ -56,6 +56,6 @@ export function asFound<T>(open: () => T): T | "absent" | "blocked" {
   }
 }
 
-/** True for an error of the system with one of these codes. */
+/** Whether it is a system error with one of these codes. */
 export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);

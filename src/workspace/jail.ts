@@ -1,14 +1,15 @@
 /**
- * Files beneath a root that nobody leaves: not by `..`, by an absolute name, by a link anywhere on the way, nor by
- * swapping a folder for a link meanwhile. Names are looked up and changed synchronously: that is cheap, and nobody sees
- * half of it. What waits for the disk is done apart, beside the event loop. Only plain files exist here. A link, a FIFO or a device is never read, and reads as absent.
+ * Files beneath a root that no name can leave: not by `..`, an absolute name, a link anywhere on the way, or a folder
+ * swapped for a link meanwhile. Names are looked up and changed synchronously, which is cheap and never half visible;
+ * waiting for the disk happens off the event loop. Only plain files exist here: links, FIFOs and devices read as
+ * absent.
  */
-// The default import, so that a test can stop it at any call to the system.
+// The default import, so that tests can fail any system call.
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
-import { forEachInLanes } from "../lib/bounds.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import { syncFolderSoon } from "./disk.ts";
-import { parseFileName, type Step } from "./file-name.ts";
+import { type PathEntry, parseFileName } from "./file-name.ts";
 import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
 import { probeLinux } from "./jail-linux.ts";
 import { makeFolder, put, removeFolder } from "./jail-moves.ts";
@@ -25,41 +26,43 @@ export interface FileContent {
 }
 
 export interface Jail {
-  /** Null where there is no such plain file, or none that this process may read. Throws `invalid_request` for one of more than `maxBytes`. */
+  /**
+   * Null if there is no such plain file that this process may read. Throws `invalid_request` if it exceeds `maxBytes`.
+   */
   read(name: string, maxBytes: number): FileContent | null;
   /**
-   * What `use` makes of files of one folder, opened in one go. Each is read when it is asked for: null where there is no
-   * such plain file, or one of more than `maxBytes`.
+   * Runs `use` on files of one folder, which is opened once. Each file is read on demand: null if there is no such
+   * plain file, or if it exceeds `maxBytes`.
    */
   readIn<T>(folder: readonly string[], maxBytes: number, use: (read: (file: string) => Buffer | null) => T): T;
   stat(name: string): FileStat | null;
-  /** The same of many files of one folder, opened in one go. */
+  /** The same for many files of one folder, which is opened once. */
   statAll(folder: readonly string[], files: readonly string[]): (FileStat | null)[];
   /**
-   * Puts files of the same disk into the jail, replacing what is there and making the folders on the way. The `source`
-   * stays, so that it can be done again, as long as the disk knows links; one that is gone was put there before. Throws
-   * `invalid_request` where a folder stands in a file's place or the other way round.
+   * Puts files of the same disk into the jail, replacing existing files and creating parent folders. If the file system
+   * supports links, each `source` stays, so that this can be repeated; a missing one is already in place. Throws
+   * `invalid_request` if a folder is where a file should be, or the reverse.
    */
   putIn(files: readonly { source: string; name: string }[]): void;
-  /** False where there was no such plain file. Folders left empty go with it, up to the root. */
+  /** False if there was no such plain file. Removes parent folders that become empty, up to the root. */
   remove(name: string): boolean;
-  /** Waits until all that this jail has put in or removed is on disk. */
+  /** Waits until all changes made through this jail are on disk. */
   sync(): void;
-  /** The same, beside the event loop. */
+  /** The same, off the event loop. */
   syncSoon(): Promise<void>;
-  /** The first thing on the way to this file that keeps it from being written: a folder of its name, or no folder before it. */
-  inTheWay(name: string): Step | null;
-  /** True where the folder holds these files and nothing else, and is not empty: removing them removes it. */
+  /** What prevents this file from being written: a folder of its name, or a parent that is not a folder. */
+  inTheWay(name: string): PathEntry | null;
+  /** Whether the folder holds exactly these files and is not empty, so that removing them removes it. */
   holdsOnly(folder: string, names: ReadonlySet<string>): boolean;
-  /** What the folder at these parts holds; `[]` where there is none. */
+  /** The entries of the folder at these parts; `[]` if it does not exist. */
   entries(parts: readonly string[]): FolderEntry[];
-  /** The same of a folder that may hold very much: the disk is read beside everything else. */
+  /** The same for a folder that may be very large, read off the event loop. */
   entriesSoon(parts: readonly string[]): Promise<FolderEntry[]>;
 }
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
-/** A change may touch hundreds of folders; the threads that wait for the disk are few, and everybody's. */
-const SYNCS_AT_ONCE = 2;
+/** A change may touch hundreds of folders, and the few threads that wait for the disk are shared by everybody. */
+const SYNC_CONCURRENCY = 2;
 
 let probed: OpenFolder | undefined;
 const systemOpenFolder = (): OpenFolder => {
@@ -67,23 +70,23 @@ const systemOpenFolder = (): OpenFolder => {
   return probed;
 };
 
-/** How paths are held in the jail on this machine, for `doctor`: by the kernel, or by looking at each part. */
+/** How the jail is enforced on this machine, for `roost doctor`: by the kernel, or by checking each part. */
 export const jailLevel = (): "openat2" | "portable" =>
   systemOpenFolder() === openFolderByParts ? "portable" : "openat2";
 
-/** A jail on the folder at `root`, which need not be there yet: then it holds nothing, and writing throws. */
+/** A jail on the folder at `root`. If it does not exist, the jail is empty and writing throws. */
 export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder()): Jail {
-  /** The folders whose entries were changed, by path. */
+  /** The folders with changed entries, by path. */
   const touched = new Map<string, readonly string[]>();
   const touch = (parts: readonly string[]) => void touched.set(parts.join("/"), parts);
 
-  /** What `use` makes of the open folder at `parts`; null where there is none to be had. */
+  /** Runs `use` on the open folder at `parts`; null if it cannot be opened. */
   function inFolder<T>(parts: readonly string[], use: (folder: Folder) => T): T | null {
     const folder = openFolder(root, parts);
     return folder === "absent" || folder === "blocked" ? null : closing(folder, use);
   }
 
-  /** As `inFolder`, and makes the folders that are missing. */
+  /** Like `inFolder`, but creates missing folders. */
   function inMadeFolder(parts: readonly string[], use: (folder: Folder) => void): void {
     let folder = openFolder(root, parts);
     const last = parts.at(-1);
@@ -93,7 +96,7 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       touch(above);
       folder = openFolder(root, parts);
     }
-    if (folder === "absent") throw new Error(`the folder ${root} is gone`);
+    if (folder === "absent") throw new Error(`the folder ${root} is missing`);
     if (folder === "blocked") {
       throw new AppError("invalid_request", `name: expected "${parts.join("/")}" to be a folder`);
     }
@@ -168,7 +171,7 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       touched.clear();
     },
     async syncSoon() {
-      await forEachInLanes(SYNCS_AT_ONCE, [...touched.values()], async (parts) => {
+      await forEachLimited(SYNC_CONCURRENCY, [...touched.values()], async (parts) => {
         const folder = openFolder(root, parts);
         if (folder === "absent" || folder === "blocked") return;
         try {

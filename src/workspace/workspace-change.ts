@@ -1,15 +1,15 @@
 /**
- * Changes of a workspace that stand or fall with a database transaction: staged before its commit, applied after it.
+ * Workspace changes that are atomic with a database transaction: staged before its commit, applied after it.
  * A crash in between leaves either all or nothing, once `recoverChanges` has run.
  *
  *   stageChange → commit, with a row that names the change → applyChange → finishChange → delete the row
  *
- * What waits for the disk is done beside the event loop, before the commit and behind it. What is done with the commit,
- * in one turn, gives names to what is on disk already.
+ * Waiting for the disk happens off the event loop, before and after the commit. Applying the change, in the turn of the
+ * commit, only renames what is on disk already.
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { forEachInLanes } from "../lib/bounds.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
 import { type Jail, openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
@@ -22,7 +22,7 @@ import {
   workspaceFolder,
 } from "./workspace.ts";
 
-/** `create` replaces what a lost removal may have left under the slug. `rename` may carry file changes too. */
+/** `create` replaces what an interrupted removal may have left under the slug. `rename` may change files too. */
 export type WorkspaceTarget =
   | { kind: "create" | "edit" | "remove"; slug: string }
   | { kind: "rename"; slug: string; from: string };
@@ -30,7 +30,7 @@ export type WorkspaceTarget =
 interface Manifest {
   target: WorkspaceTarget;
   deletes: string[];
-  /** The content waits in the file of that number. */
+  /** The content is in the staged file of this number. */
   sets: { name: string; content: string }[];
 }
 
@@ -41,14 +41,14 @@ export interface StagedFile {
   mtimeMs: number;
 }
 
-/** Of one change: its writes share the disk with everybody's commits. */
-const WRITES_AT_ONCE = 4;
+/** Concurrent writes of one change, which share the disk with everybody's commits. */
+const WRITE_CONCURRENCY = 4;
 const MANIFEST = "manifest.json";
 const CHANGE_ID = /^(?!trash-)[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Puts the changes on disk, without touching the workspace, and gives the files that they set. `changeId` is new, and
- * ids sort in the order of their commits. A failure leaves nothing behind.
+ * Writes the changes to disk, without touching the workspace, and returns the files that they set. `changeId` must be
+ * new, and ids must sort in commit order. A failure leaves nothing behind.
  */
 export async function stageChange(
   instanceFolder: string,
@@ -71,7 +71,7 @@ export async function stageChange(
     }
     const bytes = Buffer.from(JSON.stringify(manifest));
     const times = new Map<string, number>();
-    await forEachInLanes(WRITES_AT_ONCE, [...contents, { bytes, path: join(staged, MANIFEST) }], async (file) => {
+    await forEachLimited(WRITE_CONCURRENCY, [...contents, { bytes, path: join(staged, MANIFEST) }], async (file) => {
       times.set(file.path, await writeNewFileSoon(file.path, file.bytes));
     });
     await Promise.all([staged, join(instanceFolder, STAGING)].map(syncFolderSoon));
@@ -82,19 +82,19 @@ export async function stageChange(
   }
 }
 
-/** Forgets a staged change whose transaction was rolled back, or never came. */
+/** Discards a staged change that was rolled back or never committed. */
 export async function discardChange(instanceFolder: string, changeId: string): Promise<void> {
   await fs.promises.rm(changeFolder(instanceFolder, changeId), { recursive: true, force: true });
 }
 
-/** What a change has moved, until it is on disk. */
+/** An applied change, before it is on disk. */
 export type Applied = Pick<Jail, "sync" | "syncSoon">;
 
 const NOTHING_APPLIED: Applied = { sync() {}, async syncSoon() {} };
 
 /**
- * Carries out a staged change whose transaction is committed, in one turn, so that nobody sees half of it. What it needs
- * stays until `finishChange`, so it can be done again from its beginning, in whatever state a crash has left it.
+ * Applies a staged change after its commit, in one turn, so that nobody sees half of it. The staged files stay until
+ * `finishChange`, so that it can be repeated from the start after a crash.
  */
 export function applyChange(instanceFolder: string, changeId: string): Applied {
   const staged = changeFolder(instanceFolder, changeId);
@@ -102,11 +102,14 @@ export function applyChange(instanceFolder: string, changeId: string): Applied {
   return manifest === null ? NOTHING_APPLIED : applyManifest(instanceFolder, staged, manifest);
 }
 
-/** Ends an applied change: once its files are on disk, it is forgotten. No later change of the workspace may be applied before. */
+/**
+ * Waits until an applied change is on disk, then removes its staged files. No later change of the workspace may be
+ * applied before.
+ */
 export async function finishChange(instanceFolder: string, changeId: string, applied: Applied): Promise<void> {
   const staged = changeFolder(instanceFolder, changeId);
   await applied.syncSoon();
-  // Without its manifest a committed change counts as done: so this goes first, and alone.
+  // A change without its manifest counts as done, so the manifest is removed first.
   await fs.promises.rm(join(staged, MANIFEST), { force: true });
   await fs.promises.rm(staged, { recursive: true, force: true });
 }
@@ -128,8 +131,7 @@ function applyManifest(instanceFolder: string, staged: string, { target, deletes
   }
   const files = sets.map(({ name, content }) => ({ source: join(staged, content), name }));
   let isMade = false;
-  // Where the disk knows no links, one that has moved in tells that all that comes before is done: doing it again might
-  // undo it.
+  // Without links, a file that has moved shows that all earlier steps are done; repeating them might undo it.
   if (files.every(({ source }) => fs.existsSync(source))) {
     isMade = prepareFolder(instanceFolder, target);
     for (const name of deletes) jail.remove(name);
@@ -138,7 +140,7 @@ function applyManifest(instanceFolder: string, staged: string, { target, deletes
   return isMade || target.kind !== "edit" ? withAgents : jail;
 }
 
-/** True where it had to be made. */
+/** Whether it had to be created. */
 function prepareFolder(instanceFolder: string, target: WorkspaceTarget): boolean {
   const folder = workspaceFolder(instanceFolder, target.slug);
   if (target.kind === "create") removeWorkspace(instanceFolder, target.slug);
@@ -162,8 +164,8 @@ function readManifest(staged: string): Manifest | null {
 }
 
 /**
- * After a crash: finishes the changes whose transaction was committed, in the order of their ids, and discards the
- * others. Gives the ids of the finished ones, whose rows may go. Removed workspaces are left to be cleared away.
+ * After a crash: finishes committed changes in the order of their ids, and discards the others. Returns the ids of the
+ * finished ones, whose rows may be deleted. Removed workspaces stay in the staging folder, to be deleted later.
  */
 export function recoverChanges(instanceFolder: string, isCommitted: (changeId: string) => boolean): string[] {
   const finished: string[] = [];

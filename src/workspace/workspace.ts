@@ -9,26 +9,26 @@ import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
 import { openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
 
-/** One workspace file (api.md section 1, Sizes). */
+/** Size of one workspace file (api.md section 1, Sizes). */
 export const MAX_FILE_BYTES = 256 * 1024;
-/** All files of one workspace (runtime.md, Isolation). */
+/** Total size of one workspace (runtime.md, Isolation). */
 export const MAX_WORKSPACE_BYTES = 100 * 1024 * 1024;
-/** Files of one workspace (runtime.md, Isolation); those beyond, which only an operator can make, are not listed. */
+/** Files in one workspace (runtime.md, Isolation). Only an operator can add more; those are not listed. */
 export const MAX_WORKSPACE_FILES = 10_000;
 
-/** `content: null` deletes the file; deleting what is not there is no error. */
+/** `content: null` deletes the file, if it exists. */
 export interface FileChange {
   name: string;
   content: string | Uint8Array | null;
 }
 
-/** What a workspace holds in all. */
+/** A workspace's totals. */
 export interface Totals {
   files: number;
   bytes: number;
 }
 
-/** A change that was found good: one for each name, null to delete the file. */
+/** A valid change, one per name; null deletes the file. */
 export interface CheckedChange {
   name: string;
   bytes: Uint8Array | null;
@@ -36,7 +36,7 @@ export interface CheckedChange {
 
 export interface WorkspaceFile {
   bytes: Buffer;
-  /** Strong, with its quotes; made from the content alone. */
+  /** A strong ETag, quoted, computed from the content. */
   etag: string;
   /** Milliseconds since 1970. */
   updatedAtMs: number;
@@ -44,38 +44,38 @@ export interface WorkspaceFile {
 
 const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
-/** Where the workspace of that slug is. Throws TypeError for what is no slug: such a path may lead anywhere. */
+/** The path of a workspace. Throws TypeError for an invalid slug, which could lead anywhere. */
 export function workspaceFolder(instanceFolder: string, slug: string): string {
   if (!SLUG.test(slug)) throw new TypeError("not a slug");
   return join(instanceFolder, "agents", slug);
 }
 
-/** In an instance's folder: where changes wait for their commit, and removed workspaces to be cleared away. */
+/** The folder, in an instance's, for changes before their commit and for removed workspaces. */
 export const STAGING = ".staging";
 
-/** The instance's staging folder. Made if need be: a backup may lack it. */
+/** The instance's staging folder, created if missing, as in a backup. */
 function stagingFolder(instanceFolder: string): string {
   const folder = join(instanceFolder, STAGING);
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-/** Makes the folder that holds an instance's workspaces. It may exist already. */
+/** Creates the folder for an instance's workspaces, unless it exists. */
 export function createInstanceFolder(instanceFolder: string): void {
   stagingFolder(instanceFolder);
   fs.mkdirSync(join(instanceFolder, "agents"), { recursive: true, mode: 0o700 });
 }
 
-/** The same, on disk when it resolves: to be done before anything in it is acknowledged. */
+/** The same, on disk when it resolves. Call it before anything in the folder is acknowledged. */
 export async function createInstanceFolderSoon(instanceFolder: string): Promise<void> {
   createInstanceFolder(instanceFolder);
   await Promise.all([instanceFolder, join(instanceFolder, "..")].map(syncFolderSoon));
 }
 
-/** What the names of removed workspaces begin with, in the staging folder. */
+/** The prefix of removed workspaces' names in the staging folder. */
 export const TRASH = "trash-";
 
-/** Takes the workspace away, at once and for good; its files are cleared away later. An absent one is no error. */
+/** Removes the workspace at once, if it exists; its files are deleted later. */
 export function removeWorkspace(instanceFolder: string, slug: string): void {
   const trash = join(stagingFolder(instanceFolder), TRASH + randomUUID());
   try {
@@ -85,14 +85,14 @@ export function removeWorkspace(instanceFolder: string, slug: string): void {
   }
 }
 
-/** One file, or null. Throws `invalid_request` for one that somebody made larger than `MAX_FILE_BYTES`. */
+/** One file, or null. Throws `invalid_request` if it is larger than `MAX_FILE_BYTES`. */
 export function readFile(folder: string, name: string): WorkspaceFile | null {
   const content = openJail(folder).read(name, MAX_FILE_BYTES);
   if (content === null) return null;
   return { bytes: content.bytes, etag: etagOf(content.bytes), updatedAtMs: Math.floor(content.mtimeMs) };
 }
 
-/** Those of the named files at the top of the workspace that are there and are text, in the order of the names. */
+/** The named top-level files that exist and are text, in the order of the names. */
 export function readTexts(folder: string, names: readonly string[]): { name: string; text: string }[] {
   return readFolder(folder, [], (read) =>
     names.flatMap((name) => {
@@ -103,7 +103,7 @@ export function readTexts(folder: string, names: readonly string[]): { name: str
   );
 }
 
-/** What `use` makes of files of one folder of the workspace, each read when it is asked for; null for what cannot be. */
+/** Runs `use` on files of one folder of the workspace, each read on demand; null for one that cannot be read. */
 export const readFolder = <T>(
   folder: string,
   parts: readonly string[],
@@ -111,9 +111,9 @@ export const readFolder = <T>(
 ): T => openJail(folder).readIn(parts, MAX_FILE_BYTES, use);
 
 /**
- * The changes as bytes, one for each name (the last counts), if a workspace can take them in which `standing` tells of
- * all names but those that it is given: they are to be deleted. Throws `invalid_request` for a bad name, a clash, a
- * file over its limit, something in a file's way, or text that UTF-8 cannot hold.
+ * Checks changes against a workspace and returns them as bytes, one for each name (the last counts). `standing` returns
+ * the workspace's names without those to be deleted. Throws `invalid_request` for a bad name, a clash, a file over its
+ * limit, something in a file's way, or text that UTF-8 cannot encode.
  */
 export function checkChanges(
   changes: readonly FileChange[],
@@ -130,7 +130,7 @@ export function checkChanges(
   return checked;
 }
 
-/** What an operator has put there stands in no index, and may stand in a file's way all the same. */
+/** What an operator has put there is in no index, but may still be in a file's way. */
 function refuseInTheWay(folder: string, name: string, gone: ReadonlySet<string>, field: string): void {
   const jail = openJail(folder);
   const obstacle = jail.inTheWay(name);
@@ -141,8 +141,8 @@ function refuseInTheWay(folder: string, name: string, gone: ReadonlySet<string>,
 }
 
 /**
- * Throws `conflict` where a workspace holds more files or bytes than it may, and more than before: one that is too full
- * already may shrink, and keep its size.
+ * Throws `conflict` if a workspace exceeds its quota of files or bytes and has grown: one that already exceeds it may
+ * shrink or stay as it is.
  */
 export function refuseOverWorkspace(before: Totals, after: Totals): void {
   const refuse = (what: string, was: number, is: number, limit: number) =>
@@ -154,14 +154,17 @@ export function refuseOverWorkspace(before: Totals, after: Totals): void {
 function bytesOf(name: string, content: string | Uint8Array | null, field: string): Uint8Array | null {
   if (content === null) return null;
   if (typeof content === "string" && !content.isWellFormed()) {
-    throw new AppError("invalid_request", `${field}: expected "${name}" to be Unicode text, it holds half a character`);
+    throw new AppError(
+      "invalid_request",
+      `${field}: expected "${name}" to be valid Unicode text, but it contains a lone surrogate`,
+    );
   }
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   if (bytes.byteLength <= MAX_FILE_BYTES) return bytes;
   throw new AppError("invalid_request", `${field}: expected "${name}" to have at most ${MAX_FILE_BYTES} bytes`);
 }
 
-/** The text of a request's body or of a file, a byte order mark kept. Throws `invalid_request` for other than UTF-8. */
+/** Decodes a body or file, keeping a byte order mark. Throws `invalid_request` if it is not UTF-8. */
 export function decodeText(bytes: Uint8Array): string {
   const text = textOf(bytes);
   if (text === null) throw new AppError("invalid_request", "content: expected UTF-8 text");
@@ -176,6 +179,6 @@ function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** 132 bits of SHA-256, quoted as the header wants it. */
+/** 132 bits of SHA-256, in quotes, as the header requires. */
 export const etagOf = (bytes: Uint8Array): string =>
   `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;

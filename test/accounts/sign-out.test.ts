@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { createSignedOut } from "../../src/accounts/signed-out.ts";
+import { createRevokedTokens } from "../../src/accounts/revoked-tokens.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
@@ -29,7 +29,7 @@ test("signing out ends the token that asks, at once; others of the account and i
   // Seen before, so that it would be answered from memory.
   expect(await statusOf(person.token)).toBe(200);
   const { status, body } = await signOut(person.token);
-  expect([status, body]).toEqual([200, { signedOut: true }]);
+  expect([status, body]).toEqual([200, { revokedTokens: true }]);
   expect(await statusOf(person.token)).toBe(401);
   expect((await signOut(person.token)).status).toBe(401);
   expect(await statusOf(other)).toBe(200);
@@ -43,11 +43,11 @@ test("a token that was signed out stays so through a restart, until its own end"
   const { store } = appliance.foundation;
   const count = () => Number(store.sqlite.query("SELECT count(*) FROM signed_out_tokens").values().flat()[0]);
   const before = count();
-  const signedOut = createSignedOut(store, clock);
-  expect([signedOut.prune(100), count()]).toEqual([false, before]);
+  const revokedTokens = createRevokedTokens(store, clock);
+  expect([revokedTokens.prune(100), count()]).toEqual([false, before]);
   clock.advance(DAY);
   let slices = 1;
-  while (signedOut.prune(1)) slices++;
+  while (revokedTokens.prune(1)) slices++;
   expect([count(), slices]).toEqual([0, before + 1]);
 });
 

@@ -126,7 +126,10 @@ describe("POST …/agents", () => {
     [{ files: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`f${at}`, ""])) }, FILES],
     [{ files: { "a.md": null } }, "files.a.md: expected text"],
     [{ files: { "a.md": { text: "x" } } }, "files.a.md: expected text"],
-    [{ files: { "a.md": "\ud800" } }, 'files: expected "a.md" to be Unicode text, it holds half a character'],
+    [
+      { files: { "a.md": "\ud800" } },
+      'files: expected "a.md" to be valid Unicode text, but it contains a lone surrogate',
+    ],
     [{ files: { "a.md": "x".repeat(256 * KIB + 1) } }, 'files: expected "a.md" to have at most 262144 bytes'],
     [{ files: { "a.md": "é".repeat(128 * KIB + 1) } }, 'files: expected "a.md" to have at most 262144 bytes'],
   ])("refuses %j: 400, and makes nothing", async (input, message) => {

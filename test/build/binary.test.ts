@@ -119,7 +119,7 @@ describe("dist/roost, copied alone into an empty folder", () => {
     const cwd = join(folder, "elsewhere");
     await mkdir(cwd);
     await Bun.write(join(cwd, ".env"), "ROOST_PORT=not-a-port\n");
-    await Bun.write(join(cwd, "bunfig.toml"), 'preload = ["./missing.ts"]\n');
+    await Bun.write(join(cwd, "bunfig.toml"), 'preload = ["./not-found-cache.ts"]\n');
     await using server = await startBinary({ binary, cwd });
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
     await rm(cwd, { recursive: true });

@@ -102,7 +102,7 @@ test("pairs of nodes that see different blocks are not believed", () => {
   const other = at(3n, { blockHash: "0x02" });
   expect(agree([at(3n), at(3n), other, other], 2)).toEqual({
     kind: "unavailable",
-    detail: "4 of 4 nodes answered, too few of them alike",
+    detail: "4 of 4 nodes answered, but too few of them agree",
   });
 });
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:te
 import { getAddress } from "viem";
 import type { Finding } from "../../src/chain/chain.ts";
 import { createChain } from "../../src/chain/create-chain.ts";
-import { within } from "../../src/lib/bounds.ts";
+import { withTimeout } from "../../src/lib/concurrency.ts";
 import { handClock, MINUTE } from "../lib/hand-clock.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
@@ -138,7 +138,7 @@ test("a chain that has no finalized block is never final", async () => {
   });
   const base = baseWith(node.url);
   expect(await base.find(hash)).toMatchObject({ kind: "mined", mined: { confirmations: 21n, finalized: false } });
-  expect(base.health()).toMatchObject([{ ok: true, trouble: null }]);
+  expect(base.health()).toMatchObject([{ ok: true, lastError: null }]);
   await node.stop();
 });
 
@@ -146,7 +146,7 @@ test("a node of another chain counts as silent, also one that was of the right c
   const polygon = createChain({ network: "polygon", urls: [anvil.url] });
   expect((await polygon.find(txHash)).kind).toBe("unavailable");
   expect(await polygon.head()).toBeNull();
-  expect(polygon.health()).toMatchObject([{ ok: false, trouble: "answers for chain 8453 instead of 137" }]);
+  expect(polygon.health()).toMatchObject([{ ok: false, lastError: "answers for chain 8453 instead of 137" }]);
 
   const clock = handClock();
   const base = createChain({ network: "base", urls: [bad.url], clock });
@@ -210,22 +210,22 @@ test("the head is the least that a node names, of those that answer", async () =
 
 test("who waits 1.5 s for the head has it from the nodes that answer, though another hangs", async () => {
   bad.hang();
-  expect(await within(baseWith(bad.url, anvil.url).head(), 1_500)).toBe(await anvil.head());
+  expect(await withTimeout(baseWith(bad.url, anvil.url).head(), 1_500)).toBe(await anvil.head());
 });
 
 test("health counts what was asked and what failed, and says what is wrong until it is right again", async () => {
   const clock = handClock();
   const chain = createChain({ network: "base", urls: [bad.url], clock });
   const quiet = { network: "base" as const, node: bad.url };
-  expect(chain.health()).toEqual([{ ...quiet, ok: null, trouble: null, calls: 0, failures: 0, lastAnswerAt: null }]);
+  expect(chain.health()).toEqual([{ ...quiet, ok: null, lastError: null, calls: 0, failures: 0, lastAnswerAt: null }]);
   bad.refuse();
   await chain.head();
   expect(chain.health()).toEqual([
-    { ...quiet, ok: false, trouble: "answers with HTTP status 500", calls: 1, failures: 1, lastAnswerAt: null },
+    { ...quiet, ok: false, lastError: "answers with HTTP status 500", calls: 1, failures: 1, lastAnswerAt: null },
   ]);
   bad.pass();
   await chain.head();
   expect(chain.health()).toEqual([
-    { ...quiet, ok: true, trouble: null, calls: 2, failures: 1, lastAnswerAt: clock.now() },
+    { ...quiet, ok: true, lastError: null, calls: 2, failures: 1, lastAnswerAt: clock.now() },
   ]);
 });

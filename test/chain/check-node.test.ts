@@ -32,6 +32,6 @@ test("a node of another chain, one that is behind, one without USDC and one that
   await gone.stop();
   expect(await checkNode(`${gone.url}/s3cret`, "base")).toEqual({
     ok: false,
-    detail: `${gone.url} cannot be reached, or answers with what is not understood`,
+    detail: `${gone.url} cannot be reached, or gives an invalid answer`,
   });
 });

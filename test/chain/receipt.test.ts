@@ -99,7 +99,7 @@ test("whatever a node answers is understood or refused, and an amount is never m
           return parse();
         } catch (error) {
           expect(error).toBeInstanceOf(Error);
-          expect(["ZodError", "NodeTrouble"]).toContain((error as Error).name);
+          expect(["ZodError", "NodeError"]).toContain((error as Error).name);
           return null;
         }
       };

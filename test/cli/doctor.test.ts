@@ -82,7 +82,7 @@ test("a folder that cannot be one is found, and a database that cannot be opened
     check: "database",
     ok: false,
     detail: `${database} cannot be opened: it is a folder`,
-    mend: "move it away",
+    mend: "move it elsewhere",
   });
   other.remove();
 });

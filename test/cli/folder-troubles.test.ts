@@ -39,37 +39,37 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
     "a file in the folder's place",
     () => put("file"),
     "file",
-    "HERE/file cannot be the data folder: a file stands in its place; give another with --data",
+    "HERE/file cannot be the data folder: a file is in its place; choose another with --data",
   ],
   [
     "a folder below a file",
     () => put("file"),
     "file/data",
-    "HERE/file/data cannot be the data folder: a part of its path is a file; give another with --data",
+    "HERE/file/data cannot be the data folder: part of its path is a file; choose another with --data",
   ],
   [
     "a name that is too long",
     () => {},
     "x".repeat(300),
-    `HERE/${"x".repeat(300)} cannot be the data folder: its name is too long; give another with --data`,
+    `HERE/${"x".repeat(300)} cannot be the data folder: its name is too long; choose another with --data`,
   ],
   [
     "a link that leads to itself",
     () => symlinkSync("loop", join(home.folder, "loop")),
     "loop/data",
-    "HERE/loop/data cannot be the data folder: it is a link that leads back to itself; give another with --data",
+    "HERE/loop/data cannot be the data folder: it is a symbolic link that leads back to itself; choose another with --data",
   ],
   [
     "a folder in the database's place",
     () => make("one/roost.db"),
     "one",
-    "HERE/one/roost.db cannot be opened: it is a folder; move it away",
+    "HERE/one/roost.db cannot be opened: it is a folder; move it elsewhere",
   ],
   [
     "a folder in the lock's place",
     () => make("two/server.lock"),
     "two",
-    "HERE/two/server.lock cannot be opened: it is a folder; move it away",
+    "HERE/two/server.lock cannot be opened: it is a folder; move it elsewhere",
   ],
   [
     "a database that is none",
@@ -78,7 +78,7 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("three/roost.db", "this is no database, though it is long enough to be read as one");
     },
     "three",
-    "the database HERE/three/roost.db is damaged (file is not a database); stop the server and put back the latest " +
+    "the database HERE/three/roost.db is damaged (file is not a database); stop the server and restore the latest " +
       "copy of the data folder",
   ],
   [
@@ -88,7 +88,7 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("four/host-keys.json");
     },
     "four",
-    "HERE/four/host-keys.json is damaged: it holds no JSON; put it back from a copy of the data folder that has the keys",
+    "HERE/four/host-keys.json is damaged: it is not valid JSON; restore it from a copy of the data folder that includes the keys",
   ],
   [
     "a file of keys that holds none",
@@ -97,13 +97,13 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("five/host-keys.json", "{}");
     },
     "five",
-    "HERE/five/host-keys.json holds no keys; put it back from a copy of the data folder that has them",
+    "HERE/five/host-keys.json holds no keys; restore it from a copy of the data folder that includes them",
   ],
   [
     "a folder in the master key's place",
     () => make("six/master.key"),
     "six",
-    "HERE/six/master.key cannot be read: it is a folder; move it away",
+    "HERE/six/master.key cannot be read: it is a folder; move it elsewhere",
   ],
   [
     "a master key of another length",
@@ -112,8 +112,8 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       put("seven/master.key", "short");
     },
     "seven",
-    "the master key HERE/seven/master.key holds 5 bytes, expected 32; put it back from a copy of the data folder that " +
-      "has the keys",
+    "the master key HERE/seven/master.key holds 5 bytes, expected 32; restore it from a copy of the data folder that " +
+      "includes the keys",
   ],
 ];
 
@@ -147,7 +147,7 @@ test("a settings file that is a folder ends the start with 78", async () => {
   const path = join(home.folder, "settings/roost.toml");
   expect(await serving("settings")).toEqual({
     code: 78,
-    errors: `roost: the settings file ${path} cannot be read: it is a folder; move it away\n`,
+    errors: `roost: the settings file ${path} cannot be read: it is a folder; move it elsewhere\n`,
   });
 });
 
@@ -164,15 +164,15 @@ test.skipIf(!canBeNobody)("what this user may not do is told, by serve and by co
   const below = join(locked, "data");
   expect(await serving(below, AS_NOBODY)).toEqual({
     code: 1,
-    errors: `roost: ${below} cannot be the data folder: this user may not; run as the user who owns it, or give another with --data\n`,
+    errors: `roost: ${below} cannot be the data folder: permission denied; run as the user who owns it, or choose another with --data\n`,
   });
   expect(await serving(locked, AS_NOBODY)).toEqual({
     code: 1,
-    errors: `roost: ${locked}/server.lock cannot be opened: this user may not; run as the user who owns it, or give another data folder with --data\n`,
+    errors: `roost: ${locked}/server.lock cannot be opened: permission denied; run as the user who owns it, or choose another data folder with --data\n`,
   });
   const created = await end(["invite", "create", "--data", locked], AS_NOBODY);
   expect(created.code).toBe(1);
-  expect(created.errors).toMatch(/^roost: \S+\/(server\.lock|roost\.db) cannot be opened: this user may not; run as/);
+  expect(created.errors).toMatch(/^roost: \S+\/(server\.lock|roost\.db) cannot be opened: permission denied; run as/);
 });
 
 /** Runs `mount` before the command, seen by it alone. */
@@ -192,17 +192,17 @@ test.skipIf(!canMount)("a full disk and one that cannot be written are told", as
   const disk = join(home.folder, "disk");
   expect(await serving(join(disk, "data"), mounted("ro", disk))).toEqual({
     code: 1,
-    errors: `roost: ${disk}/data cannot be the data folder: its file system is read-only; give another with --data\n`,
+    errors: `roost: ${disk}/data cannot be the data folder: its file system is read-only; choose another with --data\n`,
   });
   expect(await serving(join(disk, "data"), mounted("size=64k", disk))).toEqual({
     code: 1,
-    errors: `roost: ${disk}/data/roost.db cannot be opened: its disk is full; make room there, or give another data folder with --data\n`,
+    errors: `roost: ${disk}/data/roost.db cannot be opened: its disk is full; free some space there, or choose another data folder with --data\n`,
   });
   expect(existsSync(join(disk, "data"))).toBe(false);
 });
 
 const NO_ADDRESS =
-  "is no address of this machine, and no name of one; give another with --host: 127.0.0.1 for this machine alone, " +
+  "is not an address or name of this machine; choose another with --host: 127.0.0.1 for this machine alone, " +
   "0.0.0.0 for every address it has";
 
 test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
@@ -236,7 +236,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
     );
     expect([code, errors]).toEqual([
       1,
-      "roost: this user may not listen on port 80 of 0.0.0.0; give one from 1024 on with --port\n",
+      "roost: no permission to listen on port 80 of 0.0.0.0; choose one from 1024 up with --port\n",
     ]);
   },
 );
@@ -247,5 +247,5 @@ test("a head of the audit log that is no JSON is told by its file, by audit and 
   put("audited/audit-head.json");
   const path = join(home.folder, "audited/audit-head.json");
   const { code, errors } = await end(["audit", "--verify", "--data", "audited"]);
-  expect([code, errors]).toEqual([1, expect.stringContaining(`${path} is damaged: it holds no JSON`)]);
+  expect([code, errors]).toEqual([1, expect.stringContaining(`${path} is damaged: it is not valid JSON`)]);
 });

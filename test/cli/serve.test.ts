@@ -106,7 +106,7 @@ test("a second server on the same folder, or on a taken port, ends with 1 and th
     await withHome(async (other) => {
       const taken = await operate(other, ["serve", "--port", new URL(server.url).port]);
       expect(taken.code).toBe(1);
-      expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is taken; give another with --port.*\n$/);
+      expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is in use; choose another with --port.*\n$/);
     });
     expect(await server.stop()).toBe(0);
   }));
@@ -153,7 +153,7 @@ test("a data folder that others could enter is closed to them by serve and by co
     const key = join(home.dataDir, "host-keys.json");
     chmodSync(home.dataDir, 0o777);
     await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
-    await server.until(/WARN.*was open to other users \(mode 0777\)/);
+    await server.until(/WARN.*was accessible to other users \(mode 0777\)/);
     await server.until(/listening on/);
     expect(modeOf(home.dataDir)).toBe("700");
 
@@ -164,7 +164,7 @@ test("a data folder that others could enter is closed to them by serve and by co
     const listed = await operate(home, ["account", "list", "--json"]);
     expect(listed.errors.trim().split("\n")).toEqual([
       expect.stringContaining("(mode 0755)"),
-      expect.stringContaining("host-keys.json was open to other users (mode 0644)"),
+      expect.stringContaining("host-keys.json was accessible to other users (mode 0644)"),
     ]);
     expect(listed.json()).toEqual([]);
     expect([modeOf(home.dataDir), modeOf(key)]).toEqual(["700", "600"]);

@@ -70,12 +70,12 @@ browserTest("staying is one press of a key away, keeps the session and leaves th
 browserTest("using the link is the next key, and signs the session before it out", async () => {
   await withPage(async (page) => {
     const token = await openForeignLink(page);
-    const signedOut = page.waitForResponse((answer) => answer.url().endsWith("/v1/auth/sign-out"));
+    const revokedTokens = page.waitForResponse((answer) => answer.url().endsWith("/v1/auth/sign-out"));
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.locator("#signed-in").waitFor();
     expect(await shownEmail(page)).toBe(`intruder.${email}`);
-    expect((await signedOut).status()).toBe(200);
+    expect((await revokedTokens).status()).toBe(200);
     expect([await statusOf(token), await statusOf(await tokenOf(page))]).toEqual([401, 200]);
   });
 });

@@ -75,7 +75,7 @@ test("a body without a length is counted as it comes", async () => {
 
 test("a body that does not come in time is given up, and its connection closed", async () => {
   let now = 0;
-  const bodies = createIncomingBodies({ deadlineSeconds: 30, lookMs: 5, now: () => now });
+  const bodies = createIncomingBodies({ deadlineSeconds: 30, checkMs: 5, now: () => now });
   const url = serve(bodies);
   const held = await hold(url, "POST", "/", "x".repeat(KIB));
   await until(() => bodies.receiving() > 0);

@@ -24,8 +24,8 @@ test("an answer ends at the third look at the latest, also when most of the othe
       seen.add(String(keyId));
       return !revoked.has(String(keyId));
     },
-    beforeLooks: () => looks++,
-    lookMs: 1,
+    beforeChecks: () => looks++,
+    checkMs: 1,
   });
   const answers = Array.from({ length: 300 }, (_, at) => lasting.open(callerWith(`key_${at}`), "events"));
   while (looks === 0) await new Promise((resolve) => setImmediate(resolve));

@@ -13,7 +13,9 @@ let owner: Person;
 /** Runs; stopped; deleted after it ran. */
 const ids = { running: "", stopped: "", deleted: "" };
 
-/** A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed. */
+/**
+ * A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed.
+ */
 beforeAll(async () => {
   appliance = await startAppliance({ ROOST_IDLE_SECONDS: "1" }, { clock });
   owner = await appliance.signUp();
@@ -140,22 +142,22 @@ describe("what cannot be is found, with its id and its amount:", () => {
     [
       "a balance behind an entry that is not the sum so far",
       [`UPDATE journal_entries SET balance_after = balance_after - 3 WHERE entry_id = ${firstOf("usage")}`],
-      /^the ledger entry \d+ says that the balance behind it was/,
+      /^the ledger entry \d+ says that the balance after it was/,
     ],
     [
       "a debt that no posting tells of",
       ["UPDATE balances SET owed = 7"],
-      /owe 0\.000007, but its postings say 0\.000001$/,
+      /owing 0\.000007, but its postings say 0\.000001$/,
     ],
     [
       "metered money that no meter has",
       ["UPDATE balances SET unposted = unposted + 1"],
-      /^of acct_\w+ 0\.\d{6} are noted as metered, but its meters say/,
+      /^0\.\d{6} of acct_\w+ are recorded as metered, but its meters say/,
     ],
     [
       "a meter that its days do not explain",
       ["UPDATE meters SET accrued = accrued + 2 WHERE unposted > 0"],
-      /^the meter of inst_\w+ is at/,
+      /^the meter of inst_\w+ shows/,
     ],
     [
       "a month that its days do not explain",
@@ -163,9 +165,9 @@ describe("what cannot be is found, with its id and its amount:", () => {
       /^acct_\w+ is noted to have spent 0\.\d{6} in its month, but the days of it cost 0\.\d{6}$/,
     ],
     [
-      "a meter that holds something of an instance which does not run",
+      "a meter that holds usage of an instance that is not running",
       ["UPDATE instances SET status = 'stopped'"],
-      /^the meter of inst_\w+ holds 0\.\d{6}, but it does not run$/,
+      /^the meter of inst_\w+ holds 0\.\d{6}, but the instance is not running$/,
     ],
     [
       "usage of a deleted instance that was never billed",
@@ -193,7 +195,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
         "INSERT INTO payments SELECT 3, 1, tx_hash, 3, block_number, block_hash, payer, amount, invoice_id, account_id, transaction_id, status, told, created_at FROM payments WHERE log_index = 1",
         "UPDATE payments SET chain_id = 8453 WHERE payment_id = 3",
       ],
-      /^the top-up txn_\w+ stands for several payments, of 4\.000004 together$/,
+      /^the top-up txn_\w+ belongs to several payments, 4\.000004 together$/,
     ],
     [
       "a reversal that the payment does not know of",

@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
-import { type Place, placeText, readPlace, readStatement, type Transaction } from "../../src/ledger/statement.ts";
+import {
+  decodeCursor,
+  encodeCursor,
+  readStatement,
+  type StatementCursor,
+  type Transaction,
+} from "../../src/ledger/statement.ts";
 import type { DayUsage } from "../../src/meter/queries.ts";
-import { hasHad, readUsage, readUsageOf } from "../../src/meter/usage.ts";
+import { hasOwned, readUsage, readUsageOf } from "../../src/meter/usage.ts";
 import { plansOf } from "../support/query-plans.ts";
 import { type Ground, openGround } from "../support/route-harness.ts";
 
@@ -98,13 +104,13 @@ test("a statement's lines, sums and pages are those of its definition, whatever 
           }
           const expected = statementOf(journal);
           const paged: Line[] = [];
-          let from: Place | null = null;
+          let from: StatementCursor | null = null;
           const later = [...between];
           do {
             const lines = readStatement(ground.store.db, accountId, from, size);
             paged.push(...lines.map(line));
             const last: Transaction | undefined = lines.at(-1);
-            from = last === undefined ? null : readPlace(placeText(last.place));
+            from = last === undefined ? null : decodeCursor(encodeCursor(last.cursor));
             for (const done of later.splice(0, 3)) if (expected.length > 0) post(accountId, journal, done);
           } while (from !== null);
           expect(paged).toEqual(expected);
@@ -136,7 +142,7 @@ test("a line tells its transfer, its instance and the time of its last posting",
 
 test("text that is no place is none", () => {
   for (const text of ["", "1.2", "1.2.x", "1.2.-3", "1.2.3.4", `${"9".repeat(16)}.1.1`])
-    expect(readPlace(text)).toBeNull();
+    expect(decodeCursor(text)).toBeNull();
 });
 
 const addUsage = (accountId: string, day: string, instanceId: string) =>
@@ -154,14 +160,14 @@ test("usage is paged newest day first, of all instances and of one, deleted or n
   const range = { from: "2026-01-02", to: "2026-01-31" };
   const read = (size: number, instanceId: string | null) => {
     const seen: string[] = [];
-    for (let behind: { day: string; instanceId: string } | null = null; ; ) {
+    for (let after: { day: string; instanceId: string } | null = null; ; ) {
       const rows: DayUsage[] =
         instanceId === null
-          ? readUsage(db, accountId, range, behind, size)
-          : readUsageOf(db, accountId, instanceId, range, behind, size);
+          ? readUsage(db, accountId, range, after, size)
+          : readUsageOf(db, accountId, instanceId, range, after, size);
       seen.push(...rows.map(({ day, instanceId: id }) => `${day} ${id}`));
-      behind = rows.at(-1) ?? null;
-      if (behind === null) return seen;
+      after = rows.at(-1) ?? null;
+      if (after === null) return seen;
     }
   };
   const all = ["2026-01-05 inst_b", "2026-01-05 inst_a", "2026-01-03 inst_b", "2026-01-02 inst_b", "2026-01-02 inst_a"];
@@ -171,9 +177,9 @@ test("usage is paged newest day first, of all instances and of one, deleted or n
     expect(read(size, "inst_b")).toEqual(all.filter((row) => row.endsWith("_b")));
     expect(read(size, "inst_c")).toEqual([]);
   }
-  expect(hasHad(db, accountId, "inst_a")).toBe(true);
-  expect(hasHad(db, accountId, "inst_c")).toBe(false);
-  expect(hasHad(db, other, "inst_c")).toBe(true);
+  expect(hasOwned(db, accountId, "inst_a")).toBe(true);
+  expect(hasOwned(db, accountId, "inst_c")).toBe(false);
+  expect(hasOwned(db, other, "inst_c")).toBe(true);
 });
 
 /** Nothing is gone through but what was looked up: pages in their order, and for one instance the days of its account. */
@@ -192,7 +198,7 @@ test("no page reads a whole history, before the planner knows the tables' sizes 
   const searches = () => {
     readUsageOf(db, "acct", "inst", range, null, 10);
     readUsageOf(db, "acct", "inst", range, { day: "2026-01-05", instanceId: "inst" }, 10);
-    hasHad(db, "acct", "inst");
+    hasOwned(db, "acct", "inst");
   };
   for (const known of [false, true]) {
     if (known) ground.store.transaction(() => sqlite.run("ANALYZE"));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createFairCache } from "../../src/lib/fair-cache.ts";
 
-test("remembers what was set, and forgets what is deleted", () => {
+test("keeps what was set, and drops what is deleted", () => {
   const cache = createFairCache<number>(10, 5);
   cache.set("ada", "a", 1);
   cache.set("ada", "a", 2);
@@ -11,7 +11,7 @@ test("remembers what was set, and forgets what is deleted", () => {
   expect([cache.get("a"), cache.size]).toEqual([undefined, 0]);
 });
 
-test("the longest unused goes first", () => {
+test("evicts the least recently used entry first", () => {
   const cache = createFairCache<number>(3, 3);
   for (const key of ["a", "b", "c"]) cache.set(key, key, 1);
   cache.get("a");
@@ -19,7 +19,7 @@ test("the longest unused goes first", () => {
   expect(["a", "b", "c", "d"].filter((key) => cache.get(key) !== undefined)).toEqual(["a", "c", "d"]);
 });
 
-test("who fills it makes room among what is their own: one owner throws nobody else out", () => {
+test("an owner that fills it evicts only its own entries", () => {
   const cache = createFairCache<number>(1_000, 100);
   for (let at = 0; at < 500; at++) cache.set(`owner ${at}`, `key ${at}`, at);
   for (let at = 0; at < 100_000; at++) cache.set("greedy", `greedy ${at}`, at);
@@ -29,7 +29,7 @@ test("who fills it makes room among what is their own: one owner throws nobody e
   expect(cache.get("greedy 99899")).toBeUndefined();
 });
 
-test("holds no more than its bound, whoever comes", () => {
+test("never holds more than its bound, however many owners there are", () => {
   const cache = createFairCache<number>(1_000, 100);
   for (let at = 0; at < 50_000; at++) cache.set(`owner ${at % 7_000}`, `key ${at}`, at);
   expect(cache.size).toBe(1_000);

@@ -11,10 +11,10 @@ test.each([
   ["ROOST_MODLE", "ROOST_MODEL"],
   ["ROOST_PRICE_HOUR", "ROOST_PRICE_PER_HOUR"],
   ["ROOST_MODEL", "ROOST_MODEL"],
-])("%s is taken for %s", (word, meant) => {
+])("%s is nearest to %s", (word, meant) => {
   expect(nearest(word, NAMES)).toBe(meant);
 });
 
-test("of no words none is the nearest", () => {
+test("an empty list has no nearest word", () => {
   expect(nearest("x", [])).toBeUndefined();
 });

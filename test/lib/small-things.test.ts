@@ -16,7 +16,7 @@ describe("money", () => {
     expect(formatMoney(micros)).toBe(text);
   });
 
-  test("that is shown is read back the same", () => {
+  test("reads back what it shows", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 999_999_999_999_999n }), (micros) => {
         expect(parseMoney(formatMoney(micros))).toBe(micros);

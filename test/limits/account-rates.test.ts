@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { costOfRead, createAccountRates } from "../../src/limits/account-rates.ts";
 
-test("what a read costs is its answer's size, or how long it held everybody up", () => {
+test("a read costs by the size of its answer, or by how long it held the thread", () => {
   expect(costOfRead(300, 0.04, 5_000)).toBe(0);
   expect(costOfRead(4_000, 0.1, 5_000)).toBe(1);
   expect(costOfRead(400_000, 0.1, 5_000)).toBe(97);
   expect(costOfRead(300, 10, 5_000)).toBe(199);
-  // Longer than that it waited for something.
+  // Longer reads were waiting for something else.
   expect(costOfRead(300, 10_000, 5_000)).toBe(costOfRead(300, 25, 5_000));
-  // A few reads a second may each take their time; a host without limits lets an account have the whole thread.
+  // A few reads per second may each take their time; a host without limits lets an account have the whole thread.
   expect(costOfRead(300, 10, 10)).toBe(0);
   expect(costOfRead(300, 0.05, 1_000_000)).toBe(0);
 });

@@ -36,24 +36,24 @@ test.each([
   ["192.0.2.7:50123", "192.0.2.7"],
   ["[2001:db8:1:2::9]:50123", "2001:db8:1:2::/64"],
   ["[2001:db8:1:2::9]", "2001:db8:1:2::/64"],
-])("the port that a proxy leaves in %s is no part of who it is", (address, key) => {
+])("the port that a proxy appends in %s is ignored", (address, key) => {
   expect(addressKey(address)).toBe(key);
 });
 
 test.each([[""], ["unknown"], ["999.0.2.7"], ["192.0.2"], ["1:2:3"], ["1::2::3"], ["gggg::1"], ["[]"], ["a b"]])(
-  "%p is no address, and is its own key",
+  "%p is not an address, and is its own key",
   (text) => {
     expect(addressKey(text)).toBe(text === "[]" ? "" : text);
   },
 );
 
-test("what is no address is cut to 64 characters", () => {
+test("a text that is not an address is cut to 64 characters", () => {
   expect(addressKey("x".repeat(10_000))).toBe("x".repeat(64));
   expect(addressKey(`fe80::1%${"z".repeat(10_000)}`)).toBe("fe80:0:0:0::/64");
   expect(addressKey(`::1%${"%".repeat(10_000)}`).length).toBeLessThanOrEqual(64);
 });
 
-test("every spelling of one address is one key, and every /64 another", () => {
+test("every spelling of an address has the same key, and every /64 its own", () => {
   const hex = (group: number) => group.toString(16);
   const keys = new Set<string>();
   for (let network = 0; network < 1_000; network++) {

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterAll(() => appliance.stop());
 
-/** What the owner has done until it may do no more. */
+/** Fills the owner's allowance. */
 function fill(): void {
   const { audit, store } = appliance.foundation;
   const entry = { actor: owner.accountId, action: "secret.set", subject: "inst" };
@@ -68,7 +68,7 @@ test("an account fills the log with a thousand rows and then 200 an hour: 429 wi
   expect(audit.findBreak()).toBeNull();
 });
 
-test("a request that writes a hundred secrets is one row, and counts for the bytes that it fills", async () => {
+test("a request that writes a hundred secrets is one row, and is charged by its bytes", async () => {
   const names = Array.from({ length: 100 }, (_, at) => `NAME_${at}_${"X".repeat(90)}`);
   const before = rowsOf(owner.accountId);
   const all = { secrets: Object.fromEntries(names.map((name) => [name, "v"])) };
@@ -113,7 +113,7 @@ test("signing in, revoking, paying, the operator and other accounts are never re
   expect((await other.ask("POST", "/v1/auth/keys", {})).status).toBe(201);
 });
 
-test("tokens are revoked again and again, but beyond the allowance that is told once a minute", async () => {
+test("tokens can always be revoked, but beyond the allowance that is logged once a minute", async () => {
   const { accounts, store } = appliance.foundation;
   fill();
   const revoke = (times: number) =>
@@ -132,7 +132,7 @@ test("tokens are revoked again and again, but beyond the allowance that is told 
   expect([accounts.get(owner.accountId).tokenEpoch, told()]).toEqual([150, 2]);
 });
 
-test("a key that is used from new addresses fills no more than that: then a new one is refused, a known one is not", async () => {
+test("beyond the allowance a key is refused from new addresses, but not from known ones", async () => {
   const { key } = (await owner.ask("POST", "/v1/auth/keys", {})).body;
   const from = async (address: string) =>
     (await appliance.ask("GET", "/v1/auth/me", { key, headers: { "X-Forwarded-For": address } })).status;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { modelCallsThatFit, readMachineLimits, streamsThatFit, workersThatFit } from "../../src/limits/machine.ts";
+import { capModelCalls, capStreams, capWorkers, readMachineLimits } from "../../src/limits/machine.ts";
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
 Max processes             80                   96343                processes
@@ -7,7 +7,7 @@ Max open files            1024                 20000                files
 `;
 const filesOf = (files: Record<string, string>) => (path: string) => files[path] ?? "";
 
-test("on Linux the limits of this process are known", () => {
+test("the limits of this process are known on Linux", () => {
   const { openFiles, threads } = readMachineLimits();
   if (process.platform !== "linux") return expect([openFiles, threads]).toEqual([null, null]);
   expect(openFiles).toBeGreaterThan(16);
@@ -33,12 +33,12 @@ test("threads are what the user's limit or the control group leaves, whichever i
   expect(readMachineLimits(() => "")).toEqual({ openFiles: null, threads: null });
 });
 
-test("what fits is what was wished, or less on a small machine, and never nothing", () => {
-  expect(streamsThatFit(20_000, { openFiles: null, threads: null })).toBe(20_000);
-  expect(streamsThatFit(20_000, { openFiles: 1_024, threads: null })).toBe(576);
-  expect(streamsThatFit(20_000, { openFiles: 100, threads: null })).toBe(16);
-  expect(workersThatFit(512, { openFiles: null, threads: null })).toBe(512);
-  expect(workersThatFit(512, { openFiles: null, threads: 71 })).toBe(39);
-  expect(workersThatFit(512, { openFiles: null, threads: 20 })).toBe(1);
-  expect([undefined, "", "4096", "many", "10"].map(modelCallsThatFit)).toEqual([120, 120, 3960, 120, 1]);
+test("a setting is capped on a small machine, but never to nothing", () => {
+  expect(capStreams(20_000, { openFiles: null, threads: null })).toBe(20_000);
+  expect(capStreams(20_000, { openFiles: 1_024, threads: null })).toBe(576);
+  expect(capStreams(20_000, { openFiles: 100, threads: null })).toBe(16);
+  expect(capWorkers(512, { openFiles: null, threads: null })).toBe(512);
+  expect(capWorkers(512, { openFiles: null, threads: 71 })).toBe(39);
+  expect(capWorkers(512, { openFiles: null, threads: 20 })).toBe(1);
+  expect([undefined, "", "4096", "many", "10"].map(capModelCalls)).toEqual([120, 120, 3960, 120, 1]);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { leftOf, levelOf } from "../../src/meter/runway.ts";
+import { remainingOf, warningLevelOf } from "../../src/meter/runway.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, openMetered } from "./metered.ts";
 
@@ -24,7 +24,7 @@ const warnings = (): (string | number)[] =>
   metered.told.map((told) => ("stopped" in told ? told.stopped : told.secondsLeft));
 
 test("levels are 24 hours, 1 hour and 5 minutes, each from its own second on", () => {
-  expect([86_401, 86_400, 3_601, 3_600, 301, 300, 0].map(levelOf)).toEqual([
+  expect([86_401, 86_400, 3_601, 3_600, 301, 300, 0].map(warningLevelOf)).toEqual([
     null,
     86_400,
     86_400,
@@ -42,7 +42,7 @@ test.each([
   [100n, 20n, 50n, 0n, "monthly_limit"],
   [0n, 20n, 50n, 0n, "insufficient_balance"],
 ] as const)("of %p with a limit of %p and %p spent there is left %p: %p", (balance, limit, spent, amount, reason) => {
-  expect(leftOf(balance, limit, spent)).toEqual({ amount, reason });
+  expect(remainingOf(balance, limit, spent)).toEqual({ amount, reason });
 });
 
 test("each is told once, on the way down, and then the stop", () => {

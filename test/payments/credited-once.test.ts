@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { openFoundation } from "../../src/app/foundation.ts";
 import type { Mined } from "../../src/chain/chain.ts";
 import { type Address, NETWORKS } from "../../src/chain/networks.ts";
-import { createCrediting } from "../../src/payments/crediting.ts";
-import { matchTransfers } from "../../src/payments/matching.ts";
+import { createCredits } from "../../src/payments/credits.ts";
+import { matchTransfers } from "../../src/payments/match-transfers.ts";
 import { paymentQueries } from "../../src/payments/payment-queries.ts";
 import type { Invoice } from "../../src/payments/schema.ts";
 import { handClock } from "../lib/hand-clock.ts";
@@ -37,7 +37,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
   const rows = paymentQueries(store.db);
   const nothing = () => {};
   const invoices = { pay: nothing, unpay: nothing };
-  const crediting = createCrediting({ store, clock, ledger, audit, invoices, meter: { settle: nothing } });
+  const books = createCredits({ store, clock, ledger, audit, invoices, meter: { settle: nothing } });
   const { sqlite } = store;
   // One transaction for all runs, each a savepoint of it: the disk is spared.
   sqlite.run("BEGIN IMMEDIATE");
@@ -74,7 +74,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
         settled: null,
       });
       const due = matches.flatMap((match) => (match.kind === "due" ? [match.due] : []));
-      for (const one of due) crediting.credit(PROOF, mined, one, "anybody");
+      for (const one of due) books.credit(PROOF, mined, one, "anybody");
       return due.length;
     }
 
@@ -97,7 +97,7 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
             } else {
               const standing = own().filter(({ status }) => status === "credited");
               const gone = standing[happening.at];
-              if (gone) crediting.reverse("base", gone);
+              if (gone) books.reverse("base", gone);
             }
             const standing = own().filter(({ status }) => status === "credited");
             expect(new Set(own().map(({ logIndex }) => logIndex)).size).toBe(own().length);

@@ -6,7 +6,7 @@ import { type Foundation, openFoundation } from "../../src/app/foundation.ts";
 import type { NetworkName } from "../../src/chain/networks.ts";
 import type { AppError } from "../../src/lib/app-error.ts";
 import { parseMoney } from "../../src/lib/money.ts";
-import { advertiseNothing } from "../../src/payments/facilitator/advertising.ts";
+import { advertiseNothing } from "../../src/payments/facilitator/advertiser.ts";
 import { createHeads } from "../../src/payments/heads.ts";
 import { createInvoices, type Wanted } from "../../src/payments/invoices.ts";
 import { explainAmount } from "../../src/payments/quote.ts";
@@ -197,7 +197,7 @@ test("a balance that suffices is asked for nothing, unless a payment was refused
   });
   await expect(at.invoices.requireBalance(at.account(499_999n), 500_000n, { kind: "known" })).rejects.toMatchObject({
     message: expect.stringMatching(
-      /^the balance is 0\.499999 USDC and this needs 0\.500000: pay exactly 1\.00\d{4} USDC, as x402 says, and repeat /,
+      /^the balance is 0\.499999 USDC and this needs 0\.500000: pay exactly 1\.00\d{4} USDC, as described in x402, and repeat /,
     ),
   });
 });
@@ -209,23 +209,25 @@ test("a balance that does not suffice is answered with what a program and a pers
       .requireBalance(at.account(), 500_000n, null)
       .catch((error) => error)) as AppError;
     const { amount } = body.x402 as Quote;
-    expect(message).toContain(`pay exactly ${amount} USDC, as x402 says, and repeat the request with the transaction`);
     expect(message).toContain(
-      `The amount is 1.00, the least top-up here, and 0.00${amount.slice(-4)}`.replace(/0+$/, ""),
+      `pay exactly ${amount} USDC, as described in x402, and repeat the request with the transaction`,
     );
-    expect(message).toEndWith("A person tops up at https://roost.example.org or asks who runs this host for credit");
-    expect(message.includes("No network can be reached from here now")).toBe(cutOff);
+    expect(message).toContain(
+      `The amount is 1.00, the minimum top-up here, and 0.00${amount.slice(-4)}`.replace(/0+$/, ""),
+    );
+    expect(message).toEndWith("A person tops up at https://roost.example.org or asks the host's operator for credit");
+    expect(message.includes("No network can be reached from here right now")).toBe(cutOff);
   }
 });
 
-const MARK = "and 0.005715 that marks the payment as this account's";
+const MARK = "and 0.005715 that identifies the payment as this account's";
 test.each<[amount: bigint, asked: bigint, missing: bigint, explained: string]>([
-  [1_005_715n, 500_000n, 0n, `1.00, the least top-up here (0.50 was asked for), ${MARK}`],
-  [1_005_715n, 0n, 500_000n, `1.00, the least top-up here, ${MARK}`],
+  [1_005_715n, 500_000n, 0n, `1.00, the minimum top-up here (0.50 was asked for), ${MARK}`],
+  [1_005_715n, 0n, 500_000n, `1.00, the minimum top-up here, ${MARK}`],
   [5_005_715n, 5_000_000n, 0n, `5.00, as asked for, ${MARK}`],
   [5_015_715n, 5_001_000n, 0n, `5.01, the 5.001 asked for, to a cent, ${MARK}`],
   [3_465_715n, 0n, 3_456_789n, `3.46, what is missing, to a cent, ${MARK}`],
-  [1_805_715n, 0n, 1_500_000n, `1.80, as an open quote of this account has it, ${MARK}`],
+  [1_805_715n, 0n, 1_500_000n, `1.80, the amount of an open quote of this account, ${MARK}`],
 ])("%p where %p is asked for and %p missing is explained", (amount, asked, missing, explained) => {
   expect(explainAmount(amount, { asked, missing, minimumTopUp: MINIMUM })).toBe(explained);
 });

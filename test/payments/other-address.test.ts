@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type Address, NETWORKS } from "../../src/chain/networks.ts";
-import { matchTransfers } from "../../src/payments/matching.ts";
+import { matchTransfers } from "../../src/payments/match-transfers.ts";
 import type { Invoice } from "../../src/payments/schema.ts";
 
 const NOW_OURS: Address = "0x00000000000000000000000000000000000000A1";

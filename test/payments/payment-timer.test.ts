@@ -20,7 +20,7 @@ test("a recheck that a hanging network holds up keeps no claim and no later rech
       if (rechecks.push(one) === 2) second.resolve();
       return one.promise;
     },
-    lookEveryMs: 1,
+    checkEveryMs: 1,
   });
   watching.run();
   await second.promise;
@@ -46,7 +46,7 @@ test("once it has stopped it looks at nothing more", async () => {
     looked.resolve();
   };
   const log = await createLog("silent", "json");
-  const watching = createPaymentTimer({ clock, log, retryClaims: look, recheck: look, lookEveryMs: 1 });
+  const watching = createPaymentTimer({ clock, log, retryClaims: look, recheck: look, checkEveryMs: 1 });
   watching.run();
   await looked.promise;
   await watching.stop();

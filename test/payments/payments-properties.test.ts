@@ -9,7 +9,7 @@ import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
 import { meterQueries } from "../../src/meter/queries.ts";
-import { advertiseNothing } from "../../src/payments/facilitator/advertising.ts";
+import { advertiseNothing } from "../../src/payments/facilitator/advertiser.ts";
 import { createHeads } from "../../src/payments/heads.ts";
 import { createInvoices } from "../../src/payments/invoices.ts";
 import { createPayments } from "../../src/payments/payments.ts";

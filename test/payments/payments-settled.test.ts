@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createChain } from "../../src/chain/create-chain.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { advertiseNothing } from "../../src/payments/facilitator/advertising.ts";
+import { advertiseNothing } from "../../src/payments/facilitator/advertiser.ts";
 import { createHeads } from "../../src/payments/heads.ts";
 import { createInvoices } from "../../src/payments/invoices.ts";
 import { createPayments, type SettledTransfer } from "../../src/payments/payments.ts";

@@ -26,8 +26,8 @@ test("room is told once for all that became free in one turn of the event loop",
     () => 0,
     () => told++,
   );
-  for (const account of ["a", "a", "b"]) expect(places.runs.take(account)).toBe("taken");
-  expect(places.runs.take("a")).toBe("each");
+  for (const account of ["a", "a", "b"]) expect(places.runs.acquire(account)).toBe("taken");
+  expect(places.runs.acquire("a")).toBe("each");
   places.giveRuns("a", 2);
   places.giveRuns("b");
   await new Promise((resolve) => setImmediate(resolve));

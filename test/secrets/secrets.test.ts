@@ -96,7 +96,7 @@ test("under another master key reading says so, names can be listed, and a value
   const { instanceId, set } = openRoom(ground, right);
   set({ OLD: "old", KEPT: "kept" });
   const wrong = createSecrets({ ...ground, masterKey: Buffer.alloc(32, 7) });
-  expect(() => wrong.read(instanceId, "OLD")).toThrow("was stored under another master key; put that key back");
+  expect(() => wrong.read(instanceId, "OLD")).toThrow("was stored with another master key; restore that key");
   expect(() => wrong.rotate()).toThrow("another master key");
   expect(wrong.names(instanceId)).toEqual(["KEPT", "OLD"]);
   expect(wrong.countLocked()).toBe(2);

@@ -12,7 +12,7 @@ import { DAY, type HandClock, HOUR, handClock } from "../lib/hand-clock.ts";
 
 const log = await createLog("silent", "json");
 const key = generateKeyPairSync("ed25519").privateKey;
-const retention = { keptMs: 400 * DAY, mostRows: 5_000 };
+const retention = { maxAgeMs: 400 * DAY, maxRows: 5_000 };
 let dataDir: string;
 let clock: HandClock;
 let store: Store;
@@ -52,7 +52,7 @@ const tamper = (sql: string) =>
   });
 
 describe("a checkpoint is signed", () => {
-  test("at first, then a day after the last where there are new rows", async () => {
+  test("at once, then a day after the last one if there are new rows", async () => {
     await checkpoints.sign();
     expect(signedRows()).toEqual([]);
     append(3);
@@ -71,7 +71,7 @@ describe("a checkpoint is signed", () => {
     expect(readHead(dataDir)?.auditId).toBe(5);
   });
 
-  test("after each thousand rows, however many came at once, and none of that costs more than a thousand", async () => {
+  test("after every thousand rows, in slices of a thousand, however many came at once", async () => {
     append(2_500);
     const { commitSoon } = store;
     let commits = 0;
@@ -86,14 +86,19 @@ describe("a checkpoint is signed", () => {
   });
 });
 
-describe("what was done to the log is found:", () => {
+describe("tampering with the log is found:", () => {
   const cases: [string, string, number, string][] = [
-    ["a row in the middle that is gone", "DELETE FROM audit WHERE audit_id = 4", 5, "row 5 does not follow"],
+    ["a row in the middle that is missing", "DELETE FROM audit WHERE audit_id = 4", 5, "row 5 does not follow"],
     ["a row that was altered", "UPDATE audit SET subject = 'other' WHERE audit_id = 4", 4, "row 4 does not follow"],
-    ["a row altered behind the checkpoints", "UPDATE audit SET actor = 'x' WHERE audit_id = 9", 9, "row 9 does not"],
-    ["a signed row that is gone", "DELETE FROM audit WHERE audit_id = 3", 3, "row 3 is gone"],
-    ["a beginning that is gone", "DELETE FROM audit WHERE audit_id < 3", 3, "row 3 does not follow"],
-    ["a signed beginning that is gone", "DELETE FROM audit WHERE audit_id <= 3", 3, "before their time"],
+    ["a row altered after the checkpoints", "UPDATE audit SET actor = 'x' WHERE audit_id = 9", 9, "row 9 does not"],
+    [
+      "a signed row that is missing",
+      "DELETE FROM audit WHERE audit_id = 3",
+      3,
+      "row 3, for which a checkpoint was signed, is missing",
+    ],
+    ["a beginning that is missing", "DELETE FROM audit WHERE audit_id < 3", 3, "row 3 does not follow"],
+    ["a signed beginning that is missing", "DELETE FROM audit WHERE audit_id <= 3", 3, "before they expired"],
     [
       "a checkpoint's altered hash",
       "UPDATE audit_checkpoints SET hash = zeroblob(32) WHERE audit_id = 3",
@@ -102,13 +107,23 @@ describe("what was done to the log is found:", () => {
     ],
     ["a checkpoint's altered number", "UPDATE audit_checkpoints SET rows = 9 WHERE audit_id = 6", 6, "changed"],
     ["a checkpoint's altered time", "UPDATE audit_checkpoints SET created_at = 0 WHERE audit_id = 3", 3, "changed"],
-    ["a signature that is none", "UPDATE audit_checkpoints SET signature = zeroblob(64)", 3, "was changed"],
+    ["an invalid signature", "UPDATE audit_checkpoints SET signature = zeroblob(64)", 3, "was changed"],
     ["a checkpoint in another's place", "UPDATE audit_checkpoints SET audit_id = 4 WHERE audit_id = 3", 4, "changed"],
-    ["a tail cut off before its checkpoint", "DELETE FROM audit WHERE audit_id > 4", 6, "row 6 is gone"],
-    ["a tail cut off behind it", "DELETE FROM audit WHERE audit_id > 7", 7, "row 9 was written"],
-    ["everything gone", "DELETE FROM audit", 3, "row 3 is gone"],
-    ["the newest checkpoint gone", "DELETE FROM audit_checkpoints WHERE audit_id = 6", 6, "audit-head.json tells"],
-    ["all checkpoints gone", "DELETE FROM audit_checkpoints", 6, "audit-head.json tells"],
+    [
+      "a tail cut off before its checkpoint",
+      "DELETE FROM audit WHERE audit_id > 4",
+      6,
+      "row 6, for which a checkpoint was signed, is missing",
+    ],
+    ["a tail cut off after it", "DELETE FROM audit WHERE audit_id > 7", 7, "row 9 was written"],
+    ["everything missing", "DELETE FROM audit", 3, "row 3, for which a checkpoint was signed, is missing"],
+    [
+      "the newest checkpoint missing",
+      "DELETE FROM audit_checkpoints WHERE audit_id = 6",
+      6,
+      "named in audit-head.json",
+    ],
+    ["all checkpoints missing", "DELETE FROM audit_checkpoints", 6, "named in audit-head.json"],
   ];
   test.each(cases)("%s", async (_, sql, brokenAt, finding) => {
     append(3);
@@ -124,7 +139,7 @@ describe("what was done to the log is found:", () => {
     expect(verdict.finding).toContain(finding);
   });
 
-  test("a chain that was made anew, unsigned, or signed by another key", async () => {
+  test("a chain rewritten without signatures, or signed with another key", async () => {
     append(5);
     await checkpoints.sign();
     tamper("DELETE FROM audit_checkpoints");
@@ -132,9 +147,9 @@ describe("what was done to the log is found:", () => {
     tamper("DELETE FROM sqlite_sequence");
     append(5);
     expect(audit.findBreak()).toBeNull();
-    expect(verify().finding).toContain("audit-head.json tells");
+    expect(verify().finding).toContain("named in audit-head.json");
     // The host goes on from nothing that it has not signed itself.
-    await expect(checkpoints.sign()).rejects.toThrow("the checkpoint at row 5 is gone");
+    await expect(checkpoints.sign()).rejects.toThrow("the checkpoint at row 5 is missing");
     const forger = mkdtempSync(join(tmpdir(), "roost-forger-"));
     await signing(generateKeyPairSync("ed25519").privateKey, forger).sign();
     rmSync(forger, { recursive: true });
@@ -143,7 +158,7 @@ describe("what was done to the log is found:", () => {
     await expect(checkpoints.sign()).rejects.toThrow("is not signed by this host");
   });
 
-  test("nothing is said of checkpoints that cannot be verified", async () => {
+  test("checkpoints that cannot be verified are reported as such", async () => {
     append(1);
     await checkpoints.sign();
     const verdict = verifyAudit({ store, nowMs: clock.now(), publicKey: () => null, head: null });
@@ -151,8 +166,8 @@ describe("what was done to the log is found:", () => {
   });
 });
 
-describe("rows that are over", () => {
-  test("go after 400 days, up to a checkpoint; the rest is verified from there", async () => {
+describe("expired rows", () => {
+  test("are removed after 400 days, up to a checkpoint; the rest is verified from there", async () => {
     for (let day = 0; day < 3; day++) {
       append(4);
       await checkpoints.sign();
@@ -177,7 +192,7 @@ describe("rows that are over", () => {
     expect(verify()).toMatchObject({ rows: 3, finding: null });
   });
 
-  test("go beyond the most that is kept, in slices of a thousand", async () => {
+  test("are removed beyond the maximum number, in slices of a thousand", async () => {
     append(7_600);
     await checkpoints.sign();
     const { commitSoon } = store;
@@ -192,7 +207,7 @@ describe("rows that are over", () => {
     expect(verify()).toMatchObject({ rows: 5_600, checkpoints: 7, finding: null });
   });
 
-  test("are not removed where they were altered", async () => {
+  test("are not removed if they were altered", async () => {
     append(2);
     await checkpoints.sign();
     append(2);
@@ -205,7 +220,7 @@ describe("rows that are over", () => {
   });
 });
 
-test("a row that was altered is not signed over", async () => {
+test("an altered row is never signed", async () => {
   append(3);
   tamper("UPDATE audit SET actor = 'x' WHERE audit_id = 2");
   await expect(checkpoints.sign()).rejects.toThrow("row 2 does not follow");
@@ -235,7 +250,7 @@ describe("the database itself refuses", () => {
     expect(verify()).toMatchObject({ rows: 9, checkpoints: 2, finding: null });
   });
 
-  test("nothing but what is before a checkpoint, oldest first", () => {
+  test("deletions other than of rows before a checkpoint, oldest first", () => {
     store.transaction(() => store.sqlite.run("DELETE FROM audit WHERE audit_id <= 3"));
     expect(heldRows()).toEqual([4, 9]);
   });

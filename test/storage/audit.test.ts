@@ -31,7 +31,7 @@ const tamper = (sql: string) => {
   store.sqlite.run(sql);
 };
 
-test("an untouched chain holds, empty, short, and over several pages of reading", () => {
+test("an untouched chain is intact: empty, short, or read in several slices", () => {
   expect(audit.findBreak()).toBeNull();
   append(3);
   expect(audit.findBreak()).toBeNull();
@@ -54,7 +54,7 @@ test.each([
   expect(audit.findBreak()).toBe(at);
 });
 
-test("what is audited stands or falls with its transaction", () => {
+test("an entry is committed or rolled back with its transaction", () => {
   expect(() =>
     store.transaction(() => {
       append(1);
@@ -66,7 +66,7 @@ test("what is audited stands or falls with its transaction", () => {
   expect(audit.findBreak()).toBeNull();
 });
 
-test("it is read oldest first, behind a row", () => {
+test("it is read oldest first, after a row", () => {
   append(5);
   expect(audit.read(0, 2).map(({ subject }) => subject)).toEqual(["s0", "s1"]);
   expect(audit.read(2, 10).map(({ subject }) => subject)).toEqual(["s2", "s3", "s4"]);

@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { createCommitPace } from "../../src/storage/commit-pace.ts";
 
-test("a commit now and then waits for nothing", () => {
+test("an occasional commit does not wait", () => {
   let now = 0;
   const pace = createCommitPace(() => now);
   for (let times = 0; times < 100; times++) {
     expect(pace.delayMs()).toBe(0);
     now += 4;
-    pace.spent(4);
+    pace.spend(4);
     now += 5;
   }
 });
 
-test("one after the other they take half of the time, and none waits long", () => {
+test("continuous commits take half of the time, and none waits long", () => {
   let now = 0;
   let held = 0;
   const pace = createCommitPace(() => now);
@@ -21,7 +21,7 @@ test("one after the other they take half of the time, and none waits long", () =
     expect(delay).toBeLessThanOrEqual(20);
     now += delay + 3;
     held += 3;
-    pace.spent(3);
+    pace.spend(3);
   }
   expect(held / now).toBeWithin(0.48, 0.52);
 });

@@ -22,22 +22,22 @@ const ASKER = `
   process.send("asking");
   for (;;) serverOf(process.argv.at(-1));`;
 
-test("a second server on the same folder refuses, and says what to do", () => {
+test("a second server on the same folder refuses to start, and says what to do", () => {
   const lock = lockDataFolder(dataDir);
-  expect(() => lockDataFolder(dataDir)).toThrow(/^another roost is serving .*; stop it, or give this one a folder/);
+  expect(() => lockDataFolder(dataDir)).toThrow(/^another roost is serving .*; stop it, or choose another folder/);
   expect(statSync(join(dataDir, "server.lock")).mode & 0o777).toBe(0o600);
   lock.release();
   lockDataFolder(dataDir).release();
 });
 
-test("servers on different folders do not meet", () => {
+test("servers on different folders do not interfere", () => {
   const other = mkdtempSync(join(tmpdir(), "roost-lock-"));
   const locks = [lockDataFolder(dataDir), lockDataFolder(other)];
   for (const lock of locks) lock.release();
   rmSync(other, { recursive: true, force: true });
 });
 
-test("another process's lock holds until that process is killed, and is gone then", async () => {
+test("another process holds its lock until it is killed, and no longer", async () => {
   const { promise: locked, resolve } = Promise.withResolvers<void>();
   const holder = Bun.spawn([process.execPath, "-e", HOLDER, dataDir], { ipc: () => resolve() });
   try {
@@ -52,7 +52,7 @@ test("another process's lock holds until that process is killed, and is gone the
   lockDataFolder(dataDir).release();
 });
 
-test("a server's address is told from when it listens until it stops, and never that of one before it", () => {
+test("a server's address is known from when it listens until it stops, and never that of an earlier server", () => {
   expect(serverOf(dataDir)).toBeNull();
   const lock = lockDataFolder(dataDir);
   expect(serverOf(dataDir)).toEqual({ url: null });
@@ -63,7 +63,7 @@ test("a server's address is told from when it listens until it stops, and never 
   expect(readdirSync(dataDir)).toEqual(["server.lock"]);
 });
 
-test("somebody who asks for the server all the time keeps none from starting", async () => {
+test("polling for the server does not keep one from starting", async () => {
   lockDataFolder(dataDir).release();
   const { promise: asking, resolve } = Promise.withResolvers<void>();
   const asker = Bun.spawn([process.execPath, "-e", ASKER, dataDir], { ipc: () => resolve() });

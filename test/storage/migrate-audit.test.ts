@@ -35,7 +35,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("what was stored before keeps its key, so that nothing is done twice, but no hash that can be guessed from", () => {
+test("stored requests keep their keys, so that nothing is done twice, but not their guessable hashes", () => {
   const rows = store.sqlite.query("SELECT account_id, key, place, request_mac FROM idempotent_requests").values();
   expect(rows).toEqual([
     ["acct_a", "k1", 2, new Uint8Array()],
@@ -52,7 +52,7 @@ test("what was stored before keeps its key, so that nothing is done twice, but n
   expect(idempotency.begin("acct_a", "k1", asked).kind).toBe("first");
 });
 
-test("the plain hash is nowhere in the file by then", () => {
+test("afterwards the plain hash is nowhere in the file", () => {
   store.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
   const held = ["roost.db", "roost.db-wal"].map((name) => readFileSync(join(dataDir, name)).includes(hash));
   expect(held).toEqual([false, false]);

@@ -81,7 +81,7 @@ function checkEverything(store: Store): void {
   ]);
 }
 
-test("the first release's data is all there, balanced, and goes on being posted to", () => {
+test("the first release's data is complete and balanced, and can be posted to", () => {
   const store = openStore(dataDir);
   checkEverything(store);
   const ledger = createLedger(store, systemClock);
@@ -94,7 +94,7 @@ test("the first release's data is all there, balanced, and goes on being posted 
   expect(schemaVersion(sqlite)).toBe(SCHEMA_VERSION);
 });
 
-test("the journal stays append-only, and its numbers tied to their postings", () => {
+test("the journal stays append-only, and its totals tied to their postings", () => {
   const store = openStore(dataDir);
   const refused = (sql: string, why: string) =>
     expect(() => store.transaction(() => store.sqlite.run(sql))).toThrow(why);
@@ -110,7 +110,7 @@ test("the journal stays append-only, and its numbers tied to their postings", ()
   store.close();
 });
 
-test("a copy of the data as it was is kept", () => {
+test("a copy of the original data is kept", () => {
   openStore(dataDir).close();
   const [name = "", ...more] = readdirSync(join(dataDir, "backups"));
   expect(more).toEqual([]);
@@ -119,7 +119,7 @@ test("a copy of the data as it was is kept", () => {
   expect(backup.query("SELECT sum(balance) AS sum FROM balances").get()).toEqual({ sum: 12_000_001 });
 });
 
-test("a migration that breaks off leaves the first release's data, from which the next start migrates", () => {
+test("a migration that is interrupted leaves the first release's data, which the next start migrates", () => {
   using sqlite = new Database(path(), { strict: true });
   expect(() => migrate(sqlite, dataDir, [firstLight, `${money}; DROP TABLE nothing_of_that_name;`])).toThrow();
   expect(schemaVersion(sqlite)).toBe(1);
@@ -149,7 +149,7 @@ test("a process killed in the middle of it leaves nothing half done", async () =
   store.close();
 });
 
-test("an empty folder and the first release's end with the same schema", () => {
+test("an empty folder and one of the first release end with the same schema", () => {
   const fresh = mkdtempSync(join(tmpdir(), "roost-migrate-fresh-"));
   try {
     const schemaOf = (folder: string) => {

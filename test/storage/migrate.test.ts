@@ -45,7 +45,7 @@ test("an older file is copied first, then brought up to date", () => {
   expect(backup.query("SELECT * FROM notes").all()).toEqual([{ note: "old" }]);
 });
 
-test("a migration that fails leaves the data as it was, version and all", () => {
+test("a migration that fails leaves the data and its version unchanged", () => {
   migrate(sqlite, dataDir, [FIRST]);
   expect(() => migrate(sqlite, dataDir, [FIRST, SECOND, BROKEN])).toThrow("nothing_of_that_name");
   expect(schemaVersion(sqlite)).toBe(1);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeToOthers } from "../../src/storage/private-folder.ts";
+import { makePrivate } from "../../src/storage/private-folder.ts";
 import { openStore } from "../../src/storage/store.ts";
 
 let parent: string;
@@ -21,19 +21,19 @@ function make(path: string, mode: number): void {
   chmodSync(path, mode);
 }
 
-test("a folder that is not there is made, for its owner alone", () => {
-  expect(closeToOthers(folder)).toEqual([]);
+test("a missing folder is created, for its owner only", () => {
+  expect(makePrivate(folder)).toEqual([]);
   expect(modeOf(folder)).toBe("700");
-  expect(closeToOthers(folder)).toEqual([]);
+  expect(makePrivate(folder)).toEqual([]);
 });
 
-test.each([0o777, 0o755, 0o750, 0o701])("a folder of mode %o is closed to others, and that is told once", (mode) => {
+test.each([0o777, 0o755, 0o750, 0o701])("a folder of mode %o is made private, and that is reported once", (mode) => {
   make(folder, mode);
-  expect(closeToOthers(folder)).toEqual([
-    `${folder} was open to other users (mode 0${mode.toString(8)}); it is theirs no more`,
+  expect(makePrivate(folder)).toEqual([
+    `${folder} was accessible to other users (mode 0${mode.toString(8)}); it is private now`,
   ]);
   expect(modeOf(folder)).toBe("700");
-  expect(closeToOthers(folder)).toEqual([]);
+  expect(makePrivate(folder)).toEqual([]);
 });
 
 test.each(["roost.db", "roost.db-wal", "host-keys.json", "master.key", "wallet.json", "roost.toml"])(
@@ -42,20 +42,22 @@ test.each(["roost.db", "roost.db-wal", "host-keys.json", "master.key", "wallet.j
     make(folder, 0o700);
     make(join(folder, name), 0o644);
     make(join(folder, "notes.txt"), 0o644);
-    expect(closeToOthers(folder)).toHaveLength(1);
+    expect(makePrivate(folder)).toHaveLength(1);
     expect(modeOf(join(folder, name))).toBe("600");
     expect(modeOf(join(folder, "notes.txt"))).toBe("644");
   },
 );
 
-test("a folder of another user is refused, with the mend, and left as it is", () => {
+test("a folder of another user is refused, saying how to fix it, and left unchanged", () => {
   make(folder, 0o777);
   const somebodyElse = statSync(folder).uid + 4711;
-  expect(() => closeToOthers(folder, somebodyElse)).toThrow(/belongs to another user.*chown.*--data/);
+  expect(() => makePrivate(folder, somebodyElse)).toThrow(/belongs to another user.*chown.*--data/);
   expect(modeOf(folder)).toBe("777");
 });
 
-/** Runs the body of `beside` with `folder`, again and again, in another thread while `work` runs. Gives what it posted. */
+/**
+ * Runs the body of `beside` with `folder`, again and again, in another thread while `work` runs. Gives what it posted.
+ */
 async function beside(body: string, work: () => void): Promise<unknown[]> {
   const ended = new Int32Array(new SharedArrayBuffer(4));
   const program = `
@@ -103,13 +105,13 @@ test("at no moment can others read a new database", async () => {
   expect(seenOpen).toEqual([]);
 });
 
-test("a file that is removed meanwhile, as the log of the database is, hinders nothing", async () => {
+test("a file that disappears meanwhile, as the database's WAL may, does no harm", async () => {
   make(folder, 0o700);
   const log = join(folder, "roost.db-wal");
   await beside(`fs.rmSync(folder + "/roost.db-wal", { force: true });`, () => {
     for (let round = 0; round < 1000; round++) {
       writeFileSync(log, "x", { mode: 0o644 });
-      closeToOthers(folder);
+      makePrivate(folder);
     }
   });
 });

@@ -23,7 +23,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const THINGS: RowsOf = { table: "things", by: "owner", key: "id", before: -1, atOnce: 100 };
+const THINGS: RowsOf = { table: "things", by: "owner", key: "id", before: -1, batch: 100 };
 const nothing: ClearingPlan = { instance: [], agent: [], conversation: [], trash: [] };
 const planOf = (rows = THINGS, last?: () => void): ClearingPlan => ({
   ...nothing,
@@ -39,7 +39,7 @@ function fill(owner: string, count: number, kind = "a"): void {
 const count = (where = "TRUE") =>
   store.sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM things WHERE ${where}`).get()?.n ?? -1;
 
-test("rows go a slice at a time, and others work between two slices", async () => {
+test("rows are removed a slice at a time, and other work runs between two slices", async () => {
   fill("ada", 1_050);
   fill("eve", 3);
   const left: number[] = [];
@@ -57,7 +57,7 @@ test("rows go a slice at a time, and others work between two slices", async () =
   expect(count("owner = 'bob'")).toBe(left.length);
 });
 
-test("what a stop cut off goes on at the next start, in the order in which it was deleted", async () => {
+test("what a stop interrupted goes on at the next start, in the order of deletion", async () => {
   fill("ada", 500);
   fill("eve", 500);
   let pauses = 0;
@@ -77,7 +77,7 @@ test("what a stop cut off goes on at the next start, in the order in which it wa
   expect([count(), store.sqlite.query("SELECT * FROM removals").all()]).toEqual([0, []]);
 });
 
-test("only one thing is cleared away at a time, whatever is added meanwhile", async () => {
+test("only one thing is removed at a time, whatever is added meanwhile", async () => {
   for (const owner of ["ada", "eve"]) fill(owner, 300);
   const seen: string[] = [];
   const removals = createRemovals(store, log, {
@@ -92,7 +92,7 @@ test("only one thing is cleared away at a time, whatever is added meanwhile", as
   expect(seen).toEqual(["200 300", "100 300", "0 300", "0 200", "0 100", "0 0"]);
 });
 
-test("a deletion that was rolled back is none", async () => {
+test("a deletion that was rolled back removes nothing", async () => {
   fill("ada", 1);
   const removals = createRemovals(store, log);
   removals.run(planOf());
@@ -106,7 +106,7 @@ test("a deletion that was rolled back is none", async () => {
   expect(count()).toBe(1);
 });
 
-test("a slice that fails is tried again, and what was deleted after it does not wait for that", async () => {
+test("a slice that fails is retried, and later deletions do not wait for it", async () => {
   fill("ada", 250);
   fill("eve", 250);
   const order: string[] = [];
@@ -133,7 +133,7 @@ test("a slice that fails is tried again, and what was deleted after it does not 
   expect([order, count()]).toEqual([["ada", "eve", "ada", "ada"], 0]);
 });
 
-test("what is to stay is read over once, and the last slice is told of in its own transaction", async () => {
+test("rows that stay are scanned once, and `last` runs in the last slice's transaction", async () => {
   for (let at = 0; at < 4; at++) {
     fill("ada", 150, "kept");
     fill("ada", 150, "told");
@@ -148,7 +148,7 @@ test("what is to stay is read over once, and the last slice is told of in its ow
   expect([count("kind = 'told'"), count("kind = 'kept'")]).toEqual([0, 600]);
 });
 
-test("what holds others is cleared after them", async () => {
+test("children are removed before what contains them", async () => {
   const order: string[] = [];
   const children = ["a1", "a2"];
   const noting = (name: string) => ({

@@ -34,7 +34,7 @@ const refuse = (): never => {
 };
 
 describe("a transaction", () => {
-  test("keeps all of its work or nothing", () => {
+  test("commits all of its work or nothing", () => {
     store.transaction(() => write("kept"));
     expect(() =>
       store.transaction(() => {
@@ -45,7 +45,7 @@ describe("a transaction", () => {
     expect(written()).toEqual(["kept"]);
   });
 
-  test("inside another is a savepoint: it falls alone, and with the one around it", () => {
+  test("inside another is a savepoint: it rolls back alone, or with the one around it", () => {
     store.transaction(() => {
       write("outer");
       expect(() =>
@@ -64,7 +64,7 @@ describe("a transaction", () => {
     expect(written()).toEqual(["outer"]);
   });
 
-  test("gives the work's result, and the wait is for the disk", () => {
+  test("returns the work's result, once it is on disk", () => {
     expect(store.transaction(() => 42)).toBe(42);
     expect(store.sqlite.query("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
     expect(store.sqlite.query("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
@@ -72,8 +72,8 @@ describe("a transaction", () => {
   });
 });
 
-describe("what follows a commit", () => {
-  test("runs after it, in order, and sees what was committed", () => {
+describe("a commit hook", () => {
+  test("runs after the commit, in order, and sees what was committed", () => {
     const told: string[] = [];
     store.transaction(() => {
       store.afterCommit(() => told.push(`first of ${written().join()}`));
@@ -84,13 +84,13 @@ describe("what follows a commit", () => {
     expect(told).toEqual(["first of note", "second"]);
   });
 
-  test("runs at once where no transaction is open", () => {
+  test("runs at once if no transaction is open", () => {
     const told: string[] = [];
     store.afterCommit(() => told.push("now"));
     expect(told).toEqual(["now"]);
   });
 
-  test("is taken back with its transaction, or with its savepoint alone", () => {
+  test("is undone with its transaction, or with its savepoint alone", () => {
     const told: string[] = [];
     const follow = (name: string) =>
       store.afterCommit(
@@ -116,7 +116,7 @@ describe("what follows a commit", () => {
     expect(told.at(-1)).toBe("lost otherwise");
   });
 
-  test("is taken back last first, so that each finds things as it left them", async () => {
+  test("is undone in reverse order, so that each finds the state it left", async () => {
     let value = "first";
     const change = (to: string) => {
       const before = value;
@@ -155,7 +155,7 @@ describe("what follows a commit", () => {
     expect(written()).toEqual(["after"]);
   });
 
-  test("is not stopped by one of them that fails; the failure is told, the commit stands", () => {
+  test("runs even if another fails; the failure is thrown, the commit stands", () => {
     const told: string[] = [];
     expect(() =>
       store.transaction(() => {
@@ -170,7 +170,7 @@ describe("what follows a commit", () => {
 });
 
 describe("a shared commit", () => {
-  test("does each work in the order they were added, and gives each its result once it is committed", async () => {
+  test("does the works in the order added, and resolves each once it is committed", async () => {
     const results = await Promise.all(
       ["a", "b", "c"].map((note) =>
         store.commitSoon(() => {
@@ -191,7 +191,7 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["later"]);
   });
 
-  test("lets a work fall alone", async () => {
+  test("lets one work fail alone", async () => {
     const [before, failed, after] = await Promise.allSettled([
       store.commitSoon(() => write("before"), "full"),
       store.commitSoon(() => {
@@ -204,7 +204,7 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["before", "after"]);
   });
 
-  test("tells a failing consequence to its own work alone, after the others' have run", async () => {
+  test("reports a failing hook to its own work alone, after the others' have run", async () => {
     const told: string[] = [];
     const [first, second] = await Promise.allSettled([
       store.commitSoon(() => {
@@ -221,7 +221,7 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["first", "second"]);
   });
 
-  test("that cannot be made refuses every work and takes back what was to follow", async () => {
+  test("that fails rejects every work and undoes its hooks", async () => {
     const told: string[] = [];
     store.sqlite.run("CREATE TABLE parents (id INTEGER PRIMARY KEY)");
     store.sqlite.run("CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)");
@@ -243,7 +243,7 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["next"]);
   });
 
-  test("that SQLite gives up on, as on a full disk, falls whole: works behind that one too", async () => {
+  test("that SQLite rolls back, as on a full disk, fails whole: later works too", async () => {
     const told: string[] = [];
     const work = (note: string) => () => {
       store.afterCommit(
@@ -265,7 +265,7 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["next"]);
   });
 
-  test("waits for the disk when one of its works asks for that, and never weakens the commit after it", async () => {
+  test("waits for the disk if one of its works asks for that, and never weakens the commit after it", async () => {
     const durability = () => store.sqlite.query<{ synchronous: number }, []>("PRAGMA synchronous").get()?.synchronous;
     expect(await store.commitSoon(durability, "process")).toBe(1);
     const mixed = [store.commitSoon(durability, "process"), store.commitSoon(durability, "full")];
@@ -274,7 +274,7 @@ describe("a shared commit", () => {
     expect(store.transaction(durability)).toBe(2);
   });
 
-  test("is made before the database closes, and refused after", async () => {
+  test("is made before the database closes, and refused afterwards", async () => {
     const done = store.commitSoon(() => write("last"), "process");
     store.close();
     await done;
@@ -288,7 +288,7 @@ describe("a shared commit", () => {
 });
 
 describe("opening", () => {
-  test("makes the folder and the database for their owner alone", () => {
+  test("creates the folder and the database for their owner only", () => {
     const fresh = join(dataDir, "a/b");
     openStore(fresh).close();
     expect(statSync(fresh).mode & 0o777).toBe(0o700);
@@ -307,7 +307,7 @@ describe("opening", () => {
       },
     ],
   ];
-  test.each(damages)("a file that %s names the mend", (_, damage) => {
+  test.each(damages)("a file that %s is refused, saying how to fix it", (_, damage) => {
     const folder = join(dataDir, "damaged");
     const path = join(folder, "roost.db");
     mkdirSync(folder);
@@ -316,13 +316,13 @@ describe("opening", () => {
     damage(path);
     const before = Bun.hash(readFileSync(path));
     expect(() => openStore(folder)).toThrow(
-      /roost\.db is damaged \(.+\); stop the server and put back the latest copy of the data folder/,
+      /roost\.db is damaged \(.+\); stop the server and restore the latest copy of the data folder/,
     );
     expect(Bun.hash(readFileSync(path))).toBe(before);
   });
 });
 
-test("many works of one moment take several commits, in their order, with other turns between", async () => {
+test("many works at once take several commits, in order, with other turns between them", async () => {
   const order: string[] = [];
   const works = Array.from({ length: 5 }, (_, at) =>
     store.commitSoon(() => {
@@ -342,7 +342,7 @@ test("many works of one moment take several commits, in their order, with other 
   expect(turns).toBeGreaterThan(3);
 });
 
-test("closing commits all that waits, in however many commits", async () => {
+test("closing commits all pending work, in however many commits", async () => {
   const works = Array.from({ length: 3 }, () =>
     store.commitSoon(() => {
       for (const until = performance.now() + 9; performance.now() < until; );

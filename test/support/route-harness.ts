@@ -11,7 +11,7 @@ import { createFetch } from "../../src/http/server.ts";
 import { createInstances, type Instances } from "../../src/instances/instances.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { createTurnShares } from "../../src/limits/turn-shares.ts";
+import { createFairTurns } from "../../src/limits/fair-turns.ts";
 import { type Audit, createAudit } from "../../src/storage/audit.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { ampleQuotas } from "./quotas.ts";
@@ -100,7 +100,7 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
       chargeRead() {},
       chargeWrite() {},
     },
-    turns: createTurnShares({ mostMs: Number.POSITIVE_INFINITY }),
+    turns: createFairTurns({ maxMs: Number.POSITIVE_INFINITY }),
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),
     startPage: createPaging(randomBytes(32)),

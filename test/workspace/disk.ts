@@ -1,7 +1,7 @@
 /** What tests see of a workspace's folder, and what they do in it, without its index. */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { foldName, NO_NAMES, type StandingNames, stepsOf } from "../../src/workspace/file-name.ts";
+import { foldName, NO_NAMES, pathEntries, type StandingNames } from "../../src/workspace/file-name.ts";
 import { type Jail, openJail } from "../../src/workspace/jail.ts";
 import {
   type CheckedChange,
@@ -61,7 +61,7 @@ export function writeInto(jail: Jail, root: string, name: string, content: strin
 /** These names, as a workspace that holds them tells of them. */
 export function standing(names: Iterable<string>, without: ReadonlySet<string> = new Set()): StandingNames {
   const staying = [...names].filter((name) => !without.has(name));
-  const steps = staying.flatMap((name) => [...stepsOf(name)]);
+  const steps = staying.flatMap((name) => [...pathEntries(name)]);
   return {
     has: (name) => staying.includes(name),
     at: ({ spelling, isFolder }) =>

@@ -95,12 +95,12 @@ describe("names beside each other", () => {
 
 /** The rule said the slow way: every step of one against every step of the other. */
 function standsBeside(one: string, other: string): boolean {
-  const stepsOf = (name: string) => {
+  const pathEntries = (name: string) => {
     const parts = name.split("/");
     return parts.map((_, i) => ({ path: parts.slice(0, i + 1).join("/"), isFile: i === parts.length - 1 }));
   };
-  return stepsOf(one).every((a) =>
-    stepsOf(other).every(
+  return pathEntries(one).every((a) =>
+    pathEntries(other).every(
       (b) => a.path.toLowerCase() !== b.path.toLowerCase() || (a.path === b.path && a.isFile === b.isFile),
     ),
   );

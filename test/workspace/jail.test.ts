@@ -70,7 +70,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     const none = openJail(join(base, "none"), openFolder);
     expect(none.read("a", MAX)).toBeNull();
     expect(scan(none)).toEqual({ files: [], others: [] });
-    expect(() => put(none, "a", "x")).toThrow("is gone");
+    expect(() => put(none, "a", "x")).toThrow("is missing");
   });
 
   test("refuses a file over the limit and gives one at the limit", () => {

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
 import { findImbalance } from "../../ledger/imbalance.ts";
-import { inWords } from "../../lib/system-error.ts";
-import { isDamage, unopened } from "../../storage/connection.ts";
+import { describeSystemError } from "../../lib/system-error.ts";
+import { isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { examineAudit, tellVerified } from "./check-audit.ts";
@@ -50,7 +50,7 @@ function damageOf(path: string): string | null {
     }
   } catch (error) {
     if (isDamage(error)) return error.message;
-    throw unopened(path, error);
+    throw openError(path, error);
   }
 }
 
@@ -87,7 +87,7 @@ function canBeMade(dataDir: string): Finding {
     accessSync(above, constants.W_OK | constants.X_OK);
     return well(`${dataDir} is not there yet: the first start makes it`);
   } catch (error) {
-    throw inWords(`${dataDir} cannot be made in ${above}`, error, ANOTHER);
+    throw describeSystemError(`${dataDir} cannot be made in ${above}`, error, ANOTHER);
   }
 }
 

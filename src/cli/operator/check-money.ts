@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { openFoundation } from "../../app/foundation.ts";
 import { checkNode } from "../../chain/check-node.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
-import { isKeyOf, isWellTyped, readWallet, walletFile } from "../../chain/wallet.ts";
+import { hasValidChecksum, isKeyForAddress, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
 import { createFacilitator } from "../../payments/facilitator/facilitator.ts";
 import { namesOf } from "../../payments/facilitator/x402-protocol.ts";
@@ -80,7 +80,7 @@ export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | 
   const path = walletFile(dataDir);
   const quotes = () => checkQuotes({ dataDir, wallet });
   if (wallet !== null) {
-    if (await isWellTyped(wallet as Address))
+    if (await hasValidChecksum(wallet as Address))
       return quotes() ?? well(`${wallet}, configured: its key is not on this host`);
     return ill(
       `${wallet} is mistyped: its capitals are not those of its checksum (EIP-55), and what is paid there is lost`,
@@ -90,7 +90,7 @@ export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | 
   // No wallet is no ill, until somebody was told to pay to it.
   if (!existsSync(path)) return quotes() ?? well("none yet: the next start makes one");
   const held = readWallet(dataDir);
-  if (await isKeyOf(held)) return quotes() ?? well(`${held.address}, its key in ${path}`);
+  if (await isKeyForAddress(held)) return quotes() ?? well(`${held.address}, its key in ${path}`);
   return ill(
     `the key in ${path} is not that of its address ${held.address}: what is paid there is lost`,
     "stop the server and put the file back from a backup that has the keys",

@@ -5,7 +5,7 @@ import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
-import { closeToOthers, PRIVATE_FILES } from "../../storage/private-folder.ts";
+import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
 import { note } from "../output.ts";
 import { roost } from "./advice.ts";
@@ -101,7 +101,7 @@ export const databaseOf = (config: Pick<Config, "dataDir">): string => join(conf
 
 /** Migrates under the server's lock alone: never below a running server, never beside another command. */
 async function openCurrent(config: Config): Promise<Foundation> {
-  for (const change of closeToOthers(config.dataDir)) note(change);
+  for (const change of makePrivate(config.dataDir)) note(change);
   for (const deadline = Date.now() + MIGRATION_WAIT_MS; ; await Bun.sleep(LOOK_AGAIN_MS)) {
     const version = versionOf(databaseOf(config));
     // A newer or damaged database is refused, in good words, by the opening itself.

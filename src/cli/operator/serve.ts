@@ -5,7 +5,7 @@ import { isEveryAddress } from "../../http/reachable-url.ts";
 import { createLog, type Log } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
-import { closeToOthers } from "../../storage/private-folder.ts";
+import { makePrivate } from "../../storage/private-folder.ts";
 import { colours, say, shortMoney } from "../output.ts";
 import { roost } from "./advice.ts";
 import { readConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
@@ -20,7 +20,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
   requireOwnFolder(config);
-  for (const change of closeToOthers(config.dataDir)) log.warn(change);
+  for (const change of makePrivate(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
   const onTerminal = process.stdout.isTTY;

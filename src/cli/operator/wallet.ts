@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Address } from "../../chain/networks.ts";
-import { isKeyOf, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
+import { isKeyForAddress, openWallet, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
 import { invoiceQueries } from "../../payments/invoice-queries.ts";
 import { nextAddress } from "../../payments/lost-wallet.ts";
@@ -49,7 +49,7 @@ export async function exportWallet(options: Options): Promise<void> {
   }
   requireWallet(config);
   const wallet = readWallet(config.dataDir);
-  if (!(await isKeyOf(wallet))) throw new Failure(`${walletFile(config.dataDir)} holds no key of its address`);
+  if (!(await isKeyForAddress(wallet))) throw new Failure(`${walletFile(config.dataDir)} holds no key of its address`);
   const { address, privateKey } = wallet;
   await requireTyped(address);
   await withData(options, "refuse", ({ audit }) =>

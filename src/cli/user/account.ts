@@ -37,8 +37,8 @@ export async function showStatus(options: Options): Promise<void> {
     printJson({ server: { url, version }, account: null, billing: null, instances: null, ...own });
     return;
   }
-  const signedOut: Fields = [["Account", `not signed in: ${loginAt(url)}`]];
-  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? signedOut : fieldsOf(own))]);
+  const revokedTokens: Fields = [["Account", `not signed in: ${loginAt(url)}`]];
+  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? revokedTokens : fieldsOf(own))]);
 }
 
 type Fields = [name: string, value: string][];

@@ -95,7 +95,7 @@ async function explained(form: HTMLFormElement, work: () => Promise<void>): Prom
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const fault = form === askForm ? faultOfAsking(error) : faultOfCode(error);
-    if (fault === null) throw inWords(error);
+    if (fault === null) throw describeSystemError(error);
     const [field, words] = fault;
     sayAt(field, words);
   }
@@ -124,7 +124,7 @@ function faultOfCode({ code: refused }: ApiError): Fault | null {
   return [code, "This code is wrong or over. One is good for ten minutes, and only the newest counts."];
 }
 
-function inWords(error: ApiError): ApiError {
+function describeSystemError(error: ApiError): ApiError {
   const { code, message, nextStep, retryAfterSeconds: seconds } = error;
   switch (code) {
     case "rate_limited": {

@@ -1,5 +1,5 @@
-import { createTurnTime } from "../../lib/turn-time.ts";
-import { createWaitingLine } from "../../limits/waiting-line.ts";
+import { createTurnBudget } from "../../lib/turn-budget.ts";
+import { createFairQueue } from "../../limits/fair-queue.ts";
 import type { Host } from "../../runtime/host.ts";
 import type { Run } from "../schema.ts";
 
@@ -27,8 +27,8 @@ const STARTS_MS = 2;
 
 export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }: RunQueueParts): RunQueue {
   /** Agents with a run that waits for a place. */
-  const line = createWaitingLine<string>();
-  const time = createTurnTime(STARTS_MS);
+  const line = createFairQueue<string>();
+  const time = createTurnBudget(STARTS_MS);
   let servedLater = false;
 
   function tryStart(run: Run, accountId: string): boolean {
@@ -53,13 +53,13 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
 
   function serve(): void {
     line.serve((agentId, accountId) => {
-      if (!time.isLeft()) {
+      if (!time.hasTime()) {
         serveLater();
-        return "not this owner";
+        return "skip owner";
       }
       const run = nextRun(agentId);
       // Cancelled meanwhile, or started by what came after it.
-      return run === undefined || tryStart(run, accountId) ? "taken" : "not this owner";
+      return run === undefined || tryStart(run, accountId) ? "taken" : "skip owner";
     });
   }
 
@@ -69,7 +69,7 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
       const accountId = run && accountOf(run.instanceId);
       if (!run || !accountId) return;
       // Who waits already comes first.
-      if (line.isEmpty() && time.isLeft() && tryStart(run, accountId)) return;
+      if (line.isEmpty() && time.hasTime() && tryStart(run, accountId)) return;
       line.add(accountId, agentId);
       serve();
     },

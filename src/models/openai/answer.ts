@@ -6,19 +6,22 @@ const MAX_LINE = 1024 * 1024;
 const MAX_ANSWER = 8 * 1024 * 1024;
 const MAX_TOOL_CALLS = 128;
 
-/** Puts a chat completion together from the pieces of its body: a stream of chunks, or one JSON document. */
+/** Assembles a chat completion from its body: a stream of chunks, or one JSON document. */
 export interface AnswerReader {
-  /** Takes the next piece, cut anywhere. Throws `ModelError` for a server's error, nonsense, or too much of it. */
+  /**
+   * Takes the next piece, which may be cut anywhere. Throws `ModelError` for a server's error, invalid or oversized
+   * data.
+   */
   push(piece: string): void;
   /** The body has ended cleanly. Throws `broken` if the answer has not. */
   end(): void;
-  /** The text since the last call, as one event: deltas that arrived together stay together. */
+  /** The text since the last call, as one event. */
   takeText(): ModelEvent[];
   /** The rest: text, tool calls, usage, finish. */
   takeRest(): ModelEvent[];
   /** The model said why it stopped; only usage may follow. */
   readonly finished: boolean;
-  /** Nothing more will come. */
+  /** The answer is complete. */
   readonly done: boolean;
 }
 
@@ -42,7 +45,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
 
   const broken = (what: string) => brokenFailure(server, what);
   const tooLong = (): never => {
-    throw broken("sent more than an answer may hold.");
+    throw broken("sent an answer that exceeds the size limit.");
   };
   const count = (added: string): string => {
     length += added.length;
@@ -61,7 +64,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
       const value: unknown = JSON.parse(json);
       if (isRecord(value)) return value;
     } catch {}
-    throw broken("sent something that is not JSON in its answer.");
+    throw broken("sent invalid JSON in its answer.");
   };
 
   const readChunk = (chunk: Record<string, unknown>) => {
@@ -85,7 +88,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
     if (isRecord(part) && part.type === "text" && typeof part.text === "string") text += count(part.text);
   };
 
-  /** The specification gives every delta an index; servers that send whole calls leave it out or repeat it. */
+  /** By the specification every delta has an index; servers that send whole calls omit or repeat it. */
   const readCall = (delta: unknown) => {
     if (!isRecord(delta)) return;
     const part = isRecord(delta.function) ? delta.function : {};
@@ -118,7 +121,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
       if (form === null) {
         const first = piece.trimStart();
         if (first === "") return;
-        // A server that ignores `stream` answers with one document, not always under its own content type.
+        // A server that ignores `stream` sends one document, not always with the right content type.
         form = first.startsWith("{") ? "document" : "events";
       }
       if (form === "events") lines.push(piece);
@@ -141,7 +144,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
       if (text === "") return [];
       let out = text;
       text = "";
-      // Servers that cut between tokens can cut an emoji in half; the halves would not survive UTF-8.
+      // Servers that split between tokens can split an emoji; its halves cannot be encoded in UTF-8.
       const last = out.charCodeAt(out.length - 1);
       if (last >= 0xd800 && last <= 0xdbff) {
         text = out.slice(-1);

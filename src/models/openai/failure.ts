@@ -1,29 +1,29 @@
 import { ModelError } from "../engine.ts";
 import { oneLine, withoutEchoes } from "./echo.ts";
 
-/** Who was asked for what: the parts of a failure's words. */
+/** The request that failed, for error messages. */
 export interface ModelServer {
-  /** Scheme, host and port. The rest of the URL may hold secrets and is never shown. */
+  /** Scheme, host and port. The rest of the URL may contain secrets and is never shown. */
   origin: string;
   model: string;
   apiKey: string | undefined;
-  /** Names of the settings that a mend would change. */
+  /** The names of the settings that may need to be fixed. */
   keySetting: string;
   urlSetting: string;
-  /** The texts that it was sent, which its errors may repeat. */
+  /** The texts sent, which its errors may repeat. */
   prompt: readonly string[];
 }
 
-/** What a tenant is told: nothing of who serves the model, how it is reached, or what it said. */
-const TENANTS = {
+/** Messages for tenants. They reveal neither the server, nor its address, nor its error text. */
+const FOR_TENANTS = {
   unreachable: "The model server did not answer: try again, or ask the host's operator.",
   failed: "The model server failed: try again, or ask the host's operator.",
-  busy: "The model server takes no more requests for now: try again in a while.",
+  busy: "The model server is busy: try again in a while.",
   refused: "The model server refused the request: ask the host's operator.",
-  broken: "The model server's answer broke off or could not be read: try again, or ask the host's operator.",
+  broken: "The model server's answer was incomplete or invalid: try again, or ask the host's operator.",
 };
 
-/** The failure that an answer with an error status means; the operator's words say what to do. */
+/** The failure for an answer with an error status; `detail` tells the operator what to do. */
 export function statusFailure(server: ModelServer, status: number, body: string): ModelError {
   const said = readError(server, body);
   if (isOverflow(said)) return overflowFailure(server, said);
@@ -40,31 +40,34 @@ export function statusFailure(server: ModelServer, status: number, body: string)
   }
   if (status === 429) {
     const detail = `${at} limits requests (429): try again later, or check the plan there${colon}`;
-    return new ModelError("unavailable", TENANTS.busy, { detail });
+    return new ModelError("unavailable", FOR_TENANTS.busy, { detail });
   }
   if (status === 408 || status >= 500) {
     const detail = `${at} failed (${status}): try again, or look at its log${colon}`;
-    return new ModelError("unavailable", TENANTS.failed, { detail });
+    return new ModelError("unavailable", FOR_TENANTS.failed, { detail });
   }
   if (status < 400) return refused(`${at} redirects (${status}): set ${urlSetting} to the final address.`);
   if (status === 403) return refused(`${at} refuses access (403): check ${keySetting} and its rights${colon}`);
   return refused(`${at} refused the request (${status})${colon}`);
 }
 
-const refused = (detail: string, words = TENANTS.refused) => new ModelError("rejected", words, { detail });
+const refused = (detail: string, words = FOR_TENANTS.refused) => new ModelError("rejected", words, { detail });
 
-/** The failure that an error object inside a stream means. */
+/** The failure for an error object inside a stream. */
 export function streamFailure(server: ModelServer, error: unknown): ModelError {
   const said = describe(server, error);
   if (isOverflow(said)) return overflowFailure(server, said);
   const detail = `The model server at ${server.origin} failed: ${said.message || "it did not say why"}`;
-  return new ModelError("broken", TENANTS.failed, { detail });
+  return new ModelError("broken", FOR_TENANTS.failed, { detail });
 }
 
-/** The failure that a request without any answer means. `code` is the network's: fetch's own words hold the whole URL. */
+/**
+ * The failure for a request without an answer. Uses only the network error's `code`: fetch's message contains the whole
+ * URL.
+ */
 export function connectFailure(server: ModelServer, code: string | undefined): ModelError {
   const detail = `${connectReason(server, code)} Check ${server.urlSetting}.`;
-  return new ModelError("unavailable", TENANTS.unreachable, { detail });
+  return new ModelError("unavailable", FOR_TENANTS.unreachable, { detail });
 }
 
 function connectReason({ origin }: ModelServer, code: string | undefined): string {
@@ -91,9 +94,9 @@ export const silentFailure = (server: ModelServer, idleTimeoutMs: number): Model
 };
 
 export const brokenFailure = (server: ModelServer, what: string): ModelError =>
-  new ModelError("broken", TENANTS.broken, { detail: `The model server at ${server.origin} ${what}` });
+  new ModelError("broken", FOR_TENANTS.broken, { detail: `The model server at ${server.origin} ${what}` });
 
-export const CUT = "broke off in the middle of its answer: try again, or look at its log.";
+export const CUT = "closed the connection in the middle of its answer: try again, or look at its log.";
 
 interface Said {
   message: string;
@@ -108,7 +111,7 @@ function readError(server: ModelServer, body: string): Said {
     const inner = isRecord(document) && document.error != null ? document.error : document;
     return describe(server, inner);
   } catch {
-    // A page of HTML says nothing to the reader of an error message.
+    // An HTML page is of no use in an error message.
     return describe(server, body.trimStart().startsWith("<") ? "" : body);
   }
 }

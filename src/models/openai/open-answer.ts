@@ -7,7 +7,7 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 export type Reader = ReadableStreamDefaultReader<Uint8Array>;
 export type ReadResult = Awaited<ReturnType<Reader["read"]>>;
 
-/** How far one request came: to the first byte of the answer's body, or not. `refusal` is the body of a 400 or 422. */
+/** The outcome of one request, up to the first byte of the answer's body. `refusal` is the body of a 400 or 422. */
 export type Opening =
   | { kind: "open"; reader: Reader; first: ReadResult }
   | { kind: "failed"; failure: ModelError; refusal: string; retryAfterMs: number | null };
@@ -16,16 +16,16 @@ export interface Door {
   url: URL;
   headers: Record<string, string>;
   connectTimeoutMs: number;
-  /** Replaces the network, the connect deadline included. */
+  /** Replaces `fetch` and the connect timeout. */
   fetch: Fetch | undefined;
 }
 
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** Behind a proxy a connection of our own proves nothing. */
+/** With a proxy, a direct connection would prove nothing. */
 const PROXIED = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"].some((name) => process.env[name]);
 
-/** Sends the request once. Throws when `watch` ends it: by silence or by its caller. */
+/** Sends the request once. Throws when `watch` ends it, because of silence or by the caller. */
 export async function openAnswer(door: Door, server: ModelServer, body: string, watch: RequestWatch): Promise<Opening> {
   let answered = false;
   let unconnected = false;
@@ -72,7 +72,7 @@ async function readRefusal(server: ModelServer, response: Response, watch: Reque
     }
   } catch (cause) {
     if (watch.signal.aborted) throw cause;
-    // A refusal that breaks off is a refusal all the same: the status has arrived.
+    // An incomplete refusal is still a refusal: the status has arrived.
   }
   const failure = statusFailure(server, response.status, refusal);
   return {

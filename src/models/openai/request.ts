@@ -1,11 +1,11 @@
 import type { ModelMessage, ModelRequest } from "../engine.ts";
 
-/** What a server turned out not to take; learnt from its refusals, so that the next request is right at once. */
+/** What a server does not support, learnt from its refusals, so that the next request is accepted at once. */
 export interface Dialect {
   usageInStream: boolean;
   temperature: boolean;
   tokenLimit: "max_tokens" | "max_completion_tokens";
-  /** The longest answer that the server's model allows, where it has refused a longer one. */
+  /** The longest answer that the model allows, if the server has refused a longer one. */
   answerTokens: number;
 }
 
@@ -16,17 +16,19 @@ export const STANDARD_DIALECT: Dialect = {
   answerTokens: Number.POSITIVE_INFINITY,
 };
 
-/** A server that reserves the whole answer (vLLM) refuses one that its context cannot hold: a quarter is left to it. */
+/**
+ * A server that reserves the whole answer (vLLM) refuses one that does not fit its context: reserve a quarter of it.
+ */
 const ANSWER_SHARE = 4;
-const MOST_OF_AN_ANSWER = /at most (\d+) completion tokens/i;
-const MOST_OF_BOTH = /maximum context length is (\d+) tokens/i;
+const ANSWER_LIMIT = /at most (\d+) completion tokens/i;
+const CONTEXT_LIMIT = /maximum context length is (\d+) tokens/i;
 
-/** Gives what a pattern finds in a server's words. */
+/** Matches a pattern against a server's error text. */
 type Find = (pattern: RegExp) => RegExpExecArray | null;
 
 /**
- * The dialect that a 400 asks for, or null where the refusal is about something else. `maxTokens` is what was asked for.
- * Everybody's requests are written in what is learnt, so it is not learnt from what a refusal repeats of `prompt`.
+ * The dialect that a 400 asks for, or null if the refusal is about something else. `maxTokens` is what was requested.
+ * Since the dialect applies to everybody's requests, text that the refusal repeats from `prompt` is ignored.
  */
 export function learnDialect(
   dialect: Dialect,
@@ -45,18 +47,18 @@ export function learnDialect(
   if (dialect.temperature && find(/temperature.{0,40}(not support|unsupported)/i)) {
     return { ...dialect, temperature: false };
   }
-  const answerTokens = mostAnswerTokens(find);
+  const answerTokens = findAnswerLimit(find);
   if (answerTokens !== null && answerTokens < Math.min(maxTokens, dialect.answerTokens)) {
     return { ...dialect, answerTokens };
   }
   return null;
 }
 
-function mostAnswerTokens(find: Find): number | null {
-  const answer = Number(find(MOST_OF_AN_ANSWER)?.[1]);
+function findAnswerLimit(find: Find): number | null {
+  const answer = Number(find(ANSWER_LIMIT)?.[1]);
   if (answer > 0) return answer;
   if (!find(/in the completion|max_(completion_)?tokens/)) return null;
-  const both = Number(find(MOST_OF_BOTH)?.[1]);
+  const both = Number(find(CONTEXT_LIMIT)?.[1]);
   return both > 0 ? Math.max(1, Math.floor(both / ANSWER_SHARE)) : null;
 }
 
@@ -100,7 +102,7 @@ function writeMessage(message: ModelMessage): unknown {
   }
 }
 
-/** vLLM and llama.cpp parse the history's arguments and refuse the whole request over one call that is not JSON. */
+/** vLLM and llama.cpp parse the history's arguments, and refuse the whole request if one call is not JSON. */
 function writeArguments(input: string): string {
   try {
     JSON.parse(input);

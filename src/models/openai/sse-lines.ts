@@ -1,11 +1,11 @@
 /**
- * Server-sent events as model servers write them: takes the text as it arrives, cut anywhere, and hands over each
- * event's data. Lines end in LF or CRLF; several `data` lines of one event are joined by LF; comments and other fields
- * are dropped. `maxLength` bounds one line and one event's data, in UTF-16 units.
+ * Parses server-sent events as model servers write them: takes text cut anywhere, and passes on each event's data.
+ * Lines end in LF or CRLF; several `data` lines of one event are joined by LF; comments and other fields are dropped.
+ * `maxLength` bounds one line and one event's data, in UTF-16 units.
  */
 export interface SseLines {
   push(text: string): void;
-  /** The text has ended: an event that lacks its closing blank line counts all the same. */
+  /** Ends the text. An event without its closing blank line still counts. */
   end(): void;
 }
 
@@ -25,7 +25,7 @@ export function createSseLines(maxLength: number, onData: (data: string) => void
     const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw;
     if (line === "") dispatch();
     else if (line.startsWith("data:")) add(line.slice(line.startsWith(" ", 5) ? 6 : 5));
-    // llama.cpp writes a failure in mid-stream as a field of its own.
+    // llama.cpp reports a failure in mid-stream as a field of its own.
     else if (line.startsWith("error:")) add(`{"error":${line.slice(6)}}`);
   };
 
@@ -38,7 +38,7 @@ export function createSseLines(maxLength: number, onData: (data: string) => void
     push(text) {
       let start = 0;
       for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
-        // The carry is joined, and so flattened, only once its line is complete: a dribbled line stays linear.
+        // Pieces are joined only when the line is complete, so that a line in many small pieces takes linear time.
         readLine(carry === "" ? text.slice(start, end) : carry + text.slice(start, end));
         carry = "";
         start = end + 1;

@@ -1,12 +1,12 @@
 /**
- * What ties one request to the world: it ends when the caller gives up, or when a single wait on the server lasts
- * longer than `limitMs`. Time in which nobody waits does not count: a slow reader is not a silent server.
+ * Aborts a request when the caller gives up, or when a single wait for the server exceeds `limitMs`. Time in which
+ * nobody waits does not count: a slow reader is not a silent server.
  */
 export interface RequestWatch {
-  /** For the request: aborting closes its connection, so the server stops working for nobody. */
+  /** For the request: aborting closes its connection, so that the server stops generating. */
   readonly signal: AbortSignal;
   readonly silent: boolean;
-  /** Brackets a wait on the server. */
+  /** Transactions a wait on the server. */
   beginWait(): void;
   endWait(): void;
   limit(ms: number): void;
@@ -23,8 +23,8 @@ export function watchRequest(caller: AbortSignal, limitMs: number): RequestWatch
   const onAbort = () => controller.abort(caller.reason);
   caller.addEventListener("abort", onAbort, { once: true });
 
-  // One timer for the whole answer, looking again when it comes too early: setting one for each chunk would cost more
-  // than reading the chunk.
+  // One timer for the whole answer, set again if it fires too early: a timer for each chunk would cost more than
+  // reading it.
   const look = () => {
     const left = waitingSince === null ? limit : waitingSince + limit - performance.now();
     if (left > 0) {

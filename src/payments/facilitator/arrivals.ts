@@ -16,20 +16,20 @@ export interface ArrivalParts {
   creditSettled: Payments["creditSettled"];
 }
 
-/** The other end of a facilitated payment: signed transfers, as they arrive on the chain. */
+/** Finds signed transfers when they arrive on the chain. */
 export interface Arrivals {
-  /** Looks once, and credits what is there. Ends what can come no more. */
+  /** Checks once, and credits the transfer if it is there. Marks it as lapsed if it can no longer arrive. */
   look(id: AuthorizationId): Promise<Payment>;
-  /** Looks until it is there, for `limitMs`. Throws the signal's reason. */
+  /** Checks until it is there, for at most `limitMs`. Throws the signal's reason. */
   await(id: AuthorizationId, limitMs: number, signal: AbortSignal): Promise<Payment>;
 }
 
-const LOOK_AGAIN_MS = 250;
+const RETRY_MS = 250;
 const RETRY_SECONDS = 15;
-/** Behind its last moment, in which a block may become known: the chain's clock and this host's differ, too. */
-const LAPSES_MS = 10 * 60 * 1000;
-/** Where no node can tell for so long, nobody asks any more. */
-const FORGOTTEN_MS = 24 * 60 * 60 * 1000;
+/** Time after a signature's expiry in which its block may still become known; clocks may differ, too. */
+const LAPSE_AFTER_MS = 10 * 60 * 1000;
+/** Give up if no node could answer for this long after the signature's expiry. */
+const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function createArrivals({ clock, log, authorizations, chains, creditSettled }: ArrivalParts): Arrivals {
   async function look(id: AuthorizationId): Promise<Payment> {
@@ -41,9 +41,10 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     if (finding.kind === "used") return credit(id, row, finding.txHash);
     if (finding.kind === "unavailable" && row.txHash !== null) return creditNamed(id, row, row.txHash);
     const silentMs = clock.now() - row.validBefore;
-    if (silentMs > (finding.kind === "unused" ? LAPSES_MS : FORGOTTEN_MS)) {
+    if (silentMs > (finding.kind === "unused" ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
       const { accountId } = row;
-      if (finding.kind === "unavailable") log.error({ ...id, accountId }, "a signed payment was lost sight of");
+      if (finding.kind === "unavailable")
+        log.error({ ...id, accountId }, "gave up looking for a signed payment: no node could answer");
       authorizations.change(id, { status: "lapsed" });
     }
     return {
@@ -51,7 +52,7 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
       reason:
         row.status === "failed"
           ? "the facilitator could not settle the payment"
-          : `the payment is not in a block of ${network} yet; it is credited when it is: do not pay again before`,
+          : `the payment is not in a block of ${network} yet; it is credited once it is: do not pay again meanwhile`,
       retryAfterSeconds: RETRY_SECONDS,
     };
   }
@@ -60,8 +61,8 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     creditSettled({ accountId, network: id.network, txHash, payer: id.payer, amount });
 
   /**
-   * By the facilitator's word, where no node searches its logs and all of them know transactions: this payer's transfer,
-   * of this amount, that was credited to nobody. One that was credited before is not this one.
+   * For nodes that cannot search logs: credits the transaction that the facilitator named, if it has an uncredited
+   * transfer of this payer and amount. A transfer credited before is not this one.
    */
   async function creditNamed(id: AuthorizationId, row: AuthorizationRow, txHash: string): Promise<Payment> {
     const payment = await settledBy(id, row, txHash);
@@ -84,8 +85,8 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
       for (;;) {
         const payment = await look(id);
         const mayCome = payment.kind === "refused" && payment.retryAfterSeconds !== undefined;
-        if (!mayCome || performance.now() + LOOK_AGAIN_MS > endsAt) return payment;
-        await waitFor(LOOK_AGAIN_MS, signal);
+        if (!mayCome || performance.now() + RETRY_MS > endsAt) return payment;
+        await waitFor(RETRY_MS, signal);
       }
     },
   };

@@ -5,7 +5,7 @@ import { type AuthorizationRow, authorizations } from "../schema.ts";
 
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** What makes a signed transfer one of a kind (EIP-3009); both in lower case. */
+/** Identifies a signed transfer (EIP-3009); payer and nonce in lower case. */
 export interface AuthorizationId {
   network: NetworkName;
   payer: `0x${string}`;
@@ -14,18 +14,18 @@ export interface AuthorizationId {
 
 export interface Authorizations {
   find(id: AuthorizationId): AuthorizationRow | undefined;
-  /** Notes one before it is given away; on disk when it returns. */
+  /** Stores one before it is passed on; it is on disk when this returns. */
   add(id: AuthorizationId, row: Omit<AuthorizationRow, "chainId" | "payer" | "nonce" | "status" | "txHash">): void;
   change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash">>): void;
-  /** Whether one of the account's may still be on its way at this time: whoever paid now might pay twice. */
+  /** Whether one of the account's may still be settling: a new payment might be a second one. */
   isSettling(accountId: string, now: number): boolean;
-  /** Those that may still come to the chain, oldest first. */
+  /** Those that may still reach the chain, oldest first. */
   open(networks: readonly NetworkName[], limit: number): { id: AuthorizationId; row: AuthorizationRow }[];
-  /** Forgets those that were decided long ago: presented again, they have expired. */
+  /** Removes those decided long ago: the signatures have expired by then. */
   prune(now: number): void;
 }
 
-/** Signed transfers that a facilitator was given, also across a restart. */
+/** Signed transfers passed to a facilitator; they survive a restart. */
 export function createAuthorizations({ db, transaction }: Store): Authorizations {
   const isOf = ({ network, payer, nonce }: AuthorizationId) =>
     and(
@@ -33,7 +33,7 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
       eq(authorizations.payer, payer),
       eq(authorizations.nonce, nonce),
     );
-  // In the index's own words, without which SQLite does not use it.
+  // Exactly the condition of the partial index, or SQLite would not use it.
   const isOpen = sql`${authorizations.status} IN ('settling', 'failed')`;
 
   return {

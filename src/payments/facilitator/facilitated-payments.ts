@@ -4,9 +4,9 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { waitFor } from "../../lib/wait-for.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
-import { createPlaces } from "../../limits/places.ts";
-import { createLookUps } from "../look-ups.ts";
-import { createNewTransactionLimit } from "../new-transactions.ts";
+import { createSlots } from "../../limits/slots.ts";
+import { createLookupLimit } from "../lookup-limit.ts";
+import { createNewTransactionLimit } from "../new-transaction-limit.ts";
 import type { Payment, Refusal } from "../payment.ts";
 import type { AuthorizationRow } from "../schema.ts";
 import type { Arrivals } from "./arrivals.ts";
@@ -28,25 +28,24 @@ export interface FacilitatedPaymentParts {
 
 export interface FacilitatedPayments {
   /**
-   * Has the signed payment that a request brings settled, and credits it once the chain shows it (billing.md, x402 7).
-   * Null where it brings none. Throws `invalid_request` for what is none, and `rate_limited` for too many new ones, or
-   * too many looks at the same.
-   * Takes as long as a facilitator does, up to 50 s.
+   * Has a request's signed payment settled, and credits it once the chain shows it (billing.md, x402 7). Null if there
+   * is none. Throws `invalid_request` if it is malformed, and `rate_limited` for too many new ones or lookups. May take
+   * 50 s.
    */
   take(accountId: string, headers: Headers): Promise<Payment | null>;
-  /** Forgets those that were decided long ago. */
+  /** Removes those decided long ago. */
   prune(): void;
-  /** Looks on the chain for what was given to the facilitator and has not arrived, from now on. */
+  /** Starts looking for transfers that were passed to the facilitator and have not arrived. */
   run(): void;
   stop(): Promise<void>;
 }
 
 /** The facilitator's node may be ahead of this host's. */
-const SETTLED_LIMIT_MS = 3_000;
-/** It had its time while nothing was heard. */
-const SILENT_LIMIT_MS = 1_000;
-const LOOK_EVERY_MS = 15_000;
-const OPEN_A_LOOK = 50;
+const SETTLED_TIMEOUT_MS = 3_000;
+/** Shorter: the facilitator already took its time without an answer. */
+const SILENT_TIMEOUT_MS = 1_000;
+const CHECK_EVERY_MS = 15_000;
+const CHECKED_PER_PASS = 50;
 
 interface Flight {
   accountId: string;
@@ -54,23 +53,25 @@ interface Flight {
 }
 
 /**
- * Payments that a facilitator puts on the chain. Its word is never enough: the chain must show that this signature was
- * used. What was given away is noted before, so that a facilitator that dies, or says nothing, loses nobody's money.
+ * Payments that a facilitator puts on the chain. Its word is never enough: the chain must show that the signature was
+ * used. A signature is stored before it is passed on, so that a facilitator that crashes or hangs loses nobody's money.
  */
 export function createFacilitatedPayments(parts: FacilitatedPaymentParts): FacilitatedPayments {
   const { clock, log, facilitator, authorizations, arrivals, networks, headOf, offer } = parts;
   const newTransactions = createNewTransactionLimit(clock);
-  const lookUps = createLookUps(clock);
-  // A facilitator takes its time: nobody's payments keep it, and the connections to it, from another's.
+  const lookupLimit = createLookupLimit(clock);
+  // A facilitator is slow: no account's payments may take all connections to it.
   const { connections } = OUTGOING.facilitator;
-  const places = createPlaces({ total: connections, each: connections / 4 });
+  const slots = createSlots({ total: connections, maxPerOwner: connections / 4 });
   const flights = new Map<string, Flight>();
   const stopping = new AbortController();
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => undefined);
   let looking: Promise<void> = Promise.resolve();
 
-  /** A facilitator may take longer than a stop: what it did is found on the chain after the next start. */
+  /**
+   * Does not wait for the facilitator when the server stops: what it did is found on the chain after the next start.
+   */
   const unlessStopped = <T>(answer: Promise<T>): Promise<T> => Promise.race([answer, stopped.promise]);
 
   async function take(accountId: string, headers: Headers): Promise<Payment | null> {
@@ -82,7 +83,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     const payment = () => pay(accountId, id, signed).finally(() => flights.delete(key));
     const flight = flights.get(key) ?? { accountId, payment: payment() };
     flights.set(key, flight);
-    // Once it is on the chain anybody can read a signature there and present it: it is his who presented it first.
+    // Anybody can copy a signature from the chain and present it: it belongs to whoever presented it first.
     return flight.accountId === accountId ? flight.payment : refused(PRESENTED_BEFORE);
   }
 
@@ -98,17 +99,17 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newTransactions.admit(accountId, keyOf(id));
-    if (places.take(accountId) !== "taken") return refused(BUSY, 5);
+    if (slots.acquire(accountId) !== "taken") return refused(BUSY, 5);
     try {
       return await settleFirst(accountId, id, signed);
     } finally {
-      places.give(accountId);
+      slots.release(accountId);
     }
   }
 
   async function settleFirst(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
     const { network } = id;
-    // Read before the signature is given away: what uses it is in a later block.
+    // Read before the signature is passed on: the transfer is in a later block.
     const head = await headOf(network);
     if (head === null) return refused(`no payment on ${network} can be verified right now; nothing was paid`, 5);
     const request = facilitatorRequest(signed, offer());
@@ -125,31 +126,28 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     switch (settlement.kind) {
       case "settled":
         authorizations.change(id, { txHash: settlement.txHash });
-        return arrivals.await(id, SETTLED_LIMIT_MS, stopping.signal);
+        return arrivals.await(id, SETTLED_TIMEOUT_MS, stopping.signal);
       case "failed":
         authorizations.change(id, { status: "failed" });
         return refused(`the facilitator could not settle the payment: ${settlement.reason}`);
       case "silent":
-        log.warn(
-          { network },
-          "the facilitator does not say whether it settled a payment: it is looked for on the chain",
-        );
-        return arrivals.await(id, SILENT_LIMIT_MS, stopping.signal);
+        log.warn({ network }, "the facilitator did not say whether it settled a payment; looking for it on the chain");
+        return arrivals.await(id, SILENT_TIMEOUT_MS, stopping.signal);
     }
   }
 
-  /** It is never given to a facilitator again: it is on the chain, or may still get there, or can do so no more. */
+  /** Never passed to the facilitator again: it is on the chain, may still arrive, or has expired. */
   async function payAgain(accountId: string, id: AuthorizationId, row: AuthorizationRow): Promise<Payment> {
     if (row.accountId !== accountId) return refused(PRESENTED_BEFORE);
     if (row.status === "credited") return { kind: "known" };
     if (row.status === "lapsed") return refused("the payment was never made, and has expired");
-    lookUps.admit(accountId);
+    lookupLimit.admit(accountId);
     return arrivals.look(id);
   }
 
-  /** Those that a request waits for are its own to look for. */
+  /** Skips those that a request is waiting for. */
   async function lookForAll(): Promise<void> {
-    for (const { id } of authorizations.open(networks, OPEN_A_LOOK)) {
+    for (const { id } of authorizations.open(networks, CHECKED_PER_PASS)) {
       if (stopping.signal.aborted) return;
       if (!flights.has(keyOf(id))) await arrivals.look(id);
     }
@@ -158,9 +156,9 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   async function goOnLooking(): Promise<void> {
     while (!stopping.signal.aborted) {
       await lookForAll().catch((err) => {
-        if (!stopping.signal.aborted) log.error({ err }, "signed payments were not looked for; it is tried again");
+        if (!stopping.signal.aborted) log.error({ err }, "looking for signed payments failed; it will be retried");
       });
-      await waitFor(LOOK_EVERY_MS, stopping.signal).catch(() => undefined);
+      await waitFor(CHECK_EVERY_MS, stopping.signal).catch(() => undefined);
     }
   }
 
@@ -180,7 +178,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 }
 
 const PRESENTED_BEFORE = "this payment was presented before";
-const BUSY = "as many payments are being settled as can be at once; present it again";
+const BUSY = "too many payments are being settled at once; present it again";
 
 const refused = (reason: string, retryAfterSeconds?: number): Refusal => ({
   kind: "refused",

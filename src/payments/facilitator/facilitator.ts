@@ -3,14 +3,14 @@ import { readBoundedText } from "../../lib/bounded-text.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 
-/** What both versions of the x402 protocol ask a facilitator with. */
+/** A request to a facilitator, in either version of the x402 protocol. */
 export interface FacilitatorRequest {
   x402Version: 1 | 2;
   paymentPayload: unknown;
   paymentRequirements: unknown;
 }
 
-/** A scheme on a network that the facilitator settles; `network` as that version writes it. */
+/** A scheme and network that the facilitator supports; `network` as that version writes it. */
 export interface Kind {
   x402Version: number;
   scheme: string;
@@ -24,36 +24,36 @@ export type Verification =
   | { kind: "silent" };
 
 export type Settlement =
-  /** What it says it did: to be believed by nobody who has not looked at the chain. */
+  /** What it says it did; verify it on the chain. */
   | { kind: "settled"; txHash: string }
   | { kind: "failed"; reason: string }
-  /** No answer that can be understood: the transfer may be on its way. */
+  /** No valid answer: the transfer may be on its way. */
   | { kind: "silent" };
 
-/** Submits signed transfers to the chain and pays for the gas. Its word is a hint; nothing is credited for it. */
+/** Submits signed transfers to the chain and pays for the gas. Nothing is credited on its word alone. */
 export interface Facilitator {
-  /** What it settles, as it said within the last hour; nothing while it does not answer. Never throws. */
+  /** What it supports, at most an hour old; empty while it does not answer. Never throws. */
   kinds(): Promise<Kind[]>;
-  /** Never throws for what the facilitator does. */
+  /** Never throws because of the facilitator. */
   verify(request: FacilitatorRequest): Promise<Verification>;
-  /** Asked once: it is never asked again for the same payment. Never throws for what the facilitator does. */
+  /** Call it once for a payment. Never throws because of the facilitator. */
   settle(request: FacilitatorRequest): Promise<Settlement>;
 }
 
 export interface FacilitatorOptions {
-  /** What `/supported`, `/verify` and `/settle` follow. */
+  /** The URL to which `/supported`, `/verify` and `/settle` are appended. */
   url: string;
   clock?: Clock;
   verifyMs?: number;
   settleMs?: number;
 }
 
-const KINDS_ARE_KNOWN_NS = 3_600_000_000_000n;
-/** So that a facilitator that hangs holds up one refusal in ten seconds, and not every one. */
-const TROUBLE_IS_KNOWN_NS = 10_000_000_000n;
+const KINDS_VALID_NS = 3_600_000_000_000n;
+/** A facilitator that hangs delays one refusal in ten seconds, not every one. */
+const FAILURE_VALID_NS = 10_000_000_000n;
 const MAX_KINDS = 1_000;
 
-/** Words of the protocol are shown to the payer; anything else that a facilitator says is not. */
+/** Only the protocol's own codes are shown to the payer, not other text from a facilitator. */
 const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
 const supported = z.object({
   kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })).max(MAX_KINDS),
@@ -79,7 +79,7 @@ export function createFacilitator({
   const base = url.replace(/\/+$/, "");
   let known: { kinds: Promise<Kind[]>; untilNs: bigint } | null = null;
 
-  /** What the facilitator answers to one request, or null: no answer in time, not JSON, or not of this form. */
+  /** The facilitator's answer, or null if there is none in time or it is invalid. */
   async function ask<S extends z.ZodType>(form: S, path: string, limitMs: number, body?: FacilitatorRequest) {
     try {
       const answer = await fetch(`${base}${path}`, {
@@ -89,7 +89,7 @@ export function createFacilitator({
         redirect: "error",
         signal: AbortSignal.timeout(limitMs),
       });
-      // Facilitators refuse with 400 and the same form as with 200: the body decides.
+      // Facilitators refuse with 400 and the same schema as with 200: the body decides.
       return form.parse(JSON.parse(await readBoundedText(answer, OUTGOING.facilitator.answerBytes)));
     } catch {
       return null;
@@ -101,10 +101,10 @@ export function createFacilitator({
       const now = clock.monotonicNs();
       if (known === null || now >= known.untilNs) {
         const asked = ask(supported, "/supported", OUTGOING.facilitator.supportedMs);
-        const mine = { kinds: asked.then((answer) => answer?.kinds ?? []), untilNs: now + KINDS_ARE_KNOWN_NS };
+        const mine = { kinds: asked.then((answer) => answer?.kinds ?? []), untilNs: now + KINDS_VALID_NS };
         known = mine;
         void asked.then((answer) => {
-          if (answer === null) mine.untilNs = clock.monotonicNs() + TROUBLE_IS_KNOWN_NS;
+          if (answer === null) mine.untilNs = clock.monotonicNs() + FAILURE_VALID_NS;
         });
       }
       return known.kinds;
@@ -120,7 +120,7 @@ export function createFacilitator({
       const answer = await ask(settled, "/settle", settleMs, request);
       if (answer === null) return { kind: "silent" };
       if (answer.success) return { kind: "settled", txHash: answer.transaction };
-      // It sent the transaction and did not see what became of it.
+      // It submitted the transaction and does not know the outcome.
       if (answer.errorReason === "settlement_pending") return { kind: "silent" };
       return { kind: "failed", reason: answer.errorReason ?? "unexpected_settle_error" };
     },

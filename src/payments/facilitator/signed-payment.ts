@@ -3,10 +3,10 @@ import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.t
 import { AppError } from "../../lib/app-error.ts";
 import { ASKED, HOLDS_SECONDS, NAMES, REQUEST_HEADERS, type Version } from "./x402-protocol.ts";
 
-/** A payer's clock may be off by this; x402-fetch itself dates its signatures back by as much. */
+/** How far a payer's clock may be off; x402-fetch backdates its signatures by as much. */
 const CLOCK_SKEW_SECONDS = 600;
-/** What is left of a signature that is passed on; facilitators ask for three blocks. */
-const LEAST_LEFT_SECONDS = 10;
+/** A signature must be valid for this much longer when it is passed on; facilitators ask for three blocks. */
+const MIN_REMAINING_SECONDS = 10;
 const MAX_HEADER_LENGTH = 8_192;
 
 const integer = z.string().regex(/^\d{1,30}$/);
@@ -31,19 +31,19 @@ const FORMS = {
   }),
 };
 
-/** A transfer that its payer has signed and nobody has sent yet, as a request brings it. */
+/** A transfer that the payer has signed and nobody has submitted yet. */
 export interface SignedPayment {
   version: Version;
   scheme: string;
   network: NetworkName;
-  /** What the payer says he was asked for; version 1 does not repeat it. */
+  /** The requirement that the payer accepted; version 1 does not repeat it. */
   accepted: { asset: string; payTo: string; amount: string } | null;
   payload: z.infer<typeof payload>;
 }
 
 /**
- * The header in which a request brings a signed payment, of either version; null where it brings none. An `X-PAYMENT`
- * that starts with `{` is a proof of a transfer that was made (proof.ts). Throws `invalid_request` for two payments.
+ * A request's signed payment, in either version; null if it has none. An `X-PAYMENT` that starts with `{` is a proof of
+ * a transfer already made (proof.ts). Throws `invalid_request` for two payments.
  */
 export function signedPaymentHeader(headers: Headers): { version: Version; header: string } | null {
   const first = headers.get(REQUEST_HEADERS[1]);
@@ -55,7 +55,7 @@ export function signedPaymentHeader(headers: Headers): { version: Version; heade
   return first === null || first === "" || first.startsWith("{") ? null : { version: 1, header: first };
 }
 
-/** Throws `invalid_request` for a request that brings one where nobody settles it. */
+/** Throws `invalid_request` if a request has a signed payment, which this host cannot settle. */
 export function refuseSignedPayment(headers: Headers): void {
   const signed = signedPaymentHeader(headers);
   if (signed === null) return;
@@ -64,8 +64,7 @@ export function refuseSignedPayment(headers: Headers): void {
 }
 
 /**
- * Reads the header of `version`. Throws `invalid_request` for what is no signed payment, and for a network that is not
- * among `networks`.
+ * Reads the header of `version`. Throws `invalid_request` if it is malformed or names a network not among `networks`.
  */
 export function parseSignedPayment(version: Version, header: string, networks: readonly NetworkName[]): SignedPayment {
   const read = FORMS[version].safeParse(header.length <= MAX_HEADER_LENGTH ? decode(header) : null);
@@ -95,7 +94,7 @@ function decode(base64: string): unknown {
   }
 }
 
-/** Why a signed payment is not what is asked for, in words for the payer; null where it is. `now` in milliseconds. */
+/** Why a signed payment is refused, for the payer to read; null if it is acceptable. `now` in milliseconds. */
 export function refusalOf(payment: SignedPayment, recipient: Address, now: number): string | null {
   const { scheme, network, accepted } = payment;
   const { to, value, validAfter, validBefore } = payment.payload.authorization;
@@ -109,7 +108,7 @@ export function refusalOf(payment: SignedPayment, recipient: Address, now: numbe
     return "the payment is not of the amount that is asked for";
   }
   if (BigInt(validAfter) > seconds) return "the payment is not valid yet";
-  if (BigInt(validBefore) < seconds + BigInt(LEAST_LEFT_SECONDS)) return "the payment has expired";
+  if (BigInt(validBefore) < seconds + BigInt(MIN_REMAINING_SECONDS)) return "the payment has expired";
   if (BigInt(validBefore) > seconds + BigInt(HOLDS_SECONDS + CLOCK_SKEW_SECONDS)) {
     return `the payment is valid for longer than the ${HOLDS_SECONDS} seconds that are asked for`;
   }

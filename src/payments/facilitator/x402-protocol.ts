@@ -3,17 +3,17 @@ import type { Micros } from "../../lib/money.ts";
 import type { FacilitatorRequest, Kind } from "./facilitator.ts";
 
 /**
- * The x402 protocol's own words, versions 1 and 2, of its scheme `exact` on EVM chains: the payer signs a transfer of
- * USDC (EIP-3009) and a facilitator sends it. Read against x402 1.2.0 and @x402/core 2.27.0.
+ * Versions 1 and 2 of the x402 protocol, scheme `exact` on EVM chains: the payer signs a USDC transfer (EIP-3009) and a
+ * facilitator submits it. Checked against x402 1.2.0 and @x402/core 2.27.0.
  */
 export type Version = 1 | 2;
 
-/** Exactly this, each time: @x402/fetch refuses to pay more unless it is told otherwise (billing.md, x402 7). */
+/** Always exactly this amount: by default @x402/fetch refuses to pay more (billing.md, x402 7). */
 export const ASKED: Micros = 1_000_000n;
-/** For how long a payer's signature is to hold: time enough to verify, to settle and to be mined. */
+/** How long a payer's signature must be valid: enough to verify it, settle it and have it mined. */
 export const HOLDS_SECONDS = 300;
 
-/** As each version names a network; null where it has no name for it. x402-fetch throws at a name it does not know. */
+/** Each version's name for a network; null if it has none. x402-fetch throws at a name it does not know. */
 export const NAMES: Record<Version, Record<NetworkName, string | null>> = {
   1: { base: "base", ethereum: null, polygon: "polygon" },
   2: { base: "eip155:8453", ethereum: "eip155:1", polygon: "eip155:137" },
@@ -24,7 +24,7 @@ export const namesOf = (network: NetworkName): string[] =>
 export const REQUEST_HEADERS: Record<Version, string> = { 1: "X-PAYMENT", 2: "PAYMENT-SIGNATURE" };
 const RESPONSE_HEADERS: Record<Version, string> = { 1: "X-PAYMENT-RESPONSE", 2: "PAYMENT-RESPONSE" };
 
-/** To whom, and for what: the account's balance, whichever request found it too low. */
+/** Whom to pay, and for what: always the account's balance, whichever request found it too low. */
 export interface Offer {
   recipient: Address;
   /** A URL. */
@@ -34,7 +34,7 @@ export interface Offer {
 const DESCRIPTION = "1.00 USDC for the balance of the account";
 const MIME_TYPE = "application/json";
 
-/** What a payment must be, as `version` writes it; null where that version has no name for the network. */
+/** The payment requirement, as `version` writes it; null if that version has no name for the network. */
 function requirementOf(version: Version, network: NetworkName, { recipient, resource }: Offer) {
   const name = NAMES[version][network];
   if (name === null) return null;
@@ -44,7 +44,7 @@ function requirementOf(version: Version, network: NetworkName, { recipient, reso
     payTo: recipient,
     asset: NETWORKS[network].asset,
     maxTimeoutSeconds: HOLDS_SECONDS,
-    // The domain of the signature: USDC's own name and version, the same on the three networks.
+    // The signature's EIP-712 domain: USDC's name and version, the same on all three networks.
     extra: { name: "USD Coin", version: "2" },
   };
   return version === 1
@@ -52,7 +52,7 @@ function requirementOf(version: Version, network: NetworkName, { recipient, reso
     : { ...shared, amount: String(ASKED) };
 }
 
-/** What a 402 adds for clients of either version: members of the body, and a header. */
+/** What a 402 adds for x402 clients: members of the body for version 1, a header for version 2. */
 export interface Advertisement {
   body: Record<string, unknown>;
   headers: Record<string, string>;
@@ -60,7 +60,7 @@ export interface Advertisement {
 
 export const NOTHING_ADVERTISED: Advertisement = { body: {}, headers: {} };
 
-/** Offers the networks that the facilitator settles, version by version. `reason`: why it is a 402, in ASCII. */
+/** Offers the networks that the facilitator supports, for each version. `reason` explains the 402, in ASCII. */
 export function advertise(
   networks: readonly NetworkName[],
   kinds: readonly Kind[],
@@ -83,14 +83,14 @@ export function advertise(
   };
 }
 
-/** What of a signed payment its facilitator and its payer are told. */
+/** The parts of a signed payment that go to the facilitator and back to the payer. */
 interface Signed {
   version: Version;
   network: NetworkName;
   payload: { authorization: { from: string } };
 }
 
-/** The payment as a facilitator is told of it: what it is to do, and of the payer's words those that he signed. */
+/** The request to the facilitator: this host's requirement, and from the payer only what was signed. */
 export function facilitatorRequest({ version, network, payload }: Signed, offer: Offer): FacilitatorRequest {
   const requirement = requirementOf(version, network, offer);
   if (requirement === null) throw new Error(`version ${version} of x402 has no name for ${network}`);
@@ -105,9 +105,9 @@ export function facilitatorRequest({ version, network, payload }: Signed, offer:
 /** The header of the answer to a request that paid. */
 export function paidHeaders({ version, network, payload }: Signed, txHash: string): Record<string, string> {
   const { from } = payload.authorization;
-  const told = { success: true, transaction: txHash, network: NAMES[version][network], payer: from };
-  return { [RESPONSE_HEADERS[version]]: encode(told) };
+  const receipt = { success: true, transaction: txHash, network: NAMES[version][network], payer: from };
+  return { [RESPONSE_HEADERS[version]]: encode(receipt) };
 }
 
-/** The protocol's clients decode it as Latin-1: what goes in is ASCII. */
+/** Must be given ASCII: x402 clients decode it as Latin-1. */
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");

@@ -1,13 +1,13 @@
 import { AppError } from "../lib/app-error.ts";
 
-/** The condition of a request on the file it writes: the headers If-Match and If-None-Match. */
-export interface Condition {
+/** A request's headers If-Match and If-None-Match, for the file that it writes. */
+export interface Preconditions {
   ifMatch: string | null;
   ifNoneMatch: string | null;
 }
 
-/** Throws `precondition_failed`. The ETag is read only where there is a condition on it; null: there is no such file. */
-export function checkCondition({ ifMatch, ifNoneMatch }: Condition, readEtag: () => string | null): void {
+/** Throws `precondition_failed`. Reads the ETag only if a header needs it; null means that the file does not exist. */
+export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, readEtag: () => string | null): void {
   if (ifMatch === null && ifNoneMatch === null) return;
   const etag = readEtag();
   const matches = (header: string) =>

@@ -2,22 +2,27 @@ import type { Clock } from "../lib/clock.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Caller, Credential } from "./caller.ts";
 import type { Keys } from "./keys.ts";
+import type { RevokedTokens } from "./revoked-tokens.ts";
 import type { Account } from "./schema.ts";
-import type { SignedOut } from "./signed-out.ts";
 
-export interface StillValidParts {
+export interface CredentialCheckParts {
   clock: Clock;
   accounts: Pick<Accounts, "find">;
   keys: Pick<Keys, "works">;
-  signedOut: Pick<SignedOut, "has">;
+  revokedTokens: Pick<RevokedTokens, "has">;
 }
 
 /**
- * Whether what a caller came with would be let in now: for answers that outlive the moment they were authorised in, such
- * as an event stream. Read from the database each time, so that what an operator's command changes counts at once: about
- * 5 µs in a turn that reads together (src/storage/store.ts), 10 alone. Where a caller came with two credentials, both must hold.
+ * Whether a caller's credentials are still valid, for answers that outlive their authorisation, such as event streams.
+ * Reads the database each time, so that an operator's changes apply at once: about 5 µs in a turn with a shared
+ * snapshot (src/storage/store.ts), 10 otherwise. If a caller sent two credentials, both must still be valid.
  */
-export function createStillValid({ clock, accounts, keys, signedOut }: StillValidParts): (caller: Caller) => boolean {
+export function createCredentialCheck({
+  clock,
+  accounts,
+  keys,
+  revokedTokens,
+}: CredentialCheckParts): (caller: Caller) => boolean {
   function holds(credential: Credential, account: Account): boolean {
     switch (credential.kind) {
       case "key":
@@ -26,7 +31,7 @@ export function createStillValid({ clock, accounts, keys, signedOut }: StillVali
         return (
           credential.expiresAt > clock.now() &&
           credential.epoch === account.tokenEpoch &&
-          !signedOut.has(credential.tokenId)
+          !revokedTokens.has(credential.tokenId)
         );
     }
   }

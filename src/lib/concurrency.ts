@@ -1,5 +1,5 @@
-/** Lets at most `count` works run at once; the others wait, first come first served. */
-export function createLanes(count: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Runs at most `count` works at once; the others wait in order. */
+export function createLimiter(count: number): <T>(work: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];
 
@@ -10,26 +10,26 @@ export function createLanes(count: number): <T>(work: () => Promise<T>) => Promi
       return await work();
     } finally {
       const next = waiting.shift();
-      // Who waits takes over the lane.
+      // The next one takes over this one's slot.
       if (next) next();
       else running -= 1;
     }
   };
 }
 
-/** Does the work for every item, at most `count` at once, whatever fails; then throws what the first that failed has thrown. */
-export async function forEachInLanes<T>(
+/** Does the work for every item, at most `count` at once, even if some fail; then rethrows the first failure. */
+export async function forEachLimited<T>(
   count: number,
   items: readonly T[],
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const inLane = createLanes(count);
-  const results = await Promise.allSettled(items.map((item) => inLane(() => work(item))));
+  const limit = createLimiter(count);
+  const results = await Promise.allSettled(items.map((item) => limit(() => work(item))));
   for (const result of results) if (result.status === "rejected") throw result.reason;
 }
 
-/** What the promise gives, or null when it takes longer than `ms`; it is left to itself then. */
-export async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+/** The promise's value, or null if it takes longer than `ms`. The promise itself is not cancelled. */
+export async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   const timer = setTimeout(() => resolve(null), ms);
   try {

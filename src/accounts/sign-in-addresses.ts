@@ -3,14 +3,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { Db, Store } from "../storage/store.ts";
 import { signInAddresses } from "./schema.ts";
 
-const KEPT_MS = 90 * 24 * 60 * 60 * 1000;
-const MOST_OF_ONE = 20;
+const KEEP_MS = 90 * 24 * 60 * 60 * 1000;
+const MAX_PER_ACCOUNT = 20;
 
-const isRecent = (now: number) => gt(signInAddresses.signedInAt, now - KEPT_MS);
+const isRecent = (now: number) => gt(signInAddresses.signedInAt, now - KEEP_MS);
 
 /**
- * Notes that somebody signed in to this account from this address (its key, src/limits/address.ts), in the transaction of
- * the sign-in. The last 20 are kept, 90 days each.
+ * Records the address key (src/limits/address.ts) of a sign-in, in its transaction. The last 20 are kept, for 90 days
+ * each.
  */
 export function rememberAddress(db: Db, accountId: string, address: string, now: number): void {
   db.insert(signInAddresses)
@@ -26,13 +26,13 @@ export function rememberAddress(db: Db, accountId: string, address: string, now:
     .from(signInAddresses)
     .where(own)
     .orderBy(desc(signInAddresses.signedInAt))
-    .limit(MOST_OF_ONE);
+    .limit(MAX_PER_ACCOUNT);
   db.delete(signInAddresses)
     .where(and(own, notInArray(signInAddresses.address, latest)))
     .run();
 }
 
-/** The addresses that this account has signed in from lately: at most 20. */
+/** The at most 20 addresses from which the account has recently signed in. */
 export const knownAddresses = (db: Db, accountId: string, now: number): string[] =>
   db
     .select({ address: signInAddresses.address })
@@ -41,13 +41,13 @@ export const knownAddresses = (db: Db, accountId: string, now: number): string[]
     .all()
     .map(({ address }) => address);
 
-/** Removes at most `limit` that nobody has signed in from for 90 days. True when there may be more. */
+/** Removes at most `limit` addresses not used for 90 days. Returns whether there may be more. */
 export function pruneKnownAddresses({ db, transaction }: Store, clock: Clock, limit: number): boolean {
   return transaction(() => {
     const old = db
       .select()
       .from(signInAddresses)
-      .where(lte(signInAddresses.signedInAt, clock.now() - KEPT_MS))
+      .where(lte(signInAddresses.signedInAt, clock.now() - KEEP_MS))
       .orderBy(asc(signInAddresses.signedInAt))
       .limit(limit)
       .all();

@@ -2,19 +2,19 @@ import type { Mined, Transfer } from "../chain/chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Settled } from "./claims.ts";
-import type { Due } from "./crediting.ts";
+import type { PendingCredit } from "./credits.ts";
 import { depthOf } from "./depth.ts";
 import type { Invoice, PaymentRow } from "./schema.ts";
 
-/** What one transfer of a mined transaction is to the appliance. */
+/** What one transfer of a mined transaction means to this host. */
 export type Match =
-  | { kind: "due"; due: Due }
+  | { kind: "due"; due: PendingCredit }
   /** Credited before. */
   | { kind: "paid"; payment: PaymentRow }
   | ({ kind: "shallow"; reason: string; retryAfterSeconds: number } & Owner)
-  /** In a block that was there when the only invoices of its amount were opened. */
+  /** In a block from before the invoices of its amount. */
   | ({ kind: "early" } & Owner)
-  /** USDC for the recipient, and no invoice of that amount names it. */
+  /** USDC to the recipient, but no invoice of that amount names it. */
   | { kind: "unmatched" }
   | { kind: "wrong_recipient" }
   | { kind: "bridged" }
@@ -25,30 +25,33 @@ interface Owner {
   invoiceId: string | null;
 }
 
-/** What a transaction is judged by. */
-export interface Known {
+/** What a transaction is matched against. */
+export interface MatchContext {
   network: NetworkName;
   recipient: Address;
-  /** Blocks that a transfer must have, its own included. */
+  /** Confirmations that a transfer needs, its own block included. */
   confirmations: number;
   /** The invoices of an amount, newest first. */
   invoicesOf(amount: Micros): Invoice[];
-  /** The transfers of this transaction that were credited already. */
+  /** The transfers of this transaction that are already credited. */
   payments: readonly PaymentRow[];
-  /** What a facilitator said it settled with this transaction. */
+  /** What a facilitator says it settled with this transaction. */
   settled: Settled | null;
 }
 
 /** Bridged USDC on Polygon. */
 const USDC_E = "0x2791Bca1f2de4661ED88A30C99A7a9449Aa84174";
-/** How much a chain's clock and this host's may differ. */
-const CLOCKS_APART_MS = 10 * 60 * 1000;
+/** How far a chain's clock and this host's may differ. */
+const MAX_CLOCK_SKEW_MS = 10 * 60 * 1000;
 const SETTLED_DEPTH = 1n;
 
-/** Judges every transfer of a transaction on its own (billing.md, x402 2). Transfers that concern nobody here are left out. */
-export function matchTransfers(mined: Mined, known: Known): Match[] {
+/**
+ * Matches each transfer of a transaction by itself (billing.md, x402 2). Leaves out transfers that do not concern this
+ * host.
+ */
+export function matchTransfers(mined: Mined, known: MatchContext): Match[] {
   const ours = mined.transfers.filter((transfer) => isOurs(transfer, known));
-  // A transaction may settle several signatures of one payer: each is for one transfer.
+  // A transaction may settle several signatures of one payer, each with its own transfer.
   const isPaid = ({ logIndex }: Transfer) => known.payments.some((payment) => payment.logIndex === logIndex);
   const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !isPaid(transfer));
   return mined.transfers.flatMap((transfer) => {
@@ -58,22 +61,22 @@ export function matchTransfers(mined: Mined, known: Known): Match[] {
   });
 }
 
-/** USDC for the recipient. */
+/** Whether it is USDC to the recipient. */
 export const isOurs = (
   { token, to }: Transfer,
-  { network, recipient }: Pick<Known, "network" | "recipient">,
+  { network, recipient }: Pick<MatchContext, "network" | "recipient">,
 ): boolean => same(token, NETWORKS[network].asset) && same(to, recipient);
 
 const isSettled = ({ from, amount }: Transfer, settled: Settled | null): boolean =>
   settled !== null && same(from, settled.payer) && amount === settled.amount;
 
-function kindOfForeign({ token, to }: Transfer, { network, recipient }: Known) {
+function kindOfForeign({ token, to }: Transfer, { network, recipient }: MatchContext) {
   if (same(token, NETWORKS[network].asset)) return "wrong_recipient";
   if (!same(to, recipient)) return null;
   return same(token, USDC_E) ? "bridged" : "wrong_token";
 }
 
-function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, known: Known): Match {
+function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, known: MatchContext): Match {
   const before = known.payments.find(({ logIndex }) => logIndex === transfer.logIndex);
   if (before && before.status !== "reversed") return { kind: "paid", payment: before };
   if (before && isSameTransfer(transfer, before))
@@ -91,9 +94,9 @@ function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, kno
   return { kind: "early", accountId: newest.accountId, invoiceId: newest.invoiceId };
 }
 
-function dueWhenDeep(due: Due, mined: Mined, { network, confirmations }: Known): Match {
+function dueWhenDeep(due: PendingCredit, mined: Mined, { network, confirmations }: MatchContext): Match {
   const { accountId, invoiceId, transfer } = due;
-  // What a facilitator settled was promised already: it is rechecked until it is final.
+  // A facilitator's payment was already accepted; it is rechecked until it is final.
   if (invoiceId === null && mined.confirmations >= SETTLED_DEPTH) return { kind: "due", due };
   const depth = depthOf(network, confirmations, transfer.amount, mined);
   if (depth.isEnough) return { kind: "due", due };
@@ -101,14 +104,14 @@ function dueWhenDeep(due: Due, mined: Mined, { network, confirmations }: Known):
   return { kind: "shallow", accountId, invoiceId, reason, retryAfterSeconds };
 }
 
-/** Whether the block came after the invoice: behind the head of that moment, or by time where no node named one. */
+/** Whether the block is newer than the invoice: after the head at that time, or by time if no head was known. */
 function isAfter({ blockNumber, blockTimeMs }: Mined, invoice: Invoice, network: NetworkName): boolean {
   const head = (JSON.parse(invoice.heads) as Partial<Record<NetworkName, string>>)[network];
   if (head !== undefined) return blockNumber > BigInt(head);
-  return blockTimeMs >= invoice.createdAt - CLOCKS_APART_MS;
+  return blockTimeMs >= invoice.createdAt - MAX_CLOCK_SKEW_MS;
 }
 
-/** A payer that is a contract may transfer something else when a reorganisation has its transaction mined again. */
+/** A contract may transfer something else when its transaction is mined again after a reorganisation. */
 export const isSameTransfer = ({ amount, from }: Transfer, credited: PaymentRow): boolean =>
   amount === credited.amount && same(from, credited.payer);
 

@@ -5,7 +5,7 @@ import type { Authorizations } from "./authorizations.ts";
 import type { Facilitator } from "./facilitator.ts";
 import { ASKED, advertise, NOTHING_ADVERTISED, type Offer } from "./x402-protocol.ts";
 
-export interface AdvertisingParts {
+export interface AdvertiserParts {
   clock: Clock;
   facilitator: Pick<Facilitator, "kinds">;
   authorizations: Pick<Authorizations, "isSettling">;
@@ -15,18 +15,11 @@ export interface AdvertisingParts {
 
 export const advertiseNothing: Advertise = async () => NOTHING_ADVERTISED;
 
-export function createAdvertising({
-  clock,
-  facilitator,
-  authorizations,
-  networks,
-  offer,
-}: AdvertisingParts): Advertise {
+export function createAdvertiser({ clock, facilitator, authorizations, networks, offer }: AdvertiserParts): Advertise {
   return async (accountId, least, reason) => {
-    // These clients pay once and expect their answer. Where one payment is not enough they would have paid for nothing;
-    // and a larger one most of them refuse.
+    // These clients pay once, and most refuse to pay more: if one payment is not enough, they would pay for nothing.
     if (least > ASKED) return NOTHING_ADVERTISED;
-    // The payment before may arrive any moment: nobody is to pay twice because it is slow.
+    // An earlier payment may still arrive: nobody should pay twice because it is slow.
     if (authorizations.isSettling(accountId, clock.now())) return NOTHING_ADVERTISED;
     return advertise(networks, await facilitator.kinds(), offer(), reason);
   };

@@ -10,7 +10,7 @@ import { paymentQueries } from "./payment-queries.ts";
 import type { Proof } from "./proof.ts";
 import type { PaymentRow } from "./schema.ts";
 
-export interface CreditingParts {
+export interface CreditParts {
   store: Store;
   clock: { now(): number };
   ledger: Ledger;
@@ -19,25 +19,27 @@ export interface CreditingParts {
   invoices: Pick<Invoices, "pay" | "unpay">;
 }
 
-/** A transfer that is to be credited: whose it is, by which invoice, and its row where it was credited and reversed before. */
-export interface Due {
+/** A transfer to be credited; `before` is its row if it was credited and reversed before. */
+export interface PendingCredit {
   transfer: Transfer;
   accountId: string;
   invoiceId: string | null;
   before: PaymentRow | undefined;
 }
 
-export interface Crediting {
-  /** Credits a transfer and takes what its account owes, in one transaction. `actor` is who presented it, or `host`. */
-  credit(proof: Proof, mined: Mined, due: Due, actor: string): PaymentRow;
+export interface Credits {
   /**
-   * Takes a credit back, in one transaction: what the account still has; the rest it owes (billing.md, x402 3). Stops its
-   * instances where nothing is left.
+   * Credits a transfer and collects what its account owes, in one transaction. `actor`: who presented it, or `host`.
+   */
+  credit(proof: Proof, mined: Mined, due: PendingCredit, actor: string): PaymentRow;
+  /**
+   * Reverses a credit, in one transaction: takes what the account still has, and records the rest as owed (billing.md,
+   * x402 3). Stops its instances if nothing is left.
    */
   reverse(network: NetworkName, payment: PaymentRow): void;
 }
 
-export function createCrediting({ store, clock, ledger, meter, audit, invoices }: CreditingParts): Crediting {
+export function createCredits({ store, clock, ledger, meter, audit, invoices }: CreditParts): Credits {
   const rows = paymentQueries(store.db);
 
   function note(actor: string, action: string, network: NetworkName, payment: PaymentRow, transactionId: string): void {
@@ -46,10 +48,10 @@ export function createCrediting({ store, clock, ledger, meter, audit, invoices }
     audit.append({ actor, action, subject: transactionId, detail });
   }
 
-  /** The second entry beside a top-up: what was reversed and could not be taken then. */
-  function takeOwed(accountId: string, most: Micros): void {
+  /** Collects, from a top-up, what an earlier reversal could not take. */
+  function takeOwed(accountId: string, max: Micros): void {
     const { owed } = ledger.accountBalance(accountId);
-    const amount = lesser(owed, most);
+    const amount = lesser(owed, max);
     if (amount === 0n) return;
     const against = `receivable:${accountId}`;
     ledger.post({ type: "reversal", accountId, amount: -amount, against, note: "owed since an earlier reversal" });

@@ -3,17 +3,17 @@ import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../storage/store.ts";
 import { signedOutTokens } from "./schema.ts";
 
-/** The tokens that were signed out before their end. Asked at every request, so all of them are in memory too. */
-export interface SignedOut {
+/** Tokens signed out before their expiry. Checked at every request, so all of them are kept in memory too. */
+export interface RevokedTokens {
   has(tokenId: string): boolean;
-  /** Call it in a transaction: from its commit on, the token is refused. `expiresAt` is the token's own end. */
+  /** Call it in a transaction: from its commit on, the token is refused. `expiresAt` is the token's own expiry. */
   add(tokenId: string, expiresAt: number): void;
-  /** Forgets at most `limit` of those that have ended by themselves. True when there may be more. */
+  /** Removes at most `limit` expired tokens. Returns whether there may be more. */
   prune(limit: number): boolean;
 }
 
-/** As many as there are tokens at most, each until its own end: a day. */
-export function createSignedOut(store: Store, clock: Clock): SignedOut {
+/** Bounded by the number of valid tokens: each is kept until its expiry, a day at most. */
+export function createRevokedTokens(store: Store, clock: Clock): RevokedTokens {
   const { db } = store;
   const live = gt(signedOutTokens.expiresAt, clock.now());
   const ids = new Set(

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { createMissing } from "../../src/payments/missing.ts";
+import { createNotFoundCache } from "../../src/payments/not-found-cache.ts";
 import { handClock, SECOND } from "../lib/hand-clock.ts";
 
 test("what was not found is known for as long as it was said, by everybody", () => {
   const clock = handClock();
-  const missing = createMissing<string>(clock);
+  const missing = createNotFoundCache<string>(clock);
   missing.note("a", "one", "not there", 2);
   clock.advance(2 * SECOND - 1);
   expect(missing.find("a")).toBe("not there");
@@ -13,7 +13,7 @@ test("what was not found is known for as long as it was said, by everybody", () 
 });
 
 test("an account that names thousands of things pushes out its own, and nobody else's", () => {
-  const missing = createMissing<true>(handClock());
+  const missing = createNotFoundCache<true>(handClock());
   missing.note("mine", "me", true, 12);
   for (let nth = 0; nth < 50_000; nth++) missing.note(`junk ${nth}`, "pest", true, 12);
   expect(missing.find("mine")).toBe(true);
@@ -23,7 +23,7 @@ test("an account that names thousands of things pushes out its own, and nobody e
 
 test("a thousand accounts that each name as much as they may are bounded all the same", () => {
   const clock = handClock();
-  const missing = createMissing<true>(clock);
+  const missing = createNotFoundCache<true>(clock);
   for (let nth = 0; nth < 20_000; nth++) missing.note(`key ${nth}`, `account ${nth % 1_000}`, true, 12);
   const known = Array.from({ length: 20_000 }, (_, nth) => missing.find(`key ${nth}`)).filter(Boolean).length;
   expect(known).toBe(10_000);

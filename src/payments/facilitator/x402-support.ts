@@ -6,7 +6,7 @@ import type { Store } from "../../storage/store.ts";
 import type { Heads } from "../heads.ts";
 import type { Advertise } from "../invoices.ts";
 import type { Payments } from "../payments.ts";
-import { advertiseNothing, createAdvertising } from "./advertising.ts";
+import { advertiseNothing, createAdvertiser } from "./advertiser.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createAuthorizations } from "./authorizations.ts";
 import { createFacilitatedPayments, type FacilitatedPayments } from "./facilitated-payments.ts";
@@ -14,8 +14,8 @@ import { createFacilitator } from "./facilitator.ts";
 import { refuseSignedPayment } from "./signed-payment.ts";
 import type { Offer } from "./x402-protocol.ts";
 
-export interface FacilitationParts {
-  /** The facilitator's; null for none. */
+export interface X402SupportParts {
+  /** The facilitator's URL; null for none. */
   url: string | null;
   store: Store;
   clock: Clock;
@@ -26,20 +26,20 @@ export interface FacilitationParts {
   offer: () => Offer;
 }
 
-/** What serves the x402 protocol's own clients, in the order in which it is put together: the 402, then the payment. */
-export interface Facilitation {
+/** What x402 clients need: the advertisement in a 402, then their signed payments. */
+export interface X402Support {
   advertise: Advertise;
   collect(creditSettled: Payments["creditSettled"]): FacilitatedPayments;
 }
 
-/** Without a facilitator nothing is advertised and no signed payment taken (billing.md, x402 7). */
-export function createFacilitation({ url, store, clock, log, chains, heads, offer }: FacilitationParts): Facilitation {
+/** Without a facilitator nothing is advertised, and signed payments are refused (billing.md, x402 7). */
+export function createX402Support({ url, store, clock, log, chains, heads, offer }: X402SupportParts): X402Support {
   if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
   const facilitator = createFacilitator({ url, clock });
   const authorizations = createAuthorizations(store);
   const networks = [...chains.keys()];
   return {
-    advertise: createAdvertising({ clock, facilitator, authorizations, networks, offer }),
+    advertise: createAdvertiser({ clock, facilitator, authorizations, networks, offer }),
     collect(creditSettled) {
       const arrivals = createArrivals({ clock, log, authorizations, chains, creditSettled });
       const headOf = heads.of;

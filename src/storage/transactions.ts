@@ -1,16 +1,18 @@
 import type { Database } from "bun:sqlite";
 
-/** What may stand around work on the database, prepared once: a transaction costs a message more than most of its rows. */
-export interface Brackets {
-  /** `work` in one `BEGIN IMMEDIATE`; rolled back when it, or the commit, throws. */
+/**
+ * The statements that open and close transactions, prepared once: parsing them would cost a message more than its rows.
+ */
+export interface Transactions {
+  /** Runs `work` in one `BEGIN IMMEDIATE`; rolls back when it, or the commit, throws. */
   immediate<T>(work: () => T): T;
-  /** `work` in a savepoint of the transaction that is open. */
+  /** Runs `work` in a savepoint of the open transaction. */
   savepoint<T>(work: () => T): T;
   beginReads(): void;
   endReads(): void;
 }
 
-export function prepareBrackets(sqlite: Database): Brackets {
+export function prepareTransactions(sqlite: Database): Transactions {
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const beginReads = sqlite.prepare("BEGIN");
   const commit = sqlite.prepare("COMMIT");
@@ -26,7 +28,7 @@ export function prepareBrackets(sqlite: Database): Brackets {
         commit.run();
         return result;
       } catch (error) {
-        // A full disk makes SQLite roll back by itself.
+        // On a full disk SQLite has rolled back by itself.
         if (sqlite.inTransaction) rollBack.run();
         throw error;
       }

@@ -1,15 +1,15 @@
-/** How long a kind of work may hold one turn of the event loop: what is beyond it leaves others their turn first. */
-export interface TurnTime {
-  isLeft(): boolean;
-  /** Does the work, and counts the time that it took. */
+/** How long a kind of work may hold one turn of the event loop; the rest of it should wait for the next turn. */
+export interface TurnBudget {
+  hasTime(): boolean;
+  /** Runs `work`, counting its time. */
   spend<T>(work: () => T): T;
 }
 
-export function createTurnTime(mostMs: number): TurnTime {
+export function createTurnBudget(maxMs: number): TurnBudget {
   let spentMs = 0;
   let counting = false;
   return {
-    isLeft: () => spentMs < mostMs,
+    hasTime: () => spentMs < maxMs,
     spend(work) {
       const began = performance.now();
       try {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { createWindows } from "../../src/limits/windows.ts";
+import { createFixedWindows } from "../../src/limits/fixed-windows.ts";
 
-test("so many in a window, and the rest is told how long it lasts", () => {
+test("so many are counted in a window, and the others learn when it ends", () => {
   let now = 100;
-  const windows = createWindows(() => now, { seconds: 60, most: 30 });
+  const windows = createFixedWindows(() => now, { seconds: 60, max: 30 });
   const counted = Array.from({ length: 40 }, () => windows.count("a"));
   expect(counted.filter((wait) => wait === 0)).toHaveLength(30);
   expect(counted.at(-1)).toBe(60);
@@ -13,8 +13,8 @@ test("so many in a window, and the rest is told how long it lasts", () => {
   expect(windows.count("a")).toBe(0);
 });
 
-test("what is remembered is bounded", () => {
-  const windows = createWindows(() => 0, { seconds: 60, most: 1 }, 10);
+test("the number of windows is bounded", () => {
+  const windows = createFixedWindows(() => 0, { seconds: 60, max: 1 }, 10);
   for (let at = 0; at < 1_000; at++) windows.count(`address ${at}`);
   const full = Array.from({ length: 1_000 }, (_, at) => windows.wait(`address ${at}`)).filter((wait) => wait > 0);
   expect(full).toHaveLength(10);

@@ -1,18 +1,18 @@
 import { beforeEach, expect, test } from "bun:test";
-import { createTurnShares, type TurnShares } from "../../src/limits/turn-shares.ts";
+import { createFairTurns, type FairTurns } from "../../src/limits/fair-turns.ts";
 
 let ms: number;
 let turns: (() => void)[];
-let shares: TurnShares;
+let shares: FairTurns;
 let done: string[];
 beforeEach(() => {
   ms = 0;
   turns = [];
   done = [];
-  shares = createTurnShares({ mostMs: 2, now: () => ms, nextTurn: (then) => void turns.push(then) });
+  shares = createFairTurns({ maxMs: 2, now: () => ms, nextTurn: (then) => void turns.push(then) });
 });
 
-/** Asks for a work of so many milliseconds. */
+/** Asks for work of so many milliseconds. */
 async function ask(owner: string, name: string, takes: number): Promise<void> {
   const turn = shares.enter(owner);
   if (turn) await turn;
@@ -29,12 +29,12 @@ async function nextTurn(): Promise<string[]> {
   return done.slice(before);
 }
 
-test("what is asked within the share is done at once", () => {
+test("work within the share is done at once", () => {
   for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 0.5);
   expect(done).toEqual(["a0", "a1", "a2", "a3"]);
 });
 
-test("what goes beyond it waits for the next turns, in its order, and holds up nobody else", async () => {
+test("work beyond it waits for later turns, in order, and holds up nobody else", async () => {
   for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 3);
   void ask("b", "b0", 1);
   expect(done).toEqual(["a0", "b0"]);
@@ -53,7 +53,7 @@ test("small works share a later turn, as many as fit", async () => {
   expect(done).toEqual(Array.from({ length: 10 }, (_, number) => `a${number}`));
 });
 
-test("several who wait are served in the same turn, each its share", async () => {
+test("several waiting owners are served in the same turn, each its share", async () => {
   for (let number = 0; number < 3; number++) {
     void ask("a", `a${number}`, 3);
     void ask("b", `b${number}`, 3);
@@ -63,7 +63,7 @@ test("several who wait are served in the same turn, each its share", async () =>
   expect(await nextTurn()).toEqual(["a2", "b2"]);
 });
 
-test("a work that fails has used its time, and the next one comes all the same", async () => {
+test("work that fails is charged its time, and the next one still runs", async () => {
   const failing = () =>
     shares.spend("a", () => {
       ms += 3;

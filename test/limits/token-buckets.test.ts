@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createRates } from "../../src/limits/rates.ts";
+import { createTokenBuckets } from "../../src/limits/token-buckets.ts";
 
 const RATE = { perSecond: 10, burst: 50 };
 
-test("a burst is let in at once, then as many a second as the rate says", () => {
+test("a burst is admitted at once, then as many per second as the rate says", () => {
   let now = 1_000_000;
-  const rates = createRates(() => now);
+  const rates = createTokenBuckets(() => now);
   const letIn = () => Array.from({ length: 200 }, () => rates.take("a", RATE)).filter((wait) => wait === 0).length;
   expect(letIn()).toBe(50);
   now += 1;
@@ -17,9 +17,9 @@ test("a burst is let in at once, then as many a second as the rate says", () => 
   expect(letIn()).toBe(50);
 });
 
-test("what is told to wait is let in after exactly that", () => {
+test("what has to wait is admitted after exactly that time", () => {
   let now = 5;
-  const rates = createRates(() => now);
+  const rates = createTokenBuckets(() => now);
   rates.charge("a", RATE, 50);
   const wait = rates.take("a", RATE);
   expect(wait).toBeCloseTo(0.1);
@@ -29,18 +29,18 @@ test("what is told to wait is let in after exactly that", () => {
   expect(rates.take("a", RATE)).toBe(0);
 });
 
-test("whatever comes when, nobody gets more than a burst and the rate's time", () => {
+test("whatever comes when, nobody gets more than a burst and the rate over time", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ after: fc.double({ min: 0, max: 3, noNaN: true }), cost: fc.integer({ min: 1, max: 80 }) })),
       (steps) => {
         let now = 0;
         let had = 0;
-        const rates = createRates(() => now);
+        const rates = createTokenBuckets(() => now);
         for (const { after, cost } of steps) {
           now += after;
           if (rates.take("a", RATE, cost) === 0) had += cost;
-          // The last one let in may cost more than a whole burst.
+          // The last one admitted may cost more than a whole burst.
           expect(had).toBeLessThanOrEqual(RATE.burst + RATE.perSecond * now + 80);
         }
       },
@@ -48,23 +48,23 @@ test("whatever comes when, nobody gets more than a burst and the rate's time", (
   );
 });
 
-test("what costs more than a whole burst is let in once, and paid for by waiting", () => {
+test("what costs more than a whole burst is admitted once, and paid for by waiting", () => {
   const now = 0;
-  const rates = createRates(() => now);
+  const rates = createTokenBuckets(() => now);
   expect(rates.take("a", RATE, 500)).toBe(0);
   expect(rates.take("a", RATE)).toBeCloseTo(45.1);
 });
 
-test("one's rate is not another's", () => {
-  const rates = createRates(() => 0);
+test("each key has its own bucket", () => {
+  const rates = createTokenBuckets(() => 0);
   rates.charge("a", RATE, 1_000);
   expect(rates.take("b", RATE)).toBe(0);
   expect(rates.wait("a", RATE)).toBeGreaterThan(90);
 });
 
-test("what is remembered is bounded, and passers-by push nobody's fresh debt out", () => {
+test("the number of buckets is bounded, and passers-by evict nobody's fresh debt", () => {
   let now = 0;
-  const rates = createRates(() => now, 100);
+  const rates = createTokenBuckets(() => now, 100);
   for (let at = 0; at < 5_000; at++) {
     now += 0.2;
     rates.take(`passer-by ${at}`, RATE);

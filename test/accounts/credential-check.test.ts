@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthentication } from "../../src/accounts/authenticate.ts";
 import type { Caller } from "../../src/accounts/caller.ts";
+import { createCredentialCheck } from "../../src/accounts/credential-check.ts";
 import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { createKeys } from "../../src/accounts/keys.ts";
-import { createSignedOut } from "../../src/accounts/signed-out.ts";
-import { createStillValid } from "../../src/accounts/still-valid.ts";
+import { createRevokedTokens } from "../../src/accounts/revoked-tokens.ts";
 import { createTokens } from "../../src/accounts/tokens.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { signedToken } from "../http/signed-token.ts";
@@ -19,10 +19,10 @@ const hostKeys = openHostKeys(dataDir);
 const foundation = openFoundation({ dataDir }, clock);
 const { store, audit, accounts } = foundation;
 const keys = createKeys(store, clock, audit);
-const signedOut = createSignedOut(store, clock);
-const tokens = createTokens(hostKeys, clock, signedOut);
+const revokedTokens = createRevokedTokens(store, clock);
+const tokens = createTokens(hostKeys, clock, revokedTokens);
 const authenticate = createAuthentication(accounts, keys, tokens);
-const stillValid = createStillValid({ clock, accounts, keys, signedOut });
+const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
 
 let accountId: string;
 let people = 0;
@@ -100,7 +100,7 @@ test("a token ends by being signed out; another of the same account does not", a
   const [caller, other] = [await callerWith(await newToken(), null), await callerWith(await newToken(), null)];
   const [credential] = caller.credentials;
   if (credential?.kind !== "token") throw new Error("no token");
-  store.transaction(() => signedOut.add(credential.tokenId, credential.expiresAt));
+  store.transaction(() => revokedTokens.add(credential.tokenId, credential.expiresAt));
   expect([stillValid(caller), stillValid(other)]).toEqual([false, true]);
 });
 
