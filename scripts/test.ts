@@ -1,6 +1,6 @@
 /**
- * Runs every test: types, lint, the build of the binary, then `bun test` over test/, or over what `npm test -- <path>`
- * names. Ends with `N passed, N failed` alone on a line.
+ * Runs every test: types, lint, building the binary, then `bun test` on test/, or on the paths of `npm test -- <path>`.
+ * The last line is `N passed, N failed`.
  */
 import { resolve } from "node:path";
 import { CHECKS, passes } from "./check.ts";
@@ -32,15 +32,15 @@ async function main(words: string[]): Promise<number> {
   return counts.failed === 0 ? 0 : 1;
 }
 
-/** The browser's path for the tests, "" where none can be had: they are skipped then, which CI does not accept. */
+/** The browser's path; "" if there is none and none can be installed. Then its tests are skipped, which fails in CI. */
 async function provideBrowser(counts: Counts): Promise<string> {
   const browser = findChromium() ?? (await installChromium());
   if (browser !== undefined) return browser;
   console.log(
-    "no Chromium here and none could be installed: the browser tests are skipped. Set CHROME_PATH to have them.",
+    "no Chromium found, and it could not be installed: the browser tests are skipped. Set CHROME_PATH to run them.",
   );
   if (process.env.CI === "true") {
-    console.log("(fail) a browser is there");
+    console.log("(fail) a browser is installed");
     counts.failed++;
   }
   return "";
@@ -56,12 +56,12 @@ async function runTests(words: string[], browser: string): Promise<Counts> {
   const [, report] = await Promise.all([pass(child.stdout, process.stdout), pass(child.stderr, process.stderr)]);
   const counts = summary(report);
   const sound = (await child.exited) === 0;
-  // An error outside of any test, or an end without a summary: something failed, though no test did.
+  // An error outside of any test, or no summary at all: count it as a failure.
   if (!sound && counts.failed === 0) counts.failed = 1;
   return counts;
 }
 
-/** Shows a stream as it comes and gives its last part, long enough for the summary of `bun test`. */
+/** Passes a stream on and returns its last part, long enough for the summary of `bun test`. */
 async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<string> {
   const decoder = new TextDecoder();
   let tail = "";
@@ -72,7 +72,7 @@ async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): P
   return tail;
 }
 
-/** Reads the lines ` 12 pass` … that end the output. (The JUnit report leaves out files that could not be loaded.) */
+/** Reads the final lines ` 12 pass` … of the output. (The JUnit report leaves out files that could not be loaded.) */
 function summary(report: string): Counts {
   const count = (word: string) =>
     Number(

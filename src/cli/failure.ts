@@ -2,7 +2,7 @@ import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
 import { inWords } from "../lib/system-error.ts";
 
-/** A command that could not do its work, in words for whoever typed it; `next` says what to do about it. */
+/** A command failed. The message is for the person who ran it; `next` says what to do about it. */
 export class Failure extends Error {
   constructor(
     message: string,
@@ -13,7 +13,7 @@ export class Failure extends Error {
   }
 }
 
-/** Words on the command line that make no sense, found where commander could not see it. */
+/** A wrong command line that commander itself could not detect. */
 export class WrongUsage extends Failure {}
 
 const FAILED = 1;
@@ -22,8 +22,8 @@ const WRONG_USAGE = 2;
 const BAD_CONFIG = 78;
 
 /**
- * The line for standard error, of settings one for each that is wrong, null where it is told already; and the exit code
- * (operations.md, Command line).
+ * The text for standard error (for settings, a line for each that is wrong; null when commander has printed it already)
+ * and the exit code (operations.md, Command line).
  */
 export function explain(error: unknown): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
@@ -35,7 +35,7 @@ export function explain(error: unknown): { line: string | null; exitCode: number
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 
-/** What an error says to a person. */
+/** The message to show a person. */
 export function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";

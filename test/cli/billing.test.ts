@@ -51,7 +51,7 @@ test("for people it is the balance, a chart of the days and the last transaction
     /\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon: POST http:/,
   );
   expect(output).toMatch(
-    /\/v1\/billing\/top-up tells how\n {9}in a browser: http:\S+; or ask who runs the host for credit\n/,
+    /\/v1\/billing\/top-up says how\n {9}in a browser: http:\S+; or ask the operator of this host for credit\n/,
   );
   expect(output).toMatch(new RegExp(`\n${today} {2}#{40} 0\\.\\d+\n`));
   expect(output.match(/^\d{4}-\d\d-\d\d {2}/gm)).toHaveLength(14);
@@ -75,7 +75,7 @@ test("whoever is not signed in is told how", async () => {
   const other = makeHome();
   const { code, errors } = await run(other, ["billing"]);
   other.remove();
-  expect([code, errors]).toEqual([1, "roost: you are not signed in; roost login, or --key\n"]);
+  expect([code, errors]).toEqual([1, "roost: you are not signed in; run roost login, or give --key\n"]);
 });
 
 test("a bar is as long as its day cost, never longer than the chart, and the least of costs is seen", () => {

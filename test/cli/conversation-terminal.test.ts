@@ -111,7 +111,7 @@ test("a chat that is taken up shows what was said last, dim, its lines at the te
   const agent = await makeAgent();
   for (let n = 1; n <= 4; n++) await run(home, ["send", "Hello", agent, `Question ${n} of a person with many words`]);
   await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 40);
-  await terminal.until(/listens[\s\S]*you> /);
+  await terminal.until(/is listening[\s\S]*you> /);
   const lines = rendered(terminal.screen());
   expect(lines.slice(0, 4)).toEqual([
     "…",
@@ -129,7 +129,7 @@ test("a chat that is taken up shows a long message by its beginning", async () =
     input: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n"),
   });
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
-  await terminal.until(/listens[\s\S]*you> /);
+  await terminal.until(/is listening[\s\S]*you> /);
   expect(rendered(terminal.screen()).slice(0, 10)).toEqual([
     "you> line 0",
     ...[1, 2, 3, 4, 5, 6, 7].map((n) => `  line ${n}`),

@@ -102,7 +102,7 @@ test("an answer goes on over a crash of the server, and the message is there onc
   await terminal.until(/lost/);
   await server.kill();
   server = await serve(new URL(server.url).port);
-  await terminal.until(/begins again[\s\S]*Hello, I am the mock model\./);
+  await terminal.until(/starts again[\s\S]*Hello, I am the mock model\./);
   expect(await terminal.exited).toBe(0);
   expect(requests() - before).toBe(2);
 });
@@ -148,7 +148,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   terminal.type("/help\r");
   await terminal.until(/\/clear[\s\S]*you> /);
   terminal.type("/clear\r");
-  await terminal.until(/fresh conversation[\s\S]*you> /);
+  await terminal.until(/new conversation[\s\S]*you> /);
   terminal.type("one line\ranother\r");
   await terminal.until(/Hello, I am the mock model\.[\s\S]*you> /);
   const asked = mock.requests.at(-1)?.body.messages;
@@ -164,7 +164,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(statSync(history).mode & 0o777).toBe(0o600);
   expect(readFileSync(history, "utf8")).toContain("Hi there\n");
   await using next = onTerminal(home, ["chat", "Hello", agent]);
-  await next.until(/listens[\s\S]*you> /);
+  await next.until(/is listening[\s\S]*you> /);
   next.type("\x1b[A");
   await next.until(/one line another/);
   next.type("\x04");

@@ -71,7 +71,7 @@ test("a revoked invite is listed as revoked, and cannot be revoked again", async
   expect((await operate(home, ["invite", "list"])).output).toContain(inviteId);
   const again = await operate(home, ["invite", "revoke", inviteId]);
   expect(again).toMatchObject({ code: 1, output: "" });
-  expect(again.errors).toStartWith("roost: no invite");
+  expect(again.errors).toStartWith("roost: there is no invite");
 });
 
 test("a credit is posted to the ledger with its note, and told to the audit log", async () => {
@@ -174,7 +174,7 @@ test("an account that is not there is a failure that says where to look", async 
     const ran = await operate(home, ["account", action, "nobody@example.org", ...rest]);
     expect(ran).toMatchObject({ code: 1, output: "" });
     expect(ran.errors).toBe(
-      "roost: there is no account with the e-mail nobody@example.org; those there are: roost account list --data ./data\n",
+      "roost: there is no account with the e-mail nobody@example.org; to list accounts: roost account list --data ./data\n",
     );
   }
 });
@@ -223,11 +223,9 @@ test("the audit log is verified, and a row that was changed is found", async () 
       since: expect.stringMatching(/^20.*Z$/),
     });
     expect((await operate(other, ["audit", "--verify"])).output).toMatch(
-      /is whole: 2 rows since 20\S+, 1 checkpoint\./,
+      /is intact: 2 rows since 20\S+, 1 checkpoint\./,
     );
-    expect((await operate(other, ["doctor"])).output).toMatch(
-      /audit log unbroken \(2 rows since 20\S+, 1 checkpoint\)/,
-    );
+    expect((await operate(other, ["doctor"])).output).toMatch(/audit log intact \(2 rows since 20\S+, 1 checkpoint\)/);
     store.sqlite.run("DROP TRIGGER audit_is_append_only_update");
     store.sqlite.run("UPDATE audit SET subject = 'another' WHERE audit_id = 2");
     store.close();
@@ -286,7 +284,7 @@ test("commands refuse a folder that is not there, and tell what to run; none mak
     for (const { code, errors } of ran) {
       expect([code, errors]).toEqual([
         1,
-        `roost: there is no Roost data in ${mistyped}; is --data right? The first start makes it: roost serve --data ./dta\n`,
+        `roost: there is no Roost data in ${mistyped}; is --data right? The first start creates it: roost serve --data ./dta\n`,
       ]);
     }
     // Where none is named too: whoever serves a folder of another name would get an invite that nothing knows.

@@ -117,7 +117,7 @@ test("a mistyped address for the money stops the start with 78: its capitals are
     const { code, errors } = await operate(home, ["serve", "--port", "0"], { env: { ROOST_WALLET: mistyped } });
     expect([code, errors]).toEqual([
       78,
-      `roost: ROOST_WALLET is "${mistyped}": expected an address whose capitals are its checksum (EIP-55)\n`,
+      `roost: ROOST_WALLET is "${mistyped}": expected an address with a valid checksum in its capital letters (EIP-55)\n`,
     ]);
   }));
 

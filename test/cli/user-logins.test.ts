@@ -72,12 +72,12 @@ describe("several logins", () => {
     const both = await run(person, ["whoami", "--url", server.url, "--profile", hostOf(second)]);
     expect(both.code).toBe(2);
     expect(both.errors).toBe(
-      `roost: the profile ${hostOf(second)} is of ${second.url}, not of ${server.url}; give one of the two\n`,
+      `roost: the profile ${hostOf(second)} is for ${second.url}, not for ${server.url}; give only one of the two\n`,
     );
     const none = await run(person, ["whoami", "--profile", "none"]);
     expect([none.code, none.errors]).toEqual([
       1,
-      "roost: there is no profile none; roost profile list shows those there are\n",
+      "roost: there is no profile none; to list profiles: roost profile list\n",
     ]);
     const wrong = await run(person, ["whoami"], { env: { ROOST_URL: "nonsense" } });
     expect([wrong.code, wrong.errors]).toEqual([
@@ -97,7 +97,7 @@ describe("several logins", () => {
     const either = await run(person, ["whoami", "--url", server.url]);
     expect([either.code, either.errors]).toEqual([
       1,
-      `roost: several logins could be meant: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use NAME\n`,
+      `roost: several logins match: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use NAME\n`,
     ]);
   });
 });
@@ -151,7 +151,7 @@ describe("logout", () => {
     const { code, errors } = await run(person, ["logout"]);
     expect([code, errors]).toEqual([
       1,
-      `roost: cannot reach ${url}; roost logout --local forgets the login here alone\n`,
+      `roost: cannot reach ${url}; to delete the login here only: roost logout --local\n`,
     ]);
     expect(kept(person).logins).toHaveProperty("gone");
     expect((await run(person, ["logout", "--local"])).code).toBe(0);

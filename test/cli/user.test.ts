@@ -85,7 +85,7 @@ test("a redirect is told, not followed", async () => {
   const ran = await run(home, ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"]);
   await other.stop(true);
   expect(ran.code).toBe(1);
-  expect(ran.errors).toContain("points to http://127.0.0.1:1/");
+  expect(ran.errors).toContain("redirects to http://127.0.0.1:1/");
 });
 
 test("what is no Roost server, or none at all, is said in one line", async () => {
@@ -97,7 +97,7 @@ test("what is no Roost server, or none at all, is said in one line", async () =>
   const words = ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"];
   const page = await run(home, words);
   await other.stop(true);
-  expect(page.errors).toMatch(/^roost: .* answered 404 without Roost's words; is it a Roost server\?.*\n$/);
+  expect(page.errors).toMatch(/^roost: .* answered 404, not in Roost's format; is it a Roost server\?.*\n$/);
   const gone = await run(home, words);
   expect(gone.code).toBe(1);
   expect(gone.errors).toMatch(/^roost: cannot reach .*\n$/);
@@ -108,7 +108,7 @@ test("without a login, a command says how to sign in", async () => {
   const ran = await run(other, ["instance", "list"]);
   other.remove();
   expect(ran).toMatchObject({ code: 1, output: "" });
-  expect(ran.errors).toBe("roost: you are not signed in; roost login, or --key\n");
+  expect(ran.errors).toBe("roost: you are not signed in; run roost login, or give --key\n");
 });
 
 test("an instance is created, stopped, started and deleted by name or id", async () => {

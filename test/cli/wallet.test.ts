@@ -134,10 +134,10 @@ describe("a wallet that is gone while quotes name its address", () => {
     store.close();
   }
 
-  test("is no ill before anybody was quoted: the next start makes one", async () => {
+  test("passes before anybody was quoted: the next start creates one", async () => {
     await (await startServer(lost)).stop();
     rmSync(path);
-    expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start makes one" });
+    expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start creates one" });
     await (await startServer(lost)).stop();
     expect(existsSync(path)).toBe(true);
   });
@@ -158,7 +158,7 @@ describe("a wallet that is gone while quotes name its address", () => {
 
     writeFileSync(path, kept, { mode: 0o600 });
     const refused = await operate(lost, ["wallet", "give-up"]);
-    expect([refused.code, refused.errors]).toEqual([1, "roost: the wallet is there: no quote has to be given up\n"]);
+    expect([refused.code, refused.errors]).toEqual([1, "roost: the wallet exists: no quote has to be given up\n"]);
     const server = await startServer(lost);
     rmSync(path);
     expect((await operate(lost, ["wallet", "give-up"])).errors).toContain("another roost is serving");
@@ -167,7 +167,7 @@ describe("a wallet that is gone while quotes name its address", () => {
 
   test("is made anew once the quotes are given up, which the audit log tells", async () => {
     expect((await operate(lost, ["wallet", "give-up"])).output).toBe(
-      "Gave up one quote: the next start makes a new wallet.\n",
+      "Gave up one quote: the next start creates a new wallet.\n",
     );
     const rows = (await operate(lost, ["audit", "--json"])).json();
     expect(rows.filter(({ action }: { action: string }) => action === "wallet.give-up")).toHaveLength(1);

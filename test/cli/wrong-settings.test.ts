@@ -30,7 +30,7 @@ async function refusal({ env = {}, file, args = [] }: Attempt, command = "serve"
   return lines.map((line) => line.slice("roost: ".length).replaceAll(path, "FILE"));
 }
 
-const ALL = "`roost config --help` tells all";
+const ALL = "to list all: roost config --help";
 const WHOLE = "expected a whole number from 0 to 65535";
 
 const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
@@ -41,36 +41,36 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   [
     "a misspelt variable",
     { env: { ROOST_PROT: "8080" } },
-    [`ROOST_PROT (environment) is no setting: the nearest is ROOST_PORT; ${ALL}`],
+    [`ROOST_PROT (environment) is not a setting: the nearest is ROOST_PORT; ${ALL}`],
   ],
-  ["a misspelt key", { file: "modle = 'x'" }, [`"modle" (FILE) is no setting: the nearest is model; ${ALL}`]],
+  ["a misspelt key", { file: "modle = 'x'" }, [`"modle" (FILE) is not a setting: the nearest is model; ${ALL}`]],
   [
     "a key as the environment writes it",
     { file: "ROOST_PUBLIC_ULR = 'http://x'" },
-    [`"ROOST_PUBLIC_ULR" (FILE) is no setting: the nearest is public_url; ${ALL}`],
+    [`"ROOST_PUBLIC_ULR" (FILE) is not a setting: the nearest is public_url; ${ALL}`],
   ],
   [
     "a section",
     { file: "[host]\nport = 1" },
-    [expect.stringMatching(/^ROOST_HOST is not one value \(FILE\): expected an/)],
+    [expect.stringMatching(/^ROOST_HOST is not a single value \(FILE\): expected an/)],
   ],
   [
     "a list in the file",
     { file: "networks = ['base', 'polygon']" },
     [
-      "ROOST_NETWORKS is not one value (FILE): expected some of base, ethereum, polygon, comma-separated, none twice, " +
+      "ROOST_NETWORKS is not a single value (FILE): expected some of base, ethereum, polygon, comma-separated, without duplicates, " +
         "as text in quotes",
     ],
   ],
   [
     "the data folder in its own file",
     { file: "data_dir = '/elsewhere'" },
-    ["data_dir (FILE) says where this file is: give it as ROOST_DATA_DIR or --data instead"],
+    ["data_dir (FILE) is where this file is looked for: give it as ROOST_DATA_DIR or --data instead"],
   ],
   [
     "a file that is not TOML",
     { file: "# mine\nport = 7373\nhost 127.0.0.1\n" },
-    [expect.stringMatching(/^the settings file FILE is not TOML, in line 3: Expected '=' after a key/)],
+    [expect.stringMatching(/^the settings file FILE is not valid TOML, line 3: Expected '=' after a key/)],
   ],
   [
     "a local model that is not there",
@@ -101,7 +101,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     "a node's URL of the wrong form, whose key is not shown",
     { env: { ROOST_BASE_RPC_URL: "wss://node.example/v2/hush-hush" } },
     [
-      'ROOST_BASE_RPC_URL is "wss://node.example/********" (environment): expected http or https URLs, comma-separated, none twice',
+      'ROOST_BASE_RPC_URL is "wss://node.example/********" (environment): expected http or https URLs, comma-separated, without duplicates',
     ],
   ],
   [
@@ -118,7 +118,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     "a network that is not known",
     { env: { ROOST_NETWORKS: "base,solana" } },
     [
-      'ROOST_NETWORKS is "base,solana" (environment): expected some of base, ethereum, polygon, comma-separated, none twice',
+      'ROOST_NETWORKS is "base,solana" (environment): expected some of base, ethereum, polygon, comma-separated, without duplicates',
     ],
   ],
   [

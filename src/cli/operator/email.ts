@@ -1,7 +1,7 @@
 import { email } from "../../http/fields.ts";
 import { WrongUsage } from "../failure.ts";
 
-/** An e-mail address as accounts are kept: trimmed, lower-case. Throws `WrongUsage`. */
+/** Normalises an e-mail address as accounts store it: trimmed, lower-case. Throws `WrongUsage`. */
 export function readEmail(text: string): string {
   const read = email.safeParse(text);
   if (read.success) return read.data;

@@ -15,7 +15,7 @@ interface Options extends DataOptions {
 
 function requireWallet({ dataDir }: Pick<Config, "dataDir">): void {
   if (!existsSync(walletFile(dataDir))) {
-    throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` makes one");
+    throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` creates one");
   }
 }
 
@@ -37,18 +37,19 @@ export async function showWallet(options: Options): Promise<void> {
 
 const TYPED = 6;
 
-/** `roost wallet export`: the private key, once the address's end was typed. Its audit row is there before it is shown. */
+/** `roost wallet export`: prints the private key after a confirmation, and after the audit row is written. */
 export async function exportWallet(options: Options): Promise<void> {
   const { config } = readConfig(options);
   if (config.wallet !== null) {
     throw new Failure(
       "there is no private key here",
-      "ROOST_WALLET is an address of yours: its key is where you made it",
+      "ROOST_WALLET is your own address: its key is where you created it",
     );
   }
   requireWallet(config);
   const wallet = readWallet(config.dataDir);
-  if (!(await isKeyOf(wallet))) throw new Failure(`${walletFile(config.dataDir)} holds no key of its address`);
+  if (!(await isKeyOf(wallet)))
+    throw new Failure(`the key in ${walletFile(config.dataDir)} does not match its address`);
   const { address, privateKey } = wallet;
   await requireTyped(address);
   await withData(options, "refuse", ({ audit }) =>
@@ -58,9 +59,9 @@ export async function exportWallet(options: Options): Promise<void> {
   else say(privateKey);
 }
 
-/** Throws unless whoever asks types the end of the address. */
+/** Throws unless the user types the end of the address. */
 async function requireTyped(address: Address): Promise<void> {
-  note(`This shows the private key of ${address}: whoever sees it can take all that was paid to this host.`);
+  note(`This shows the private key of ${address}: anyone who sees it can take everything paid to this host.`);
   const prompt = openPrompt();
   try {
     const typed = await prompt.ask(`Type the last ${TYPED} characters of the address: `);
@@ -71,13 +72,13 @@ async function requireTyped(address: Address): Promise<void> {
   throw new Failure("that is not the end of the address: nothing is shown");
 }
 
-/** `roost wallet give-up`: what was quoted for a wallet that is lost can be paid no more, and the next start makes another. */
+/** `roost wallet give-up`: quotes for a lost wallet can no longer be paid, and the next start creates a new wallet. */
 export function giveUpQuotes(options: Options): Promise<void> {
   return withData(options, "refuse", ({ config, store, clock, audit }) => {
     const lock = lockDataFolder(config.dataDir);
     try {
       if (config.wallet !== null || existsSync(walletFile(config.dataDir))) {
-        throw new Failure("the wallet is there: no quote has to be given up");
+        throw new Failure("the wallet exists: no quote has to be given up");
       }
       const quotes = store.transaction(() => {
         const open = invoiceQueries(store.db).expireAll(clock.now());
@@ -85,7 +86,7 @@ export function giveUpQuotes(options: Options): Promise<void> {
         return open;
       });
       if (options.json) printJson({ quotes });
-      else say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: the next start makes a new wallet.`);
+      else say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: the next start creates a new wallet.`);
     } finally {
       lock.release();
     }

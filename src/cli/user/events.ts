@@ -3,7 +3,7 @@ import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { followAgent, type StreamedEvent } from "./follow.ts";
 
-/** `roost events INSTANCE AGENT`: everything that happens to the agent, a line each, until Ctrl-C. */
+/** `roost events INSTANCE AGENT`: the agent's events, one per line, until Ctrl-C. */
 export async function showEvents(
   instance: string,
   agent: string,
