@@ -81,7 +81,7 @@ browserTest("a quote says what to send and where, and the transaction's hash bri
     await page.locator("#tx-hash").fill(await chain.transfer({ to, amount }));
     await page.locator("#pay-quote button").click();
     await page.locator("#paid").waitFor();
-    expect(await textOf(page, "paid")).toMatch(/^1\.00\d+ USDC came in\.$/);
+    expect(await textOf(page, "paid")).toMatch(/^1\.00\d+ USDC received\.$/);
     await page.locator("#balance", { hasText: /^11\.0[01]$/ }).waitFor();
   });
 });
@@ -145,7 +145,7 @@ browserTest("one press wakes an agent, and its answer is there after a reload", 
     await page.locator("#instance-state", { hasText: "stopped · costs nothing" }).waitFor();
     await page.fill("#chat-input", "Still there?");
     await page.keyboard.press("Enter");
-    await page.getByText("Start the instance, then send it again.").waitFor();
+    await page.getByText("Start the instance, then send the message again.").waitFor();
     expect(await page.inputValue("#chat-input")).toBe("Still there?");
   });
 });

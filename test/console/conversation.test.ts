@@ -76,14 +76,14 @@ browserTest(
       await write(page, "First");
       await page.getByText("Once upon").waitFor();
       await write(page, "Second");
-      await page.getByText("Waits for the answer before it").waitFor();
+      await page.getByText("Waiting for the previous answer").waitFor();
       await page.reload();
-      await page.getByText("Waits for the answer before it").waitFor();
+      await page.getByText("Waiting for the previous answer").waitFor();
       release();
       await page.getByText("Hello, I am the mock model.").waitFor();
       expect(await saidBy(page, "user")).toEqual(["First", "Second"]);
       expect(await saidBy(page, "agent")).toEqual(["Once upon a time.", "Hello, I am the mock model."]);
-      await page.getByText("Waits for").waitFor({ state: "detached" });
+      await page.getByText("Waiting for").waitFor({ state: "detached" });
     });
   },
 );

@@ -59,7 +59,7 @@ browserTest("a colleague without credit reads what is missing and whom to ask, b
         const hint = page.locator("#intro-balance");
         await hint.waitFor();
         expect(await hint.textContent()).toBe(
-          "Starting one takes a balance of 0.50 USDC, and yours is 0.00: ask the operator of this host for credit, or top up.",
+          "Starting one needs a balance of 0.50 USDC, and yours is 0.00: ask the operator of this host for credit, or top up.",
         );
         await page.click("#wake-agent");
         const alert = page.locator("#chat > [role=alert]");

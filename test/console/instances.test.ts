@@ -90,7 +90,7 @@ browserTest("an instance made elsewhere joins the list, and takes the conversati
 browserTest("an instance without an agent offers to make one in it", async () => {
   const home = await make("home");
   await withPage(async (page) => {
-    await page.locator("#intro-title", { hasText: "No agent lives in home yet" }).waitFor();
+    await page.locator("#intro-title", { hasText: "There is no agent in home yet" }).waitFor();
     await page.click("#wake-agent");
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
     const { body } = await person.ask("GET", "/v1/instances");

@@ -128,7 +128,7 @@ browserTest(
       await page.route("**/v1/auth/sign-out", (route) => route.abort());
       await page.click("#to-account");
       await page.click("#sign-out");
-      await page.getByText("The host could not be told").waitFor();
+      await page.getByText("The server could not be reached").waitFor();
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
       expect(await page.locator("#signed-out").isVisible()).toBe(true);
       expect(await statusOf(token)).toBe(200);

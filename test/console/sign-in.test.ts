@@ -53,13 +53,13 @@ browserTest("each refusal is said in a person's words at the field that it is ab
     }
     await page.fill("#email", email);
     await page.keyboard.press("Enter");
-    await expectFault(page, "#email", new RegExp(`Nobody signs in here as ${email}.*invite code`));
+    await expectFault(page, "#email", new RegExp(`There is no account for ${email} here.*invite code`));
     expect(await page.locator("#invite-code").isVisible()).toBe(true);
 
     await page.fill("#invite-code", "not-a-code");
     await page.click("#newcomer summary");
     await page.click("#ask-code button");
-    await expectFault(page, "#invite-code", /invite code is not good/);
+    await expectFault(page, "#invite-code", /invite code is not valid/);
     expect(await page.locator("#email-error").isVisible()).toBe(false);
   });
 });
@@ -88,7 +88,7 @@ browserTest("a newcomer signs up with an invite, and a wrong code is said at the
 
 browserTest("where there is no mail, nobody is told to wait for one", async () => {
   await withPage(async (page) => {
-    await page.getByText("This host sends no mail: the code appears on its terminal.").waitFor();
+    await page.getByText("This host sends no mail: the code is shown on its terminal.").waitFor();
     await page.fill("#email", email);
     await page.click("#newcomer summary");
     await page.fill("#invite-code", invite());
@@ -100,7 +100,7 @@ browserTest("where there is no mail, nobody is told to wait for one", async () =
     await page.click("#ask-code button");
     const alert = page.locator("#sign-in-alert");
     await alert.waitFor();
-    expect(await alert.textContent()).toMatch(/^That was tried too oftenTry again in \d+ seconds\.$/);
+    expect(await alert.textContent()).toMatch(/^Too many triesTry again in \d+ seconds\.$/);
   });
 });
 
@@ -122,7 +122,7 @@ browserTest("where there is mail, it is said to be on its way", async () => {
       () => mailing.url,
       async (page) => {
         await page.goto(mailing.url);
-        await page.getByText("a code that this host sends to your e-mail address").waitFor();
+        await page.getByText("a code sent to your e-mail address").waitFor();
         await page.fill("#email", email);
         await page.click("#newcomer summary");
         await page.fill(

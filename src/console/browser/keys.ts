@@ -11,8 +11,8 @@ const made = part("made-key", HTMLElement);
 const shown = part("shown-key", HTMLElement);
 
 /**
- * Lets the account's owner make and revoke keys. A key made is told once, null when put away. Gives what lists them, once,
- * when they are first looked at.
+ * Lets the account's owner create and revoke keys. Calls `keyMade` with a new key, and with null once it is stored.
+ * Returns a function that loads the list, to call when it is shown.
  */
 export function openKeys(keyMade: (key: string | null) => void): () => void {
   let cursor: string | null = null;

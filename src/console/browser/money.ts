@@ -4,7 +4,7 @@ const microsOf = (amount: string): bigint => {
   return BigInt(whole) * 1_000_000n + BigInt(part.padEnd(6, "0").slice(0, 6));
 };
 
-/** To the nearest cent, for what a person glances at: `9.999786` → `10.00`, `0.000017` → `under 0.01`. */
+/** Rounded to the nearest cent, for display: `9.999786` → `10.00`, `0.000017` → `under 0.01`. */
 export function cents(amount: string): string {
   const micros = microsOf(amount);
   const rounded = (micros + 5_000n) / 10_000n;
@@ -13,7 +13,7 @@ export function cents(amount: string): string {
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
 
-/** To the last digit, for what is paid or charged by: `1.003217`, `0.030000` → `0.03`, `10.000000` → `10.00`. */
+/** Exact, for prices and payments: `1.003217`, `0.030000` → `0.03`, `10.000000` → `10.00`. */
 export const exact = (amount: string): string => amount.replace(/(\.\d\d\d*?)0+$/, "$1");
 
 export const isNothing = (amount: string): boolean => microsOf(amount) === 0n;

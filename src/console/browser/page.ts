@@ -11,7 +11,7 @@ import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
 import { placeOf, showView } from "./views.ts";
 
-const LOOK_EVERY_MS = 15_000;
+const POLL_INTERVAL_MS = 15_000;
 
 async function open(): Promise<void> {
   const link = takeLink();
@@ -19,11 +19,11 @@ async function open(): Promise<void> {
   armCopyButtons();
   const leave = part("sign-out", HTMLButtonElement);
   leave.addEventListener("click", () => void attempt(leave, signOut));
-  // A sign-in link pasted into the address of this page changes nothing but the part behind `#`.
+  // A sign-in link pasted into this page's address bar only changes the part after `#`, which loads nothing.
   addEventListener("hashchange", () => location.hash.startsWith("#link=") && location.reload());
 
   shareSession();
-  // Who has just been signed out stays so until they load the page themselves.
+  // After signing out, a tab must not join another's session until the user reloads the page.
   if (notice === "") await joinSession();
   const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
   if (account) return showPages(account);
@@ -95,7 +95,7 @@ async function showPages(account: Account): Promise<void> {
     if (document.visibilityState === "hidden") return;
     void Promise.all([instances.refresh(), chat.catchUp(), readBalance()]).catch(() => undefined);
   };
-  setInterval(look, LOOK_EVERY_MS);
+  setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);
 }
 
@@ -117,8 +117,8 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
 }
 
 function sayUnreachable(): void {
-  // The server answered the page but not the account: nothing to show but the way in.
-  part("notice", HTMLElement).textContent = "The server does not answer. Load the page again when it runs.";
+  // The server sent the page but not the account: there is nothing to show.
+  part("notice", HTMLElement).textContent = "The server does not answer. Reload the page when it is running.";
 }
 
 open().catch(sayUnreachable);

@@ -1,8 +1,8 @@
-/** What tabs of this page say to each other, within one browser and one origin. It goes from memory to memory. */
+/** Messages between tabs of one browser and origin. They are never stored. */
 export type Word =
   | { kind: "who is signed in" }
   | { kind: "session"; token: string }
-  /** The session of this token is over. */
+  /** This token's session has ended. */
   | { kind: "ended"; token: string };
 
 const channel = new BroadcastChannel("roost.session");
