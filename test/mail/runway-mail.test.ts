@@ -14,7 +14,7 @@ test("a mail about the balance says what stops, when in UTC, and how to top up b
   expect(text).toContain("your 3 running instances stop at about 2026-11-22 09:05 UTC");
   expect(text).toContain("\n    https://roost.example.org\n");
   expect(text).toContain("\n    POST https://roost.example.org/v1/billing/top-up\n");
-  expect(text).toContain("Or ask who runs this host for credit.");
+  expect(text).toContain("Or ask the operator of this host for credit.");
   expect(text).not.toContain("monthlyLimit");
 });
 

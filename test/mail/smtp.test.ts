@@ -151,7 +151,7 @@ test("a password is not sent to another host in the clear, nor to one whose cert
     });
     // 0.0.0.0 leads to this machine without being a loopback address.
     const message = await failed(mailTo(`smtp://roost:secret@0.0.0.0:${port}`).send(MAIL));
-    expect(message).toContain("offers no TLS that can be trusted");
+    expect(message).toContain("offers no trusted TLS");
     expect(logins).toEqual([]);
   }
 });
@@ -161,7 +161,7 @@ test("a refused recipient fails the mail, without the code that the server repea
     onRcptTo: (_address, _session, done) => done(new Error("no such user here")),
   });
   const message = await failed(mailTo(`smtp://127.0.0.1:${port}`).send(MAIL));
-  expect(message).toContain("refuses the sender or the recipient: 550 no such user here");
+  expect(message).toContain("rejects the sender or the recipient: 550 no such user here");
   expect(received).toEqual([]);
   const echo = await startSmtp({
     onData(stream, _session, done) {
@@ -195,7 +195,7 @@ test("a server whose reply has no end is left, long before the deadline", async 
     socket: { open: say, drain: say, data() {}, close: () => resolve() },
   });
   closing.push(async () => server.stop(true));
-  expect(await failed(mailTo(`smtp://127.0.0.1:${server.port}`).send(MAIL))).toContain("did not take the mail");
+  expect(await failed(mailTo(`smtp://127.0.0.1:${server.port}`).send(MAIL))).toContain("did not accept the mail");
   await left;
 });
 
