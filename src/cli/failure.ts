@@ -14,7 +14,7 @@ export class Failure extends Error {
 }
 
 /** A wrong command line that commander itself could not detect. */
-export class WrongUsage extends Failure {}
+export class UsageError extends Failure {}
 
 const FAILED = 1;
 const WRONG_USAGE = 2;
@@ -29,14 +29,14 @@ export function explain(error: unknown): { line: string | null; exitCode: number
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
   if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const next = error instanceof Failure && error.next !== null ? `; ${error.next}` : "";
-  const exitCode = error instanceof WrongUsage ? WRONG_USAGE : FAILED;
-  return { line: lineOf(`${wordsOf(error)}${next}`), exitCode };
+  const exitCode = error instanceof UsageError ? WRONG_USAGE : FAILED;
+  return { line: lineOf(`${messageOf(error)}${next}`), exitCode };
 }
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 
 /** The message to show a person. */
-export function wordsOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
   const where = "path" in error && typeof error.path === "string" ? error.path : "the data folder";

@@ -35,16 +35,16 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
   }
   const good = (network: NetworkName) => checks.filter((check) => check.network === network && check.ok).length;
   const off = networks.filter((network) => good(network) < Math.min(QUORUM, rpcUrls[network].length));
-  const told = bad.map(({ network, detail }) => `${network}: ${detail}`).join("; ");
+  const problems = bad.map(({ network, detail }) => `${network}: ${detail}`).join("; ");
   const settings = [...new Set(bad.map(({ network }) => `ROOST_${network.toUpperCase()}_RPC_URL`))].join(", ");
   if (off.length === 0) {
     return fail(
-      `${told}. Payments still work: enough other nodes answer`,
+      `${problems}. Payments still work: enough other nodes answer`,
       `wait for the node, or set ${settings} to other nodes`,
     );
   }
   return fail(
-    `${told}. Quotes still go out, but no payment on ${off.join(", ")} is credited until they answer`,
+    `${problems}. Quotes still go out, but no payment on ${off.join(", ")} is credited until they answer`,
     `let this host reach them, or set ${settings}; without internet access, roost account credit EMAIL AMOUNT --note TEXT adds to a balance`,
   );
 }

@@ -1,4 +1,4 @@
-import { wordsOf } from "../failure.ts";
+import { messageOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
@@ -33,7 +33,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
 
 /** Messages of thrown errors end with the fix, after the last semicolon. */
 function unexpected(error: unknown): Finding {
-  const words = wordsOf(error);
+  const words = messageOf(error);
   const at = words.lastIndexOf("; ");
   return at < 0
     ? fail(words, "fix what the message names, then run this again")

@@ -1,6 +1,6 @@
 import { colours, note, printFields, printJson, say, shortMoney, shortTime } from "../output.ts";
 import type { BillingRecord } from "./billing.ts";
-import { type Client, createClient, loginAt, Refusal } from "./client.ts";
+import { ApiError, type Client, createClient, loginAt } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
 import type { InstanceRecord } from "./find.ts";
 
@@ -53,7 +53,7 @@ interface Own {
 async function readOwn(client: Client): Promise<Own> {
   const account = await client.call<AccountRecord>("GET", "/v1/auth/me");
   const billing = await client.call<BillingRecord>("GET", "/v1/billing").catch((error) => {
-    if (error instanceof Refusal && error.code === "forbidden") return null;
+    if (error instanceof ApiError && error.code === "forbidden") return null;
     throw error;
   });
   return { account, billing, instances: await client.all<InstanceRecord>("/v1/instances") };

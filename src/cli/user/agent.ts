@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { Failure, WrongUsage } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
@@ -85,7 +85,7 @@ export async function createAgent(
 export async function editAgent(instance: string, given: string, options: AgentOptions): Promise<void> {
   const fields = fieldsOf(options);
   if (Object.keys(fields).length === 0) {
-    throw new WrongUsage("nothing to change", "give --name, --display-name, --model or --file");
+    throw new UsageError("nothing to change", "give --name, --display-name, --model or --file");
   }
   const client = openClient(options);
   const { path } = await findAgent(client, instance, given);

@@ -38,9 +38,9 @@ export function openAnswerView(name: string | null): AnswerView {
     midLine = !delta.endsWith("\n");
   }
 
-  function aside(told: string): void {
+  function aside(line: string): void {
     endLine();
-    stream(colours.dim(shortened(oneLine(told), (terminalColumns() ?? MAX_ASIDE) - 1)), "\n");
+    stream(colours.dim(shortened(oneLine(line), (terminalColumns() ?? MAX_ASIDE) - 1)), "\n");
   }
 
   function endLine(): void {

@@ -10,14 +10,14 @@ export interface Outcome {
 }
 
 /** The user left before the answer ended. */
-export class Left extends Failure {}
+export class Interrupted extends Failure {}
 
 /** How long to wait, when the user leaves, for the server to accept the cancellation. */
 const CANCEL_WAIT_MS = 2_000;
 
 /**
  * Sends a message and passes its events on as they arrive. The first Ctrl-C cancels the run and waits for its last
- * events; the second stops waiting and throws `Left`. Throws `Failure` if the run fails.
+ * events; the second stops waiting and throws `Interrupted`. Throws `Failure` if the run fails.
  */
 export async function ask(
   client: Client,
@@ -37,7 +37,7 @@ export async function ask(
     if (interrupted) {
       const known = "left while the answer was being cancelled";
       leaving.abort(
-        new Left(runId === null ? "left before the server answered: it may still have the message" : known),
+        new Interrupted(runId === null ? "left before the server answered: it may still have the message" : known),
       );
     } else {
       interrupted = true;
@@ -59,7 +59,7 @@ export async function ask(
     await Promise.all(cancelling);
     return outcome;
   } catch (error) {
-    if (error instanceof Left) await Promise.race([Promise.all(cancelling), Bun.sleep(CANCEL_WAIT_MS)]);
+    if (error instanceof Interrupted) await Promise.race([Promise.all(cancelling), Bun.sleep(CANCEL_WAIT_MS)]);
     throw error;
   } finally {
     process.off("SIGINT", onInterrupt);

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
 import { colours, note, promptOf, say, sayText } from "../output.ts";
-import { ask, Left } from "./answer.ts";
+import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
@@ -47,7 +47,7 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     try {
       if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
     } catch (error) {
-      if (error instanceof Left) return;
+      if (error instanceof Interrupted) return;
       // The conversation goes on after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure)) throw error;
       note(colours.red(explain(error).line ?? ""));
@@ -55,7 +55,7 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
   }
 }
 
-/** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Left`, or the run's failure. */
+/** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Interrupted` and failures. */
 async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
   const view = openAnswerView(name);
   const { cancelled } = await ask(client, path, message, view.show).finally(view.end);

@@ -6,7 +6,7 @@ import { Failure } from "../failure.ts";
 export const DEFAULT_URL = "http://127.0.0.1:7373";
 
 /** The server's error response, with its message. */
-export class Refusal extends Failure {
+export class ApiError extends Failure {
   constructor(
     readonly code: string,
     readonly status: number,
@@ -37,7 +37,7 @@ type Method = "GET" | "POST" | "PATCH" | "DELETE";
 /** A client for a server's API, with one account's credential. Paths start with `/v1`, except `/healthz`. */
 export interface Client {
   readonly url: string;
-  /** Returns the response's body. Throws `Refusal`, `Unreachable`. */
+  /** Returns the response's body. Throws `ApiError`, `Unreachable`. */
   call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
   /** Returns every item of a list, from all of its pages. The path may have a query. */
   all<T>(path: string): Promise<T[]>;
@@ -126,16 +126,16 @@ const NEXT: Record<string, string> = {
 function refusalOf(answer: Response, text: string, url: string): Failure {
   const error = errorOf(text);
   if (error === null) {
-    const told = `${url} answered ${answer.status}, not in Roost's format`;
+    const message = `${url} answered ${answer.status}, not in Roost's format`;
     // A reverse proxy answers so while the server is down.
-    if (answer.status >= 502) return new Unreachable(told, "is the server behind it running?");
-    return new Failure(told, "is it a Roost server? Give its address with --url");
+    if (answer.status >= 502) return new Unreachable(message, "is the server behind it running?");
+    return new Failure(message, "is it a Roost server? Give its address with --url");
   }
   const wait = answer.headers.get("retry-after");
   const again = answer.status === 429 && wait !== null ? `try again in ${wait} s` : null;
   const id = error.requestId === undefined ? "" : ` (request ${error.requestId})`;
   const next = error.code === "unauthorized" ? `sign in: ${loginAt(url)}` : NEXT[error.code];
-  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
+  return new ApiError(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
 }
 
 function errorOf(text: string): { code: string; message: string; requestId?: string } | null {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { writePrivateFile } from "../../lib/private-file.ts";
 import { serverUrl } from "../arguments.ts";
-import { Failure, WrongUsage } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { type Client, createClient, DEFAULT_URL, loginAt } from "./client.ts";
 
 /** Which login a command uses. */
@@ -35,7 +35,7 @@ function urlFromEnvironment(text: string): string {
   try {
     return serverUrl(text);
   } catch (cause) {
-    throw new WrongUsage("ROOST_URL is not the address of a server", "expected a URL such as http://127.0.0.1:7373", {
+    throw new UsageError("ROOST_URL is not the address of a server", "expected a URL such as http://127.0.0.1:7373", {
       cause,
     });
   }
@@ -101,7 +101,7 @@ export function findLogin({ url, profile }: LoginChoice): { profile: string; log
   if (profile !== undefined) {
     const login = requireProfile(profile);
     if (url !== undefined && url !== login.url) {
-      throw new WrongUsage(`the profile ${profile} is for ${login.url}, not for ${url}`, "give only one of the two");
+      throw new UsageError(`the profile ${profile} is for ${login.url}, not for ${url}`, "give only one of the two");
     }
     return { profile, login };
   }

@@ -1,7 +1,7 @@
 import { waitFor } from "../../lib/wait-for.ts";
 import { type AgentEvent, endsRun } from "../../messages/events/event.ts";
 import { Failure } from "../failure.ts";
-import { type Client, Refusal, Unreachable } from "./client.ts";
+import { ApiError, type Client, Unreachable } from "./client.ts";
 import { readServerEvents } from "./sse.ts";
 
 /** An event as the stream carries it (api.md section 5). */
@@ -102,6 +102,6 @@ export async function cancelRun(client: Client, path: string, runId: string): Pr
   try {
     await client.call("POST", `${path}/runs/${runId}/cancel`);
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== "not_found") throw error;
+    if (!(error instanceof ApiError) || error.code !== "not_found") throw error;
   }
 }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
 import { note, printJson, say, shortMoney } from "../output.ts";
 import type { AccountRecord } from "./account.ts";
-import { type Client, createClient, DEFAULT_URL, Refusal } from "./client.ts";
+import { ApiError, type Client, createClient, DEFAULT_URL } from "./client.ts";
 import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 
@@ -72,7 +72,7 @@ async function sendCode(client: Client, email: string, invite: string | undefine
   try {
     await send(invite);
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== "invite_required" || invite !== undefined) throw error;
+    if (!(error instanceof ApiError) || error.code !== "invite_required" || invite !== undefined) throw error;
     note("This e-mail address is new here: registering takes an invite code.");
     await send(await prompt.ask("Invite: "));
   }
@@ -91,7 +91,7 @@ async function verify(client: Client, email: string, prompt: Prompt): Promise<Si
     try {
       return await client.call<SignedIn>("POST", "/v1/auth/verify-code", { body: { email, code } });
     } catch (error) {
-      const wrong = error instanceof Refusal && (error.status === 401 || error.status === 400);
+      const wrong = error instanceof ApiError && (error.status === 401 || error.status === 400);
       if (!wrong || tried === TRIES) throw error;
       note(error.message);
     }
@@ -104,7 +104,7 @@ async function revoke(client: Client, keyId: string | null): Promise<void> {
   try {
     await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== "not_found") throw error;
+    if (!(error instanceof ApiError) || error.code !== "not_found") throw error;
   }
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
-import { createClient, Refusal } from "./client.ts";
+import { ApiError, createClient } from "./client.ts";
 import { deleteLogin, type Login, type LoginChoice, requireLogin } from "./credentials.ts";
 
 export interface LogoutOptions extends LoginChoice {
@@ -32,8 +32,8 @@ async function end({ url, key, keyId }: Login): Promise<boolean> {
     else await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
     return true;
   } catch (error) {
-    if (error instanceof Refusal && (error.status === 401 || error.status === 404)) return true;
-    if (error instanceof Refusal && error.status === 403 && keyId === null) return false;
+    if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return true;
+    if (error instanceof ApiError && error.status === 403 && keyId === null) return false;
     if (!(error instanceof Failure)) throw error;
     throw new Failure(error.message, "to delete the login here only: roost logout --local", { cause: error });
   }

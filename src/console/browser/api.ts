@@ -1,5 +1,5 @@
 import type { Account, Quote } from "./records.ts";
-import { hearTabs, tellTabs } from "./tabs.ts";
+import { listenToTabs, notifyTabs } from "./tabs.ts";
 
 const TOKEN = "roost.token";
 const NOTICE = "roost.notice";
@@ -26,23 +26,23 @@ export class ApiError extends Error {
 // tabs of the browser ask this one for it.
 let token = sessionStorage.getItem(TOKEN);
 /** Resolves the wait for another tab's session; once nobody waits, a session that arrives reloads the page. */
-let joined: (() => void) | undefined;
+let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
 
 export const isSignedIn = (): boolean => token !== null;
 
 /** Lets this tab answer others, and follow when they sign in or out. */
 export function shareSession(): void {
-  hearTabs((word) => {
-    switch (word.kind) {
+  listenToTabs((message) => {
+    switch (message.kind) {
       case "who is signed in":
-        if (token !== null) tellTabs({ kind: "session", token });
+        if (token !== null) notifyTabs({ kind: "session", token });
         break;
       case "session":
-        if (token === null && mayJoin) join(word.token);
+        if (token === null && mayJoin) join(message.token);
         break;
       case "ended":
-        if (word.token === token) endSession("You are signed out: this session was ended in another tab.");
+        if (message.token === token) endSession("You are signed out: this session was ended in another tab.");
         break;
     }
   });
@@ -56,17 +56,17 @@ export async function joinSession(): Promise<void> {
   if (token !== null) return;
   mayJoin = true;
   const answer = new Promise<void>((resolve) => {
-    joined = resolve;
+    resolveJoin = resolve;
     setTimeout(resolve, TABS_TIMEOUT_MS);
   });
-  tellTabs({ kind: "who is signed in" });
+  notifyTabs({ kind: "who is signed in" });
   await answer;
-  joined = undefined;
+  resolveJoin = undefined;
 }
 
 function join(given: string): void {
   hold(given);
-  if (joined) joined();
+  if (resolveJoin) resolveJoin();
   else location.reload();
 }
 
@@ -79,7 +79,7 @@ function hold(given: string): void {
 export function beginSession(given: string): void {
   const before = token;
   hold(given);
-  if (before === null) tellTabs({ kind: "session", token: given });
+  if (before === null) notifyTabs({ kind: "session", token: given });
   else void endEverywhere(before);
 }
 
@@ -109,7 +109,7 @@ export async function signOut(): Promise<void> {
 
 /** False if the server could not be reached. A token that it no longer accepts has ended already. */
 async function endEverywhere(ended: string): Promise<boolean> {
-  tellTabs({ kind: "ended", token: ended });
+  notifyTabs({ kind: "ended", token: ended });
   try {
     const answer = await ask(ended, "POST", "/auth/sign-out", {}, AbortSignal.timeout(SIGN_OUT_TIMEOUT_MS));
     return answer.ok || answer.status === 401;

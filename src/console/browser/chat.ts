@@ -1,5 +1,5 @@
 import { call } from "./api.ts";
-import { alertFor, askTwice, attempt, make, part, sayError, tryOut } from "./dom.ts";
+import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
@@ -107,7 +107,7 @@ export function createChat(parts: ChatParts): Chat {
       },
       failed(error) {
         const alert = alertFor(form);
-        if (alert) sayError(alert, error);
+        if (alert) showError(alert, error);
       },
     });
     await talk.loaded;
@@ -139,7 +139,7 @@ export function createChat(parts: ChatParts): Chat {
     input.value = "";
     input.focus();
     ideas.hidden = true;
-    void tryOut(form, async () => {
+    void reportErrors(form, async () => {
       try {
         await to.send(text);
         clear.hidden = false;
@@ -152,7 +152,7 @@ export function createChat(parts: ChatParts): Chat {
   });
   cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
   earlier.addEventListener("click", () => void attempt(earlier, async () => talk?.loadEarlier()));
-  askTwice(clear, "Sure?", async () => {
+  confirmPress(clear, "Sure?", async () => {
     const cleared = choice;
     await call("DELETE", `/instances/${cleared?.instance.instanceId}/agents/${cleared?.agent?.agentId}/messages`);
     if (cleared === choice) await open(cleared);

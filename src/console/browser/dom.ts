@@ -28,20 +28,20 @@ export async function attempt(control: HTMLElement, work: () => Promise<void>): 
   if (buttons.some((button) => button.disabled)) return;
   for (const button of buttons) button.disabled = true;
   try {
-    await tryOut(control, work);
+    await reportErrors(control, work);
   } finally {
     for (const button of buttons) button.disabled = false;
   }
 }
 
 /** The same with the buttons left enabled: the action may be started again meanwhile. */
-export async function tryOut(control: HTMLElement, work: () => Promise<void>): Promise<void> {
+export async function reportErrors(control: HTMLElement, work: () => Promise<void>): Promise<void> {
   const alert = alertFor(control);
   if (alert) alert.hidden = true;
   try {
     await work();
   } catch (error) {
-    if (alert) sayError(alert, error);
+    if (alert) showError(alert, error);
   }
 }
 
@@ -49,7 +49,7 @@ export async function tryOut(control: HTMLElement, work: () => Promise<void>): P
 export const alertFor = (control: HTMLElement): HTMLElement | null =>
   control.closest("section")?.querySelector<HTMLElement>("[role=alert]") ?? null;
 
-export function sayError(alert: HTMLElement, error: unknown): void {
+export function showError(alert: HTMLElement, error: unknown): void {
   const { message, nextStep } =
     error instanceof ApiError ? error : { message: "this page has failed", nextStep: `Reload it. (${String(error)})` };
   alert.replaceChildren(make("strong", "", message), nextStep);
@@ -57,7 +57,7 @@ export function sayError(alert: HTMLElement, error: unknown): void {
 }
 
 /** Shows what is wrong next to a field, and focuses it. `clearFieldErrors` removes it. */
-export function sayAt(field: HTMLInputElement, fault: string): void {
+export function showFieldError(field: HTMLInputElement, fault: string): void {
   const place = part(`${field.id}-error`, HTMLElement);
   place.textContent = fault;
   place.hidden = false;
@@ -68,7 +68,7 @@ export function sayAt(field: HTMLInputElement, fault: string): void {
   field.focus();
 }
 
-export function forgetFaults(form: HTMLFormElement): void {
+export function clearFieldErrors(form: HTMLFormElement): void {
   for (const field of form.querySelectorAll("input[aria-invalid]")) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-describedby");
@@ -80,7 +80,7 @@ export const day = (time: string): string =>
   new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
 
 /** The first press asks for confirmation, the second runs the action; leaving the button cancels. */
-export function askTwice(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
+export function confirmPress(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
   const [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
   const ask = (asking: boolean) => {
     button.classList.toggle("asking", asking);

@@ -67,8 +67,8 @@ export function listInstances(
   let current: { instanceId: string; agentId: string | null } | undefined;
 
   async function readPage(after: string | null): Promise<Page<Instance>> {
-    const behind = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-    const page = await call<Page<Instance>>("GET", `/instances?limit=100${behind}`);
+    const cursorQuery = after === null ? "" : `&after=${encodeURIComponent(after)}`;
+    const page = await call<Page<Instance>>("GET", `/instances?limit=100${cursorQuery}`);
     for (const instance of page.data) {
       show(instance);
       changed(instance);

@@ -1,5 +1,5 @@
 import { call } from "./api.ts";
-import { askTwice, attempt, day, make, part } from "./dom.ts";
+import { attempt, confirmPress, day, make, part } from "./dom.ts";
 import type { ApiKey, Page } from "./records.ts";
 
 const list = part("key-list", HTMLUListElement);
@@ -65,7 +65,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     make("span", "soft", `${day(key.createdAt)} · ${used}${may}`),
     revoke,
   );
-  askTwice(revoke, "Really revoke?", async () => {
+  confirmPress(revoke, "Really revoke?", async () => {
     await call("DELETE", `/auth/keys/${key.keyId}`);
     row.remove();
     name.focus();

@@ -1,6 +1,6 @@
 import { call, isSignedIn, joinSession, shareSession, signOut, takeNotice } from "./api.ts";
 import { createChat } from "./chat.ts";
-import { alertFor, armCopyButtons, attempt, part, sayError } from "./dom.ts";
+import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
 import { hashOf, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
@@ -31,7 +31,7 @@ async function open(): Promise<void> {
   offerSignIn((account) => {
     part("signed-out", HTMLElement).hidden = true;
     part("notice", HTMLElement).textContent = "";
-    void showPages(account).catch(sayUnreachable);
+    void showPages(account).catch(showUnreachable);
   });
 }
 
@@ -80,7 +80,7 @@ async function showPages(account: Account): Promise<void> {
   part("top-up", HTMLElement).hidden = !charges;
 
   const chatAlert = alertFor(part("chat-form", HTMLFormElement));
-  const tell = (error: unknown) => void (chatAlert && sayError(chatAlert, error));
+  const tell = (error: unknown) => void (chatAlert && showError(chatAlert, error));
   await instances.refresh();
   const show = async () => {
     const { view, instanceId, agentId } = placeOf(location.hash);
@@ -116,9 +116,9 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
   say("limit", limits.monthlyLimit === null ? "none" : `${exact(limits.monthlyLimit)} ${currency}`);
 }
 
-function sayUnreachable(): void {
+function showUnreachable(): void {
   // The server sent the page but not the account: there is nothing to show.
   part("notice", HTMLElement).textContent = "The server does not answer. Reload the page when it is running.";
 }
 
-open().catch(sayUnreachable);
+open().catch(showUnreachable);

@@ -1,5 +1,5 @@
 import { ApiError, beginSession, callSignedOut, readSession } from "./api.ts";
-import { attempt, forgetFaults, part, sayAt, sayError } from "./dom.ts";
+import { attempt, clearFieldErrors, part, showError, showFieldError } from "./dom.ts";
 import type { Account } from "./records.ts";
 
 interface SignedIn {
@@ -31,7 +31,7 @@ export async function followLink(link: string): Promise<Account | null> {
   try {
     return await redeem(link);
   } catch (error) {
-    sayError(part("sign-in-alert", HTMLElement), error);
+    showError(part("sign-in-alert", HTMLElement), error);
     return null;
   }
 }
@@ -56,20 +56,21 @@ function askToReplace(current: Account, link: string): Promise<Account> {
   });
 }
 
-const redeem = async (link: string): Promise<Account> => begin(await callSignedOut("/auth/redeem-link", { link }));
+const redeem = async (link: string): Promise<Account> =>
+  startSession(await callSignedOut("/auth/redeem-link", { link }));
 
 /** Shows the forms for signing in with a code; calls `signedIn` when one is accepted. */
 export function offerSignIn(signedIn: (account: Account) => void): void {
   part("signed-out", HTMLElement).hidden = false;
   email.focus();
-  void sayWhereCodesGo();
+  void showWhereCodesGo();
   askForm.addEventListener("submit", (event) => {
     event.preventDefault();
-    void attempt(askForm, () => explained(askForm, askForCode));
+    void attempt(askForm, () => withFieldErrors(askForm, askForCode));
   });
   enterForm.addEventListener("submit", (event) => {
     event.preventDefault();
-    void attempt(enterForm, () => explained(enterForm, async () => signedIn(await enterCode())));
+    void attempt(enterForm, () => withFieldErrors(enterForm, async () => signedIn(await enterCode())));
   });
   part("other-address", HTMLButtonElement).addEventListener("click", () => showForm(askForm, email));
 }
@@ -84,20 +85,20 @@ async function askForCode(): Promise<void> {
 async function enterCode(): Promise<Account> {
   const given = { email: email.value, code: code.value.replaceAll(/\s/g, "") };
   const ownName = name.value.trim();
-  return begin(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) }));
+  return startSession(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) }));
 }
 
 /** Explains an error next to the field that it is about. Throws an error that is about no field. */
-async function explained(form: HTMLFormElement, work: () => Promise<void>): Promise<void> {
-  forgetFaults(form);
+async function withFieldErrors(form: HTMLFormElement, work: () => Promise<void>): Promise<void> {
+  clearFieldErrors(form);
   try {
     await work();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const fault = form === askForm ? faultOfAsking(error) : faultOfCode(error);
-    if (fault === null) throw inWords(error);
+    if (fault === null) throw explain(error);
     const [field, words] = fault;
-    sayAt(field, words);
+    showFieldError(field, words);
   }
 }
 
@@ -124,7 +125,7 @@ function faultOfCode({ code: refused }: ApiError): Fault | null {
   return [code, "This code is wrong or expired. A code is valid for ten minutes, and only the newest one works."];
 }
 
-function inWords(error: ApiError): ApiError {
+function explain(error: ApiError): ApiError {
   const { code, message, nextStep, retryAfterSeconds: seconds } = error;
   switch (code) {
     case "rate_limited": {
@@ -142,7 +143,7 @@ function inWords(error: ApiError): ApiError {
 }
 
 /** Says whether this host sends mail, before anybody waits for it. */
-async function sayWhereCodesGo(): Promise<void> {
+async function showWhereCodesGo(): Promise<void> {
   const answer = await fetch("/console/host.json").catch(() => null);
   if (!answer?.ok) return;
   const { mailed } = (await answer.json()) as { mailed: boolean };
@@ -153,7 +154,7 @@ async function sayWhereCodesGo(): Promise<void> {
   part("code-kept", HTMLElement).hidden = mailed;
 }
 
-function begin({ token, account }: SignedIn): Account {
+function startSession({ token, account }: SignedIn): Account {
   beginSession(token);
   return account;
 }
@@ -162,6 +163,6 @@ function showForm(form: HTMLFormElement, first: HTMLInputElement): void {
   askForm.hidden = form !== askForm;
   enterForm.hidden = form !== enterForm;
   code.value = "";
-  forgetFaults(form);
+  clearFieldErrors(form);
   first.focus();
 }

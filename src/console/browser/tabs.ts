@@ -1,5 +1,5 @@
 /** Messages between tabs of one browser and origin. They are never stored. */
-export type Word =
+export type TabMessage =
   | { kind: "who is signed in" }
   | { kind: "session"; token: string }
   /** This token's session has ended. */
@@ -7,8 +7,8 @@ export type Word =
 
 const channel = new BroadcastChannel("roost.session");
 
-export const tellTabs = (word: Word): void => channel.postMessage(word);
+export const notifyTabs = (message: TabMessage): void => channel.postMessage(message);
 
-export function hearTabs(listener: (word: Word) => void): void {
-  channel.addEventListener("message", ({ data }) => listener(data as Word));
+export function listenToTabs(listener: (message: TabMessage) => void): void {
+  channel.addEventListener("message", ({ data }) => listener(data as TabMessage));
 }

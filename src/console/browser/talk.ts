@@ -126,7 +126,7 @@ export function openTalk(parts: TalkParts): Talk {
   }
 
   /** Finds and follows the runs that have not ended. They are the newest, because runs are answered in order. */
-  async function takeUp(page: readonly Message[]): Promise<void> {
+  async function resumeRuns(page: readonly Message[]): Promise<void> {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
     const open = page.filter(({ role, runId }) => role === "user" && !answered.has(runId) && !isFollowed(runId));
     const found: Turn[] = [];
@@ -163,7 +163,7 @@ export function openTalk(parts: TalkParts): Talk {
       log.append(...fresh);
       toEnd();
     }
-    await takeUp(inOrder);
+    await resumeRuns(inOrder);
     settled();
   }
 
