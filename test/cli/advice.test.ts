@@ -63,7 +63,7 @@ function faultOf(advice: string): string | null {
   return missing ? `${command.name()} needs ${missing.long}` : null;
 }
 
-test("every command that anything here tells somebody to run is there, and has what it needs", async () => {
+test("every command that a message or document recommends exists and has its required arguments", async () => {
   const paths = ["src/**/*.{ts,html}", "README.md", "docs/*.md"]
     .flatMap((one) => [...new Glob(one).scanSync(ROOT)])
     .filter((path) => !OTHERS.test(path));
@@ -77,7 +77,7 @@ test("every command that anything here tells somebody to run is there, and has w
   expect(told.flat().filter(({ fault }) => fault !== null)).toEqual([]);
 });
 
-test("that test sees what is missing", () => {
+test("this test catches missing arguments", () => {
   expect(adviceOf('x = "look: roost outbox";\n/** roost bogus */\ny = roost("invite create", z);')).toEqual([
     "outbox",
     "invite create",

@@ -117,7 +117,7 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
   ],
 ];
 
-test.each(TROUBLES)("%s ends the start with 1 and the mend", async (_, before, dataDir, told) => {
+test.each(TROUBLES)("%s stops the start with 1 and the fix", async (_, before, dataDir, told) => {
   before();
   const { code, errors } = await serving(dataDir);
   expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([1, `roost: ${told}\n`]);
@@ -222,7 +222,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
   },
 );
 
-test("a head of the audit log that is no JSON is told by its file, by audit and by doctor", async () => {
+test("a head of the audit log that is not JSON is reported with its file, by audit and by doctor", async () => {
   make("audited");
   await end(["invite", "create", "--data", "audited"]);
   put("audited/audit-head.json");

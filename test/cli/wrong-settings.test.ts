@@ -133,11 +133,11 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   ],
 ];
 
-test.each(WRONG)("%s stops the start with 78, and is told with what is right", async (_, attempt, told) => {
+test.each(WRONG)("%s stops the start with 78, and is reported with what is expected", async (_, attempt, told) => {
   expect(await refusal(attempt)).toEqual(told);
 });
 
-test("all that is wrong is told at once, by serve and by config", async () => {
+test("every problem is reported at once, by serve and by config", async () => {
   const attempt: Attempt = {
     env: { ROOST_PORT: "99999", ROOST_MODEL: "local:nope", ROOST_PROT: "1" },
     file: "price_per_hour = 'much'\nprot = 1\n",
@@ -151,7 +151,7 @@ test("all that is wrong is told at once, by serve and by config", async () => {
   }
 });
 
-test("a data folder without a name is refused, and the current folder is left as it was", async () => {
+test("an empty data folder name is refused, and the current folder is left unchanged", async () => {
   const here = join(home.folder, "here");
   mkdirSync(here);
   const told = 'roost: ROOST_DATA_DIR is "" (SOURCE): expected a folder\n';
@@ -164,7 +164,7 @@ test("a data folder without a name is refused, and the current folder is left as
   expect(readdirSync(here)).toEqual([]);
 });
 
-test("what the user's half reads from the environment is no mistake", async () => {
+test("environment variables of the user commands are not reported", async () => {
   const env = { ROOST_URL: "http://127.0.0.1:7373", ROOST_API_KEY: "rst_live_x" };
   expect((await runBinary(["config", "--data", home.dataDir, "--json"], { env })).code).toBe(0);
 });

@@ -18,7 +18,7 @@ test("a mail about the balance says what stops, when in UTC, and how to top up b
   expect(text).not.toContain("monthlyLimit");
 });
 
-test("a mail about the monthly limit says how to raise it, and nothing of paying, which would not help", () => {
+test("a mail about the monthly limit says how to raise it, and nothing about paying, which would not help", () => {
   const { subject, text } = runwayMail({ ...input, reason: "monthly_limit", secondsLeft: 30, runningInstances: 1 });
   expect(subject).toBe("Roost: your running instance stops in 1 minute");
   expect(text).toContain('\n    PATCH https://roost.example.org/v1/auth/me\n    {"monthlyLimit": "25.00"}\n');
