@@ -70,7 +70,7 @@ test("a model's failure exits with 1 and the server's message", async () => {
   mock.script({ kind: "status", status: 400 });
   const ran = await run(home, ["send", "Hello", agent, "Hi"]);
   expect(ran).toMatchObject({ code: 1, output: "" });
-  expect(ran.errors).toMatch(/^roost: .+; roost doctor.*\n$/);
+  expect(ran.errors).toMatch(/^roost: .+; on the host, check the model: roost doctor\n$/);
 });
 
 test("a stopped instance is refused with the next step", async () => {
@@ -156,7 +156,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(JSON.stringify(asked)).not.toContain("Hi there");
 
   terminal.type("\x03");
-  await terminal.until(/once more[\s\S]*you> /);
+  await terminal.until(/Ctrl-C again[\s\S]*you> /);
   terminal.type("\x03");
   expect(await terminal.exited).toBe(0);
 

@@ -82,7 +82,7 @@ describe("several logins", () => {
     const wrong = await run(person, ["whoami"], { env: { ROOST_URL: "nonsense" } });
     expect([wrong.code, wrong.errors]).toEqual([
       2,
-      "roost: ROOST_URL is not the address of a server; such as http://127.0.0.1:7373\n",
+      "roost: ROOST_URL is not the address of a server; expected a URL such as http://127.0.0.1:7373\n",
     ]);
   });
 

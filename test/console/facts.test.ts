@@ -12,7 +12,7 @@ const browserTest = test.skipIf(browserPath === "");
 // biome-ignore lint/performance/useDomNodeTextContent: what is hidden does not count
 const visibleText = (page: Page) => page.locator("body").innerText();
 
-browserTest("a host that does not charge says nothing of cost, balance or paying", async () => {
+browserTest("a host that does not charge mentions no cost, balance or payment", async () => {
   const model = startMockModelServer();
   const free = await startAppliance({
     ROOST_MODEL: "openai:mock",
@@ -48,7 +48,7 @@ browserTest("a host that does not charge says nothing of cost, balance or paying
   }
 });
 
-browserTest("a colleague without credit reads what is missing and whom to ask, before and after trying", async () => {
+browserTest("a user without credit sees what is missing and whom to ask, before and after trying", async () => {
   const host = await startAppliance();
   try {
     const { token } = await host.signUp("ada@example.com", "0.00");
@@ -76,7 +76,7 @@ browserTest("a colleague without credit reads what is missing and whom to ask, b
   }
 });
 
-browserTest("a balance is shown to the cent, and does not move for less", async () => {
+browserTest("a balance is shown to the cent, and does not change for less", async () => {
   const model = startMockModelServer();
   const host = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
   try {
@@ -103,7 +103,7 @@ browserTest("a balance is shown to the cent, and does not move for less", async 
   }
 });
 
-browserTest("the console says what the model inside is, and Ollama is one command and a new start away", async () => {
+browserTest("the console describes the embedded model, and Ollama is one command and a restart away", async () => {
   const ollama = startMockModelServer();
   let host = await startAppliance({}, { ollamaUrl: ollama.url });
   const { dataDir } = host;

@@ -40,32 +40,35 @@ async function startBreakableWay(port: number) {
   };
 }
 
-test.skipIf(browserPath === "")("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
-  const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
-  const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
-  const appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
-  const way = await startBreakableWay(Number(new URL(appliance.url).port));
-  try {
-    await withBrowser(async (browser) => {
-      const page = browser.pages()[0] ?? (await browser.newPage());
-      const link = appliance.foundation.links.create("ada@example.com", 10_000_000n);
-      await page.goto(`${way.url}/#link=${link}`);
-      await page.click("#wake-agent");
-      const resumed = page.waitForRequest((request) => /events\?runId=.*after=/.test(request.url()));
-      await page.fill("#chat-input", "Count");
-      await page.keyboard.press("Enter");
-      await page.getByText("word3").waitFor();
-      way.cut();
-      await resumed;
-      await page.getByText("word29").waitFor();
-      const deltas = await page.locator(".turn.agent .said").textContent();
-      expect(deltas?.trim()).toBe(tokens.join("").trim());
-      await page.locator("#chat-log[aria-busy=false]").waitFor();
-      expect(await page.locator("[role=alert]:visible").count()).toBe(0);
-    });
-  } finally {
-    await way.stop();
-    await appliance.stop();
-    await model.stop();
-  }
-});
+test.skipIf(browserPath === "")(
+  "an answer continues after its connection breaks, with no word lost or repeated",
+  async () => {
+    const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
+    const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
+    const appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+    const way = await startBreakableWay(Number(new URL(appliance.url).port));
+    try {
+      await withBrowser(async (browser) => {
+        const page = browser.pages()[0] ?? (await browser.newPage());
+        const link = appliance.foundation.links.create("ada@example.com", 10_000_000n);
+        await page.goto(`${way.url}/#link=${link}`);
+        await page.click("#wake-agent");
+        const resumed = page.waitForRequest((request) => /events\?runId=.*after=/.test(request.url()));
+        await page.fill("#chat-input", "Count");
+        await page.keyboard.press("Enter");
+        await page.getByText("word3").waitFor();
+        way.cut();
+        await resumed;
+        await page.getByText("word29").waitFor();
+        const deltas = await page.locator(".turn.agent .said").textContent();
+        expect(deltas?.trim()).toBe(tokens.join("").trim());
+        await page.locator("#chat-log[aria-busy=false]").waitFor();
+        expect(await page.locator("[role=alert]:visible").count()).toBe(0);
+      });
+    } finally {
+      await way.stop();
+      await appliance.stop();
+      await model.stop();
+    }
+  },
+);

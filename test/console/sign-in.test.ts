@@ -44,7 +44,7 @@ async function expectFault(page: Page, field: string, words: RegExp): Promise<vo
   expect(await page.getAttribute(field, "aria-describedby")).toBe(`${field.slice(1)}-error`);
 }
 
-browserTest("each refusal is said in a person's words at the field that it is about", async () => {
+browserTest("each error is explained in plain words next to its field", async () => {
   await withPage(async (page) => {
     for (const wrong of ["", "ada", "ada@"]) {
       await page.fill("#email", wrong);
@@ -64,7 +64,7 @@ browserTest("each refusal is said in a person's words at the field that it is ab
   });
 });
 
-browserTest("a newcomer signs up with an invite, and a wrong code is said at the code", async () => {
+browserTest("a new user signs up with an invite, and a wrong code is reported next to the code", async () => {
   await withPage(async (page) => {
     await page.fill("#email", email);
     await page.click("#newcomer summary");
@@ -78,7 +78,7 @@ browserTest("a newcomer signs up with an invite, and a wrong code is said at the
     await expectFault(page, "#code", /eight digits/);
     await page.fill("#code", code === "00000000" ? "00000001" : "00000000");
     await page.keyboard.press("Enter");
-    await expectFault(page, "#code", /wrong or over/);
+    await expectFault(page, "#code", /wrong or expired/);
     await page.fill("#code", ` ${code.slice(0, 4)} ${code.slice(4)} `);
     await page.keyboard.press("Enter");
     await page.locator("#signed-in").waitFor();
@@ -86,7 +86,7 @@ browserTest("a newcomer signs up with an invite, and a wrong code is said at the
   });
 });
 
-browserTest("where there is no mail, nobody is told to wait for one", async () => {
+browserTest("without mail, nobody is told to wait for one", async () => {
   await withPage(async (page) => {
     await page.getByText("This host sends no mail: the code is shown on its terminal.").waitFor();
     await page.fill("#email", email);
@@ -104,7 +104,7 @@ browserTest("where there is no mail, nobody is told to wait for one", async () =
   });
 });
 
-browserTest("where there is mail, it is said to be on its way", async () => {
+browserTest("with mail, it is said to be on its way", async () => {
   const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
