@@ -118,7 +118,7 @@ export async function createFeatures(
   if (locked > 0) {
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
   }
-  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
+  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");

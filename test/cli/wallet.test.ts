@@ -48,7 +48,7 @@ describe("roost wallet show", () => {
       const { code, errors } = await operate(other, ["wallet", words]);
       expect([code, errors]).toEqual([
         1,
-        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` makes one\n`,
+        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` creates one\n`,
       ]);
     }
     expect(existsSync(join(other.dataDir, "wallet.json"))).toBe(false);

@@ -59,7 +59,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     { file: "networks = ['base', 'polygon']" },
     [
       "ROOST_NETWORKS is not a single value (FILE): expected some of base, ethereum, polygon, comma-separated, without duplicates, " +
-        "as text in quotes",
+        "as a string in quotes",
     ],
   ],
   [

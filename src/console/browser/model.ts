@@ -24,7 +24,7 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   }
   const link = make("a", "", host.ollama ? "Use Ollama instead" : "Use a stronger one");
   link.href = "#model";
-  const plainly = "Answers come from the small built-in model: fluent, but weak on facts, arithmetic and tools. ";
+  const plainly = "Answers come from the small embedded model: fluent, but weak on facts, arithmetic and tools. ";
   line.replaceChildren(plainly, link);
 }
 
