@@ -13,7 +13,7 @@ beforeAll(async () => {
   await run(home, ["instance", "create", "home"]);
   await run(home, ["agent", "create", "home", "Librarian", "--model", "local:other"]);
   await run(home, ["agent", "create", "home", "Captain Ahab"]);
-  // The scripts call what stands first on the line.
+  // The scripts run the first word of the line.
   writeFileSync(join(home.folder, "main.sh"), `#!/bin/sh\nexec ${process.execPath} ${resolve("src/main.ts")} "$@"\n`, {
     mode: 0o755,
   });
@@ -24,7 +24,7 @@ afterAll(async () => {
   home.remove();
 });
 
-/** What is offered behind these words, of which the last is being typed. */
+/** What is offered for these words, the last of which is being typed. */
 async function offered(...words: string[]): Promise<string[]> {
   const ran = await run(home, ["__complete", "fish", "--", ...words]);
   expect([ran.code, ran.errors]).toEqual([0, ""]);

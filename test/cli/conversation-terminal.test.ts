@@ -27,7 +27,7 @@ async function makeAgent(): Promise<string> {
   return slug;
 }
 
-/** What stands on a terminal that got this: lines without colours, what was taken back gone. */
+/** What a terminal shows after this output: lines without colours or erased text. */
 function rendered(written: string): string[] {
   const lines: string[] = [""];
   let column = 0;
@@ -148,7 +148,7 @@ test("send takes the message from standard input for -, and refuses an empty one
   expect(empty.errors).toStartWith("roost: the message is empty");
 });
 
-/** A server that begins an answer, never ends it, and tells when it is asked to. */
+/** A server that starts an answer, never ends it, and reports when it is asked to cancel. */
 function startStuckServer() {
   const cancelled = Promise.withResolvers<string>();
   const agentId = `agt_${"0".repeat(32)}`;

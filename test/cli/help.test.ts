@@ -40,7 +40,7 @@ function rehearse(): (line: string) => Promise<string> {
   }
   return async (line) => {
     ran = "";
-    // What stands behind it is the shell's, or another program's.
+    // What follows belongs to the shell, or another program.
     const words = shellWords(line.replace(/ [<>|] .*$/, ""));
     await program.parseAsync(words.slice(1), { from: "user" });
     return ran;

@@ -71,7 +71,7 @@ test("every user command is tested", () => {
   expect([...Object.keys(COMMANDS), ...ENDLESS, ...OF_LOGINS].sort()).toEqual(leaves(program, []).sort());
 });
 
-/** Text of several lines is what a message is; all else is told on lines of the command's own. */
+/** Only messages may have several lines; everything else is shown on the command's own lines. */
 const MULTILINE = new Set(["chat", "send"]);
 
 describe("a terminal obeys nothing that a hostile server sends:", () => {

@@ -287,7 +287,7 @@ test("commands refuse a folder that does not exist, and say what to run; none cr
         `roost: there is no Roost data in ${mistyped}; is --data right? The first start creates it: roost serve --data ./dta\n`,
       ]);
     }
-    // Where none is named too: whoever serves a folder of another name would get an invite that nothing knows.
+    // Also without --data: the invite would be for a folder that nobody serves.
     const unnamed = await run(other, ["invite", "create"]);
     expect([unnamed.code, unnamed.errors]).toEqual([
       1,

@@ -216,7 +216,7 @@ test("status shows the server to anybody, and the account when signed in", async
 });
 
 describe("open", () => {
-  /** A browser that writes down what it was told to open. */
+  /** A browser that records what it was asked to open. */
   function makeBrowser(person: Home, ending: string): { path: string; seen: string } {
     const path = join(person.folder, "browser");
     const seen = join(person.folder, "seen");

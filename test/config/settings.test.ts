@@ -43,7 +43,7 @@ test("every ROOST_ name in the sources and documents is accepted at a start", as
       return [...text.matchAll(/\bROOST_[A-Z_]*[A-Z]\b/g)].map(([name]) => ({ path, name }));
     }),
   );
-  // `ROOST_BASE` is the beginning of several.
+  // `ROOST_BASE` is a prefix of several.
   const isTaken = (name: string) => taken.some((one) => one === name || one.startsWith(`${name}_`));
   expect(spoken.flat().length).toBeGreaterThan(100);
   expect(spoken.flat().filter(({ name }) => !isTaken(name))).toEqual([]);

@@ -38,7 +38,7 @@ const withPage = (use: (page: Page) => Promise<void>) =>
     },
   );
 
-/** An answer that says its first words at once, and the others when it is told to. */
+/** An answer that sends its first words at once, and the others when released. */
 function heldAnswer(): { release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   model.script({ kind: "tools", calls: [{ name: "now", arguments: {} }], text: "Once upon " });

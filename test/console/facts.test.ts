@@ -124,7 +124,7 @@ browserTest("the console describes the embedded model, and Ollama is one command
         command = (await page.locator("#ollama-command").textContent()) ?? "";
       },
     );
-    // Settings of its own, without a line's end behind them.
+    // Existing settings, without a final newline.
     await Bun.write(`${dataDir}/roost.toml`, 'models = "other"');
     for (let paste = 0; paste < 2; paste++) {
       const shell = Bun.spawn(["sh", "-c", command], { stdio: ["ignore", "pipe", "pipe"] });

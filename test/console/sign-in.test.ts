@@ -33,7 +33,7 @@ const invite = () => appliance.foundation.invites.create({ uses: 1, credit: 0n, 
 const codeFor = (who: string) => appliance.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
 const isFocused = (page: Page, id: string) => page.locator(id).evaluate((field) => field === document.activeElement);
 
-/** The field says what is wrong with it, has the cursor, and tells a screen reader the same. */
+/** The field shows its error, has the focus, and announces the error to a screen reader. */
 async function expectFault(page: Page, field: string, words: RegExp): Promise<void> {
   const fault = page.locator(`${field}-error`);
   await fault.waitFor();
