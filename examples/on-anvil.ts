@@ -1,7 +1,7 @@
 /**
- * `npm run example`: the whole of a payment on this machine, without a coin of worth. It starts a chain (anvil, with a
- * USDC of its own at the real address), a Roost that takes payments on it, and an account without a balance; then it runs
- * pay-for-an-instance.mjs as the program with the wallet.
+ * `npm run example`: a complete payment on this machine, without real money. It starts a chain (anvil, with its own
+ * USDC at the real address), a Roost that accepts payments on it, and an account with no balance; then it runs
+ * pay-for-an-instance.mjs as the program that has a wallet.
  */
 import { join } from "node:path";
 import { openFoundation } from "../src/app/foundation.ts";
@@ -18,13 +18,13 @@ await using host = await startBinary({
     ROOST_BASE_CONFIRMATIONS: String(CONFIRMATIONS),
   },
 });
-console.log(`a chain on ${chain.url}, a host on ${host.url}; ${CONFIRMATIONS} blocks make a payment\n`);
+console.log(`a chain on ${chain.url}, a host on ${host.url}; a payment needs ${CONFIRMATIONS} confirmations\n`);
 
 const program = Bun.spawn(["node", join(import.meta.dir, "pay-for-an-instance.mjs")], {
   env: {
     PATH: process.env.PATH ?? "",
     ROOST_URL: host.url,
-    ROOST_API_KEY: await makeKey(),
+    ROOST_API_KEY: await createKey(),
     WALLET_KEY: chain.accounts[1]?.privateKey ?? "",
     RPC_URL: chain.url,
   },
@@ -32,8 +32,8 @@ const program = Bun.spawn(["node", join(import.meta.dir, "pay-for-an-instance.mj
 });
 process.exitCode = await program.exited;
 
-/** Signs a new account up, as somebody invited without credit, and makes it an API key. */
-async function makeKey(): Promise<string> {
+/** Signs up a new account without credit, and creates an API key for it. */
+async function createKey(): Promise<string> {
   const foundation = openFoundation({ dataDir: host.dataDir });
   const link = foundation.links.create("program@example.com", 0n);
   foundation.store.close();

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * A program with a wallet: it asks Roost for an instance, meets 402, pays the quote in USDC, and repeats its request with
- * the transaction's hash until the payment is deep enough. Nobody stands in between.
+ * A program with a wallet: it asks Roost for an instance, gets 402, pays the quote in USDC, and repeats the request
+ * with the transaction's hash until the payment has enough confirmations. No third party is involved.
  *
  *   ROOST_URL=http://127.0.0.1:7373  ROOST_API_KEY=rst_live_…
  *   WALLET_KEY=0x…                   the private key of a wallet with USDC, and some ether for the fee
- *   RPC_URL=https://…                a node of the network that the wallet is on
+ *   RPC_URL=https://…                a node of the network below
  *   NETWORK=base                     or ethereum, polygon
  */
 import { createWalletClient, http, parseAbi, parseUnits, publicActions } from "viem";
@@ -14,7 +14,7 @@ import { privateKeyToAccount } from "viem/accounts";
 const { ROOST_URL, ROOST_API_KEY, WALLET_KEY, RPC_URL, NETWORK = "base" } = process.env;
 const USDC = parseAbi(["function transfer(address to, uint256 amount) returns (bool)"]);
 /** The most that this program may pay without asking somebody. */
-const MOST = parseUnits("2", 6);
+const MAX_AMOUNT = parseUnits("2", 6);
 
 async function createInstance(name, payment) {
   const response = await fetch(new URL("/v1/instances", ROOST_URL), {
@@ -30,18 +30,18 @@ async function createInstance(name, payment) {
   return { code: response.status, retryAfter, body: await response.json() };
 }
 
-/** Pays a quote on the network of this wallet; gives the proof once the transfer is in a block. */
+/** Pays a quote on this wallet's network; returns the proof once the transfer is in a block. */
 async function pay(quote) {
   const option = quote.options.find(({ network }) => network === NETWORK);
-  if (!option) throw new Error(`this host takes no payment on ${NETWORK}`);
+  if (!option) throw new Error(`this host accepts no payments on ${NETWORK}`);
   const amount = parseUnits(option.amount, 6);
-  if (amount > MOST) throw new Error(`${option.amount} USDC is more than this program may pay`);
+  if (amount > MAX_AMOUNT) throw new Error(`${option.amount} USDC is more than this program may pay`);
   const account = privateKeyToAccount(WALLET_KEY);
   const wallet = createWalletClient({ account, transport: http(RPC_URL), pollingInterval: 1_000 }).extend(
     publicActions,
   );
-  if ((await wallet.getChainId()) !== option.chainId) throw new Error(`${RPC_URL} is no node of ${NETWORK}`);
-  // The amount to the last digit: it tells the host who has paid.
+  if ((await wallet.getChainId()) !== option.chainId) throw new Error(`${RPC_URL} is not a node of ${NETWORK}`);
+  // Exactly this amount: its last digits tell the host who has paid.
   const txHash = await wallet.writeContract({
     chain: null,
     address: option.asset,
@@ -61,7 +61,7 @@ if (answer.code === 402) {
   console.log(`paid ${quote.amount} USDC on ${payment.network} to ${quote.recipient}, ${payment.txHash}`);
   for (let tries = 0; tries < 60; tries++) {
     answer = await createInstance("made by a program", payment);
-    // With Retry-After the payment is not refused: it is not deep enough yet, or cannot be verified right now.
+    // With Retry-After, the payment is not rejected: it needs more confirmations, or cannot be verified right now.
     if (answer.code !== 402 || !answer.retryAfter) break;
     console.log(`402  ${answer.body.error.message}`);
     await new Promise((resolve) => setTimeout(resolve, answer.retryAfter * 1000));

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** All that `dist/roost` is made of. A change of the pinned Bun shows in bun.lock. */
-const READ = [
+/** Everything that `dist/roost` is built from. The pinned Bun version is in bun.lock. */
+const HASHED = [
   "package.json",
   "bun.lock",
   "tsconfig.json",
@@ -12,16 +12,16 @@ const READ = [
   "workspaces",
   "skills",
 ];
-/** Too large to read at each start; models/SHA256SUMS says what is in them. */
-const MEASURED = ["models"];
+/** Too large to read at each start: sizes and models/SHA256SUMS are hashed instead. */
+const SIZED = ["models"];
 
-/** A fingerprint of the build's inputs: equal fingerprints, equal binaries. */
+/** A hash of the build's inputs. Equal hashes mean equal binaries. */
 export function hashInputs(root: string): string {
   const hash = new Bun.CryptoHasher("sha256");
-  for (const path of READ.flatMap((name) => filesBelow(root, name))) {
+  for (const path of HASHED.flatMap((name) => filesBelow(root, name))) {
     hash.update(`${path}\0`).update(readFileSync(join(root, path)));
   }
-  for (const path of MEASURED.flatMap((name) => filesBelow(root, name))) {
+  for (const path of SIZED.flatMap((name) => filesBelow(root, name))) {
     const { size } = statSync(join(root, path));
     hash.update(`${path}\0${size}\0`);
     if (path.endsWith("SHA256SUMS")) hash.update(readFileSync(join(root, path)));

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { ConsoleFile } from "../src/console/bundle.ts";
 
 /**
- * Puts the models, ONNX Runtime and the viewer of the API reference into the binary. `import path from "model:<path below models/>"` and
- * `"native:<file of onnxruntime-node>"`, both `with { type: "file" }`, give a path that can be read from; with `sha256:`
- * before it, the sum of its contents. `gzip:` and a file of a package gives it gzipped.
+ * Embeds the models, ONNX Runtime and the viewer of the API reference in the binary. Importing
+ * `"model:<path in models/>"` or `"native:<file of onnxruntime-node>"`, `with { type: "file" }`, returns a path to read
+ * the file from; with the prefix `sha256:`, its checksum. `gzip:<file of a package>` returns a path to it gzipped.
  */
 export function embedModels(root: string): Bun.BunPlugin {
   const folders: Record<string, string> = {
@@ -14,7 +14,7 @@ export function embedModels(root: string): Bun.BunPlugin {
   return {
     name: "embed-models",
     setup(build) {
-      // A namespace of its own, or Bun takes a .node file for a module to be required.
+      // Without a namespace of its own, Bun would treat a .node file as a module to require.
       build.onResolve({ filter: /^(model|native):/ }, ({ path }) => {
         const [kind = "", file = ""] = path.split(":");
         return { path: join(folders[kind] ?? "", file), namespace: "embed" };
@@ -24,9 +24,9 @@ export function embedModels(root: string): Bun.BunPlugin {
         loader: "file",
       }));
 
-      // What is sent to browsers, as it is sent.
+      // Files for browsers, compressed as they are sent.
       build.onResolve({ filter: /^gzip:/ }, ({ path }) => ({
-        // A path of its own: Bun takes two modules of one path for the same, whatever their namespaces.
+        // A unique path: Bun treats modules with the same path as one, even in different namespaces.
         path: join(root, "node_modules", `${path.slice("gzip:".length)}.gz`),
         namespace: "gzip",
       }));
@@ -35,10 +35,10 @@ export function embedModels(root: string): Bun.BunPlugin {
         loader: "file",
       }));
 
-      // What a file must be when it has been unpacked: src/models/local/files.ts looks before it is loaded.
+      // The checksum of a file, which src/models/local/files.ts verifies after unpacking and before loading it.
       build.onResolve({ filter: /^sha256:(model|native):/ }, ({ path }) => {
         const [, kind = "", file = ""] = path.split(":");
-        // A path of its own: Bun takes two modules of one path for the same, whatever their namespaces.
+        // A unique path: Bun treats modules with the same path as one, even in different namespaces.
         return { path: `${join(folders[kind] ?? "", file)}.sha256`, namespace: "sha256" };
       });
       build.onLoad({ filter: /.*/, namespace: "sha256" }, async ({ path }) => {
@@ -47,14 +47,14 @@ export function embedModels(root: string): Bun.BunPlugin {
         return { contents: `export default "${sum}";`, loader: "js" };
       });
 
-      // Images are never used; transformers.js only checks, while it loads, that `sharp` is something.
+      // Images are not used, but transformers.js checks while loading that `sharp` exists.
       build.onResolve({ filter: /^sharp$/ }, () => ({ path: "sharp", namespace: "stub" }));
       build.onLoad({ filter: /.*/, namespace: "stub" }, () => ({
         contents: `export default function sharp() { throw new Error("images are not part of this program"); }`,
         loader: "js",
       }));
 
-      // What is required under a computed name cannot be bundled: make it a static import.
+      // A require() with a computed name cannot be bundled: replace it with a static import.
       build.onLoad({ filter: /transformers\.node\.mjs$/ }, async ({ path }) => {
         const contents = await rewrite(
           path,
@@ -63,12 +63,12 @@ export function embedModels(root: string): Bun.BunPlugin {
         );
         return { contents: withoutOwnPath(contents), loader: "js" };
       });
-      // They look beside themselves for worker threads, which Roost does not use.
+      // They use their own path to find worker threads, which Roost does not use.
       build.onLoad({ filter: /node_modules[\\/](pino|thread-stream)[\\/].*\.js$/ }, async ({ path }) => ({
         contents: withoutOwnPath(await Bun.file(path).text()),
         loader: "js",
       }));
-      // The native binding is opened where it was unpacked to; models/ sets the path before it imports this.
+      // The native binding is loaded from where it was unpacked; src/models sets the path before importing this.
       build.onLoad({ filter: /onnxruntime-node[\\/]dist[\\/]binding\.js$/ }, async ({ path }) => ({
         contents: await rewrite(
           path,
@@ -81,7 +81,7 @@ export function embedModels(root: string): Bun.BunPlugin {
   };
 }
 
-/** Puts the console's files into the binary, as `console:files`. They are made before: one build does not run in another. */
+/** Embeds the console's files in the binary as `console:files`. They are built first: builds cannot be nested. */
 export function embedConsole(files: readonly ConsoleFile[]): Bun.BunPlugin {
   return {
     name: "embed-console",
@@ -92,12 +92,12 @@ export function embedConsole(files: readonly ConsoleFile[]): Bun.BunPlugin {
   };
 }
 
-/** For these two names Bun would write the build machine's folders into the binary. */
+/** For these two names, Bun would put the build machine's paths into the binary. */
 const withoutOwnPath = (source: string): string => source.replace(/\b__(filename|dirname)\b/g, '""');
 
 async function rewrite(path: string, from: string | RegExp, to: string): Promise<string> {
   const before = await Bun.file(path).text();
   const after = before.replace(from, () => to);
-  if (after === before) throw new Error(`${path} is not as this build expects it; adapt scripts/build-plugin.ts`);
+  if (after === before) throw new Error(`${path} is not what this build expects; adapt scripts/build-plugin.ts`);
   return after;
 }

@@ -1,4 +1,4 @@
-/** Builds `dist/roost`, one file with Bun, Roost, ONNX Runtime, the models, the personas and the skills inside. */
+/** Builds `dist/roost`: one file that contains Bun, Roost, ONNX Runtime, the models, the personas and the skills. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { bundleConsole } from "../src/console/bundle.ts";
@@ -10,7 +10,7 @@ const DIST = join(ROOT, "dist");
 const BINARY = join(DIST, "roost");
 const INPUTS = join(DIST, ".inputs");
 
-/** Each is the first file of a program: the binary's own, and what it starts as a thread (`new Worker`). */
+/** The binary's own entry point, and that of the threads it starts (`new Worker`). */
 const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts"];
 /** Readable in the binary through `src/lib/embedded-folder.ts`. */
 const EMBEDDED_FOLDERS = ["workspaces", "skills"];
@@ -19,12 +19,12 @@ async function compile(outfile: string): Promise<void> {
   const consoleFiles = await bundleConsole();
   await Bun.build({
     entrypoints: ENTRY_POINTS.map((path) => join(ROOT, path)),
-    // The address of an entry point in the binary is its path below this folder: `./runtime/worker.ts`.
+    // Entry points in the binary are addressed relative to this folder: `./runtime/worker.ts`.
     root: join(ROOT, "src"),
     compile: {
       outfile,
       assets: EMBEDDED_FOLDERS.map((path) => join(ROOT, path)),
-      // What lies in the folder it is started from must not change what the binary does.
+      // Files in the folder that the binary is started from must not change what it does.
       autoloadDotenv: false,
       autoloadBunfig: false,
     },
@@ -32,20 +32,20 @@ async function compile(outfile: string): Promise<void> {
     format: "esm",
     bytecode: true,
     minify: true,
-    // What a role does not import is not even read: 15 ms and 9 MiB less for `serve`.
+    // Code that a process does not import is not even read: saves `serve` 15 ms and 9 MiB.
     splitting: true,
     define: { "process.env.NODE_ENV": '"production"' },
     plugins: [embedModels(ROOT), embedConsole(consoleFiles)],
   });
 }
 
-/** Compiles beside the binary and renames: one that runs is not disturbed, and a cut build leaves no half file. */
+/** Compiles elsewhere, then renames: a running binary is not disturbed, an aborted build leaves no half file. */
 async function build(): Promise<void> {
   const inputs = hashInputs(ROOT);
   if (existsSync(BINARY) && existsSync(INPUTS) && (await Bun.file(INPUTS).text()) === inputs) return;
 
   mkdirSync(DIST, { recursive: true });
-  removeCutBuilds();
+  removeAbortedBuilds();
   const folder = join(DIST, `.build-${process.pid}`);
   const progress = showProgress("building dist/roost");
   try {
@@ -61,7 +61,7 @@ async function build(): Promise<void> {
   progress.end(`${Math.round(statSync(BINARY).size / 1e6)} MB`);
 }
 
-function removeCutBuilds(): void {
+function removeAbortedBuilds(): void {
   for (const name of readdirSync(DIST)) {
     const pid = /^\.build-(\d+)$/.exec(name)?.[1];
     if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(DIST, name), { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Types and lint; each counts as one test. */
+/** Type check and lint; each counts as one test. */
 import { resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dir, "..");
@@ -8,7 +8,7 @@ export const CHECKS: Record<string, string[]> = {
   lint: ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."],
 };
 
-/** Runs one check with its output on this terminal; true when it found nothing. */
+/** Runs one check, showing its output; true if it found nothing. */
 export async function passes(command: string[]): Promise<boolean> {
   const child = Bun.spawn([process.execPath, ...command], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
   return (await child.exited) === 0;

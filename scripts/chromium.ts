@@ -7,7 +7,7 @@ const PLACES = [
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/** Path of a Chromium or Chrome on this machine: `$CHROME_PATH`, else where packages put it. */
+/** The path of Chromium or Chrome: `$CHROME_PATH`, else where packages install it. */
 export const findChromium = (): string | undefined =>
   [process.env.CHROME_PATH, ...PLACES].find((path): path is string => path !== undefined && isExecutable(path));
 
@@ -20,7 +20,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Installs Debian's chromium where this process may do so; gives its path, or undefined. */
+/** Installs Debian's chromium if this process may; returns its path, or undefined. */
 export async function installChromium(): Promise<string | undefined> {
   if (process.getuid?.() !== 0 || Bun.which("apt-get") === null) return undefined;
   console.log("installing Debian's chromium for the browser tests");

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz -- 30s`: asks an appliance for everything that its OpenAPI document describes, rightly and wrongly, and
- * tells of every answer that no API should give. `--seed N` repeats a run, `--case N` with it ends at that case.
+ * `npm run fuzz -- 30s`: sends a server valid and invalid requests for everything in its OpenAPI document, and reports
+ * every response that no API should give. `--seed N` repeats a run; `--case N` stops it at that case.
  */
 import { parseArgs } from "node:util";
 import { CASES_OF_A_WORLD, fuzz } from "../test/openapi/fuzz-run.ts";
@@ -39,7 +39,7 @@ function millisecondsOf(text: string): number | null {
   return unitMs === undefined ? null : Number(count) * unitMs;
 }
 
-/** A body of a mebibyte fills the screen; the case's number still gives all of it. */
+/** A body of a mebibyte would fill the screen; repeating the case recreates all of it. */
 function clipped(curl: string): string {
   return curl.length <= 4_000 ? curl : `${curl.slice(0, 2_000)} …${curl.length - 3_000} more… ${curl.slice(-1_000)}`;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * What `npm start`, `npm test`, `npm run build` … call: finds the pinned Bun (or fetches it), installs the packages of
- * bun.lock and hands the task over. Plain Node without packages, because it runs on a bare clone.
+ * Called by `npm start`, `npm test`, `npm run build` …: finds the pinned Bun (or fetches it), installs the packages of
+ * bun.lock and runs the task. Plain Node without packages, because it runs on a fresh clone.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** What each task runs, in order; the words after `npm run <task> --` go to the last command. */
+/** The commands of each task, in order; arguments after `npm run <task> --` go to the last one. */
 const TASKS = {
   start: (bun) => [
     [bun, "scripts/build.ts"],
@@ -30,11 +30,12 @@ const TASKS = {
 
 async function main([task, ...rest]) {
   const commandsOf = TASKS[task];
-  if (commandsOf === undefined) stop(`no task "${task ?? ""}"; there are: ${Object.keys(TASKS).join(", ")}`, 2);
+  if (commandsOf === undefined)
+    stop(`there is no task "${task ?? ""}"; the tasks are: ${Object.keys(TASKS).join(", ")}`, 2);
   installPackages(findBun() ?? fetchBun(), ".");
-  // The project's own from here on: npm has put node_modules/.bin, whose `bun` only installs one, before the PATH's.
-  const bun = findBun() ?? stop("the packages of bun.lock brought no Bun; remove node_modules and run this again");
-  // A chain and its clients: half a gigabyte that no start should wait for.
+  // The project's own Bun from here on. (npm puts node_modules/.bin on the PATH, whose `bun` is only an installer.)
+  const bun = findBun() ?? stop("bun.lock's packages do not include Bun; remove node_modules and run this again");
+  // A test chain and its clients: half a gigabyte that `npm start` should not wait for.
   if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
   const commands = commandsOf(bun);
   for (const [index, command] of commands.entries()) {
@@ -44,7 +45,7 @@ async function main([task, ...rest]) {
 
 const pinnedBun = () => JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).devDependencies.bun;
 
-/** The package that carries Bun for this machine, chosen as the `bun` package chooses it. */
+/** The package with Bun for this machine, chosen as the `bun` package does. */
 function bunPackage() {
   const cpu = { arm64: "aarch64", x64: "x64" }[process.arch];
   if (cpu === undefined || !["darwin", "linux"].includes(process.platform)) {
@@ -67,11 +68,11 @@ function findBun() {
   });
 }
 
-/** Has npm fetch Bun into .cache/bun, with npm's own registry, proxy and certificate settings. */
+/** Fetches Bun into .cache/bun with npm, to use its registry, proxy and certificate settings. */
 function fetchBun() {
   const wanted = `${bunPackage()}@${pinnedBun()}`;
   say(`fetching Bun ${pinnedBun()} (${wanted}) into .cache/bun, once`);
-  // A folder of its own rather than --prefix, which would make npm overlook its global settings.
+  // Its own folder rather than --prefix, which would make npm ignore its global settings.
   const folder = join(ROOT, ".cache/bun");
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}\n");
@@ -79,9 +80,9 @@ function fetchBun() {
     "--no-save --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error".split(
       " ",
     );
-  // Without a network npm would try for over a minute.
-  const patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];
-  const { status, error } = spawnSync("npm", ["install", ...flags, ...patience, wanted], {
+  // Without these, npm would retry for over a minute when offline.
+  const retries = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000"];
+  const { status, error } = spawnSync("npm", ["install", ...flags, ...retries, wanted], {
     cwd: folder,
     env: { ...environment(), npm_config_local_prefix: folder },
     stdio: ["ignore", "ignore", "inherit"],
@@ -94,7 +95,7 @@ function fetchBun() {
   );
 }
 
-/** Brings a folder's node_modules in line with its bun.lock; a stamp makes it free when nothing changed. */
+/** Installs a folder's bun.lock into its node_modules; a stamp file skips this when nothing has changed. */
 function installPackages(bun, folder) {
   const cwd = join(ROOT, folder);
   const stampFile = join(cwd, "node_modules/.roost-stamp");
@@ -115,14 +116,14 @@ function installPackages(bun, folder) {
   writeFileSync(stampFile, wanted);
 }
 
-/** This process's environment, with caches inside the project where the home folder cannot be written. */
+/** This process's environment, with caches inside the project if the home folder is not writable. */
 function environment() {
   const env = { ...process.env };
   // Bun must trust what npm was told to trust.
   if (env.npm_config_cafile) env.NODE_EXTRA_CA_CERTS ??= env.npm_config_cafile;
-  // With this variable set, a program built with Bun behaves as Bun itself.
+  // With this variable set, a binary built with Bun acts as Bun itself.
   delete env.BUN_BE_BUN;
-  // Answers of a model server that may arrive at once. Bun allows 256 by itself, and reads this only when it starts.
+  // Concurrent requests to a model server. Bun's default is 256, and it reads this only when it starts.
   env.BUN_CONFIG_MAX_HTTP_REQUESTS ??= "4096";
   if (!homeIsWritable()) {
     env.BUN_INSTALL_CACHE_DIR ??= join(ROOT, ".cache/packages");
@@ -140,10 +141,10 @@ function homeIsWritable() {
   }
 }
 
-/** Runs one command to its end; leaves as it left unless it ended well. */
+/** Runs one command; if it fails, exits with its exit code or signal. */
 function run([command, ...words]) {
   const child = spawn(command, words, { cwd: ROOT, env: environment(), stdio: "inherit" });
-  // On a terminal the whole foreground group gets Ctrl-C, the child too; a second one would mean "now, at once".
+  // On a terminal, Ctrl-C reaches the whole foreground group, including the child; passing it on would interrupt twice.
   for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => process.stdin.isTTY || child.kill(signal));
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   return new Promise((resolve) => {

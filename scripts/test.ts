@@ -1,6 +1,6 @@
 /**
- * Runs every test: types, lint, the build of the binary, then `bun test` over test/, or over what `npm test -- <path>`
- * names. Ends with `N passed, N failed` alone on a line.
+ * Runs every test: types, lint, building the binary, then `bun test` on test/, or on the paths of `npm test -- <path>`.
+ * The last line is `N passed, N failed`.
  */
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
@@ -50,12 +50,12 @@ async function runTests(words: string[], browser: string): Promise<Counts> {
   const [, report] = await Promise.all([pass(child.stdout, process.stdout), pass(child.stderr, process.stderr)]);
   const counts = summary(report);
   const sound = (await child.exited) === 0;
-  // An error outside of any test, or an end without a summary: something failed, though no test did.
+  // An error outside of any test, or no summary at all: count it as a failure.
   if (!sound && counts.failed === 0) counts.failed = 1;
   return counts;
 }
 
-/** Shows a stream as it comes and gives its last part, long enough for the summary of `bun test`. */
+/** Passes a stream on and returns its last part, long enough for the summary of `bun test`. */
 async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<string> {
   const decoder = new TextDecoder();
   let tail = "";
@@ -66,7 +66,7 @@ async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): P
   return tail;
 }
 
-/** Reads the lines ` 12 pass` … that end the output. (The JUnit report leaves out files that could not be loaded.) */
+/** Reads the final lines ` 12 pass` … of the output. (The JUnit report leaves out files that could not be loaded.) */
 function summary(report: string): Counts {
   const count = (word: string) =>
     Number(

@@ -6,7 +6,7 @@ import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
 import { describeSystemError } from "./lib/system-error.ts";
 
-/** Settings that cannot be used: a line for each. The start stops with exit 78 and these (operations.md, Settings). */
+/** Invalid settings, a line for each. The server refuses to start, with exit code 78 (operations.md, Settings). */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
   constructor(...problems: string[]) {
@@ -17,7 +17,7 @@ export class ConfigError extends Error {
 
 export interface SettingValue {
   name: string;
-  /** As it was written, or as its default is written; secrets are masked. */
+  /** As written, or the default; secrets are masked. */
   value: string;
   source: "default" | "environment" | "command line" | string;
 }
@@ -31,23 +31,24 @@ export interface LoadedConfig {
   settings: SettingValue[];
 }
 
-/** Names of the command line's own options, which win over everything. */
+/** Settings given as command-line options, which override everything. */
 export type Overrides = Partial<Record<"ROOST_DATA_DIR" | "ROOST_HOST" | "ROOST_PORT", string>>;
 
 type Environment = Record<string, string | undefined>;
 
-/** What the user's half of the command line reads from the environment: no settings of a host, and no mistakes. */
+/** Environment variables of the user commands: not settings of a host, so not reported as unknown. */
 const CLIENT_VARIABLES = ["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
 
 /**
- * Reads every setting once: command line over environment over `<data>/roost.toml` over default. Throws a `ConfigError`
- * that names all that is wrong: each setting with what it got and what it expects, and names that are no setting's.
+ * Reads every setting once: the command line overrides the environment, which overrides `<data>/roost.toml`, which
+ * overrides the default. Throws a `ConfigError` that lists every problem: bad values with what is expected, and unknown
+ * names.
  */
 export function loadConfig(environment: Environment, overrides: Overrides = {}): LoadedConfig {
   const settings: SettingValue[] = [];
   const problems = unknownVariables(environment);
   const dataDir = overrides.ROOST_DATA_DIR ?? environment.ROOST_DATA_DIR ?? SETTINGS.dataDir.fallback;
-  // A data folder that is no folder's name is told below; the settings file of the current folder is not its.
+  // An invalid data folder is reported below; resolving it must not read the current folder's settings file instead.
   const file =
     SETTINGS.dataDir.read(dataDir) === undefined ? NO_FILE : readSettingsFile(resolve(dataDir, "roost.toml"));
   problems.push(...file.problems);
@@ -82,40 +83,42 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
   return { config: { ...config, dataDir: resolve(config.dataDir) }, settings };
 }
 
-/** What each setting alone could be, but not beside the others. One that cannot be used at all is undefined here. */
+/** Settings that are valid alone but contradict each other. An invalid one is undefined here. */
 function clashes({ model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp }: Partial<Config>): string[] {
-  const told: string[] = [];
+  const problems: string[] = [];
   if (model?.startsWith("openai:") && openAiBaseUrl === null) {
-    told.push(`ROOST_MODEL is "${model}", which needs ROOST_OPENAI_BASE_URL: expected the server's URL, with its /v1`);
-  }
-  if (typeof smtpUrl === "string" && mailFrom === null) {
-    told.push("ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set");
-  }
-  // Clients of the x402 protocol refuse larger payments unless they are told otherwise (src/payments/facilitator/x402-protocol.ts).
-  if (typeof facilitatorUrl === "string" && minimumTopUp !== undefined && minimumTopUp > FACILITATED_TOP_UP) {
-    told.push(
-      `ROOST_MINIMUM_TOP_UP is "${formatMoney(minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +
-        "is set and what it settles is 1.00 each time",
+    problems.push(
+      `ROOST_MODEL is "${model}", which needs ROOST_OPENAI_BASE_URL: expected the server's URL, with its /v1`,
     );
   }
-  return told;
+  if (typeof smtpUrl === "string" && mailFrom === null) {
+    problems.push("ROOST_MAIL_FROM is not set: expected the sender's e-mail address, because ROOST_SMTP_URL is set");
+  }
+  // By default, x402 clients refuse to pay more (src/payments/facilitator/x402-protocol.ts).
+  if (typeof facilitatorUrl === "string" && minimumTopUp !== undefined && minimumTopUp > MAX_FACILITATED_TOP_UP) {
+    problems.push(
+      `ROOST_MINIMUM_TOP_UP is "${formatMoney(minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +
+        "is set and it settles 1.00 at a time",
+    );
+  }
+  return problems;
 }
 
-const FACILITATED_TOP_UP: Micros = 1_000_000n;
+const MAX_FACILITATED_TOP_UP: Micros = 1_000_000n;
 
 /** Every setting, in the order of the documentation. */
 export function allSettings(group: unknown = SETTINGS): Setting<unknown>[] {
   return isSetting(group) ? [group] : Object.values(group as Record<string, unknown>).flatMap(allSettings);
 }
 
-const WHERE_ALL_ARE = "`roost config --help` tells all";
+const LIST_HINT = "to list all: roost config --help";
 
 function unknownVariables(environment: Environment): string[] {
   const names = allSettings().map(({ name }) => name);
   return Object.keys(environment)
     .filter((name) => name.startsWith("ROOST_") && environment[name] !== undefined)
     .filter((name) => !names.includes(name) && !CLIENT_VARIABLES.includes(name))
-    .map((name) => `${name} (environment) is no setting: the nearest is ${nearest(name, names)}; ${WHERE_ALL_ARE}`);
+    .map((name) => `${name} (environment) is not a setting: the nearest is ${nearest(name, names)}; ${LIST_HINT}`);
 }
 
 interface SettingsFile {
@@ -137,33 +140,35 @@ function readSettingsFile(path: string): SettingsFile {
     const setting = known.get(key);
     if (!setting) {
       const suggested = nearest(key.toLowerCase().replace(/^roost_/, ""), [...known.keys()]);
-      problems.push(`"${key}" (${path}) is no setting: the nearest is ${suggested}; ${WHERE_ALL_ARE}`);
+      problems.push(`"${key}" (${path}) is not a setting: the nearest is ${suggested}; ${LIST_HINT}`);
     } else if (setting.notInFile) {
-      problems.push(`${key} (${path}) says where this file is: give it as ${setting.name} or --data instead`);
+      problems.push(`${key} (${path}) is where this file is looked for: give it as ${setting.name} or --data instead`);
     } else if (typeof value === "object") {
-      problems.push(`${setting.name} is not one value (${path}): expected ${setting.expects}, as text in quotes`);
+      problems.push(
+        `${setting.name} is not a single value (${path}): expected ${setting.expects}, as a string in quotes`,
+      );
     } else values.set(setting.name, String(value));
   }
   return { path, values, problems };
 }
 
-/** What the file says, nothing where there is none, or what is wrong with it. */
+/** The parsed file, empty if there is none; a message if it cannot be used. */
 function parseFile(path: string): Record<string, unknown> | string {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
-    // A data folder that cannot be one is told, in better words, by who opens it.
+    // Opening the data folder reports these with a better message.
     if (["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ELOOP"].includes(String(code))) return {};
     return (describeSystemError(`the settings file ${path} cannot be read`, error) as Error).message;
   }
   const wrong = firstWrongLine(text);
   if (wrong === null) return Bun.TOML.parse(text) as Record<string, unknown>;
-  return `the settings file ${path} is not TOML, in line ${wrong.line}: ${wrong.cause}`;
+  return `the settings file ${path} is not valid TOML, line ${wrong.line}: ${wrong.cause}`;
 }
 
-/** Bun's parser does not tell where it stopped. Settings are one line each, so it is the first that ends a file badly. */
+/** Bun's parser reports no line. Each setting is one line, so the first prefix that fails ends with the bad line. */
 function firstWrongLine(text: string): { line: number; cause: string } | null {
   if (tomlError(text) === null) return null;
   const lines = text.split("\n");

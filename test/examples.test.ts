@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
-test("the program of examples/ meets 402, pays what the quote says, and has its instance", async () => {
+test("the program in examples/ gets 402, pays the quote, and gets its instance", async () => {
   const script = join(import.meta.dir, "../examples/on-anvil.ts");
   const child = Bun.spawn([process.execPath, script], { stdio: ["ignore", "pipe", "pipe"] });
   const [code, output, errors] = await Promise.all([

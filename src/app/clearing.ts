@@ -7,7 +7,7 @@ const CLEARED_MESSAGES = "message_seq <= (SELECT cleared_message_seq FROM agents
 const CLEARED_RUNS = "first_event_id <= (SELECT cleared_event_id FROM agents WHERE agent_id = ?1)";
 const CLEARED_EVENTS = `event_id <= (SELECT cleared_event_id FROM agents WHERE agent_id = ?1) AND type IN ${TOLD}`;
 
-/** All that belongs to an instance, an agent or a conversation, in the order in which it is cleared away. */
+/** Everything that belongs to an instance, an agent or a conversation, in the order in which it is cleared. */
 export function clearingPlan(
   store: Store,
   { workspaces, conversations }: Pick<Features, "workspaces" | "conversations">,
@@ -19,8 +19,8 @@ export function clearingPlan(
   const events: RowsOf = { table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
-  /** A number that the last message had may be given to a new one: it must not be taken for cleared. */
-  const uncover = (agentId: string) =>
+  /** A new message may reuse the number of the last one, and must not count as cleared. */
+  const resetClearedSeq = (agentId: string) =>
     sqlite.run("UPDATE agents SET cleared_message_seq = 0 WHERE agent_id = ?", [agentId]);
   const instanceOf = (agentId: string) =>
     sqlite.query<{ id: string }, [string]>("SELECT instance_id AS id FROM agents WHERE agent_id = ?").get(agentId)?.id;
@@ -31,7 +31,7 @@ export function clearingPlan(
 
   return {
     conversation: [
-      rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
+      rows({ ...messages, only: CLEARED_MESSAGES }, resetClearedSeq),
       rows({ ...runs, only: CLEARED_RUNS }),
       rows({ ...events, only: CLEARED_EVENTS }),
     ],

@@ -40,12 +40,12 @@ import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
 
-/** Awake workers, and runs with their model calls, of one account (api.md section 1, Limits). */
-const AT_WORK_OF_ONE = 64;
+/** Awake workers, and likewise runs with their model calls, per account (api.md section 1, Limits). */
+const MAX_WORK_PER_ACCOUNT = 64;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
-/** The rules, each room's built once from what it needs. */
+/** Builds every room's rules once, from what they need. */
 export async function createFeatures(
   config: Config,
   foundation: Foundation,
@@ -62,7 +62,7 @@ export async function createFeatures(
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
   if (config.wallet !== null && !(await hasValidChecksum(recipient))) {
     throw new ConfigError(
-      `ROOST_WALLET is "${recipient}": expected an address whose capitals are its checksum (EIP-55)`,
+      `ROOST_WALLET is "${recipient}": expected an address with a valid checksum in its capital letters (EIP-55)`,
     );
   }
   store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
@@ -116,9 +116,9 @@ export async function createFeatures(
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
-    log.warn({ locked }, "secrets were stored under another master key and cannot be read; store them anew");
+    log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
   }
-  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken built-in skill"));
+  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
@@ -132,9 +132,9 @@ export async function createFeatures(
     idleMs,
     bounds: {
       workers: capWorkers(config.maxAwake, machine),
-      workersOfOne: AT_WORK_OF_ONE,
+      workersOfOne: MAX_WORK_PER_ACCOUNT,
       runs: capModelCalls(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
-      runsOfOne: AT_WORK_OF_ONE,
+      runsOfOne: MAX_WORK_PER_ACCOUNT,
     },
     onRoom: () => conversations.runs.serve(),
   });
@@ -170,6 +170,6 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, lo
     baseUrl: openAiBaseUrl,
     apiKey: openAiApiKey ?? undefined,
     answerTokens,
-    log: (retry) => log.warn(retry, "model server: trying again"),
+    log: (retry) => log.warn(retry, "model server: retrying"),
   };
 }

@@ -9,7 +9,7 @@ import { createOutbox, type Outbox } from "../mail/outbox.ts";
 import { type Audit, createAudit } from "../storage/audit.ts";
 import { openStore, type Store } from "../storage/store.ts";
 
-/** What lies on the data folder without a server: the parts that operator commands use too. */
+/** The parts that need only the data folder: operator commands use them without a server. */
 export interface Foundation {
   clock: Clock;
   store: Store;
@@ -21,7 +21,7 @@ export interface Foundation {
   outbox: Outbox;
 }
 
-/** Opens the data folder's database and what rules it alone. A running server and operator commands may share it. */
+/** Opens the data folder's database and the parts that use only it. A server and operator commands may share it. */
 export function openFoundation(config: Pick<Config, "dataDir">, clock: Clock = systemClock): Foundation {
   const store = openStore(config.dataDir);
   const audit = createAudit(store, clock, createAuditAllowance(clock));

@@ -22,7 +22,7 @@ const byStatus = (counts: Record<string, number>): Sample[] =>
 
 const RPC = ["network", "node"] as const;
 
-/** What `/metrics` tells of the appliance, beside its requests and its process. Each is cheap, whatever the data's size. */
+/** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
   const { db, instances, host, hub, meter, paymentGateway } = parts;
   const { invoices, payments, health } = paymentGateway;
@@ -41,30 +41,30 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       return value === null ? [] : [{ labels: { network: one.network, node: one.node }, value }];
     });
   return [
-    gauge("roost_instances_running", "Instances that are running", instances.countRunning),
+    gauge("roost_instances_running", "Running instances", instances.countRunning),
     gauge("roost_workers_awake", "Instances whose worker is awake", host.awake),
-    gauge("roost_event_streams", "Event streams that are open", hub.openStreams),
-    gauge("roost_metered_accounts", "Accounts whose meters count", () => meter.accountIds().length),
-    gauge("roost_balances_usdc", "What all accounts have together", () => usdc(sumBalances(db))),
-    counter("roost_revenue_usdc_total", "Usage in the ledger, ever", () => usdc(revenue())),
-    gauge("roost_invoices_open", "Invoices that wait to be paid", invoices.countOpen),
+    gauge("roost_event_streams", "Open event streams", hub.openStreams),
+    gauge("roost_metered_accounts", "Accounts being metered", () => meter.accountIds().length),
+    gauge("roost_balances_usdc", "Total balance of all accounts", () => usdc(sumBalances(db))),
+    counter("roost_revenue_usdc_total", "Total usage in the ledger", () => usdc(revenue())),
+    gauge("roost_invoices_open", "Open invoices", invoices.countOpen),
     gauge("roost_claims", "Transactions presented as payments", () => byStatus(payments.countClaims()), ["status"]),
-    gauge("roost_payments", "Transfers that were credited", () => byStatus(payments.countPayments()), ["status"]),
+    gauge("roost_payments", "Credited transfers", () => byStatus(payments.countPayments()), ["status"]),
     gauge(
       "roost_rpc_up",
-      "Whether a node gave a good answer when it was last asked",
+      "Whether the last call to a node succeeded",
       ofNodes(({ ok }) => (ok === null ? null : Number(ok))),
       RPC,
     ),
     counter(
       "roost_rpc_calls_total",
-      "Times a node was asked",
+      "Calls to a node",
       ofNodes(({ calls }) => calls),
       RPC,
     ),
     counter(
       "roost_rpc_failures_total",
-      "Times a node gave no good answer",
+      "Failed calls to a node",
       ofNodes(({ failures }) => failures),
       RPC,
     ),

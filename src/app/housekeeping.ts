@@ -5,9 +5,9 @@ import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 
-const EVERY_MS = 60 * 60 * 1000;
+const INTERVAL_MS = 60 * 60 * 1000;
 
-/** Runs each task now and then every hour, one after the other; one that fails is logged and tried again next time. */
+/** Runs the tasks soon after the start and then hourly, one by one. A failure is logged and retried next time. */
 export function startHousekeeping(tasks: Record<string, () => void | Promise<void>>, log: Log): { stop(): void } {
   const tidy = async () => {
     for (const [task, run] of Object.entries(tasks)) {
@@ -18,7 +18,7 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
       }
     }
   };
-  const timer = setInterval(() => void tidy(), EVERY_MS);
+  const timer = setInterval(() => void tidy(), INTERVAL_MS);
   timer.unref();
   const first = setTimeout(() => void tidy(), 10_000);
   first.unref();
@@ -32,12 +32,12 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
 
 const SLICE = 200;
 
-/** Does a work that prunes, and says whether there is more, by commits of a few rows with requests in between. */
+/** Prunes in commits of a few rows, with requests in between, until `prune` says that nothing is left. */
 async function inSlices(store: Store, prune: (limit: number) => boolean): Promise<void> {
   while (await store.commitSoon(() => prune(SLICE), "process"));
 }
 
-/** What is tidied: rows that no rule reads any more. */
+/** Deletes rows that no rule reads any more. */
 export const housekeepingTasks = (
   { store, outbox, links, clock }: Foundation,
   { idempotency, conversations, paymentGateway, keys, revokedTokens, checkpoints }: Features,
@@ -55,7 +55,7 @@ export const housekeepingTasks = (
   async events() {
     for (let after: string | null = ""; after !== null; ) {
       const from: string = after;
-      // A commit for each hundred agents, or 250 events, and requests in between.
+      // One commit per hundred agents or 250 events, with requests in between.
       after = await store.commitSoon(() => conversations.events.prune(from, 100, 250), "process");
     }
   },

@@ -5,13 +5,12 @@ import type { Clock } from "../lib/clock.ts";
 import { createOllamaWatch } from "../models/ollama.ts";
 import type { HostRouteParts } from "../models/routes.ts";
 
-/** A line that settles in the settings file what the host answers with. */
-const SETTLED = /^\s*(model|openai_base_url)\s*=/m;
+/** A line in the settings file that chooses the model. */
+const CHOOSES_MODEL = /^\s*(model|openai_base_url)\s*=/m;
 
 /**
- * What the console offers where nobody has said which model the host uses: an Ollama on this machine, to be written into
- * the settings file. Null where the operator has said it, wherever: an offer would only argue, and the environment would
- * win over what is written.
+ * If the operator has not chosen a model, the console offers to write an Ollama on this machine into the settings file.
+ * Null if one is chosen, in the file or the environment (which would override the file anyway).
  */
 export function modelOffer(
   { dataDir, openAiBaseUrl }: Config,
@@ -20,7 +19,7 @@ export function modelOffer(
   environment: Record<string, string | undefined> = process.env,
 ): HostRouteParts["offer"] {
   const settingsFile = join(dataDir, "roost.toml");
-  const inFile = existsSync(settingsFile) && SETTLED.test(readFileSync(settingsFile, "utf8"));
+  const inFile = existsSync(settingsFile) && CHOOSES_MODEL.test(readFileSync(settingsFile, "utf8"));
   if (openAiBaseUrl !== null || environment.ROOST_MODEL !== undefined || inFile) return null;
   return { ollama: createOllamaWatch(ollamaUrl, clock.now), settingsFile };
 }

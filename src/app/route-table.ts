@@ -23,7 +23,7 @@ export interface RouteTableParts {
   features: Features;
   lasting: LastingAnswers;
   publicUrl(): string;
-  /** Lets a request's connection be silent for as long as it likes. */
+  /** Turns off the idle timeout of a request's connection. */
   keepOpen(request: Request): void;
   offer: HostRouteParts["offer"];
   isFromHere: HostRouteParts["isFromHere"];
@@ -49,7 +49,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     conversations,
   } = features;
   function takePayment(accountId: string, request: Request) {
-    // A facilitator may take longer than a connection may be silent.
+    // A facilitator may take longer than the idle timeout.
     if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
     return features.paymentGateway.takePayment(accountId, request.headers);
   }

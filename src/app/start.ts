@@ -31,27 +31,27 @@ import { createRoutes } from "./route-table.ts";
 
 export const VERSION = packageFile.version;
 
-/** Event streams of the host, where it has the files for them (api.md section 1, Limits). */
+/** Event streams on the host, if it may open that many files (api.md section 1, Limits). */
 const MAX_STREAMS = 20_000;
 
-/** Of one account's requests in one turn of the event loop, while others may wait: half a dozen small reads. */
+/** How much of a turn of the event loop one account's requests may use while others wait: half a dozen small reads. */
 const TURN_SHARE_MS = 1;
 
-/** The running appliance. */
+/** The running server. */
 export interface App {
   url: string;
   routes: readonly Route[];
   meterTimer: Pick<MeterTimer, "tick">;
-  /** Once all is done that requests left to be done behind them: clearing away, and comparing workspaces with the disk. */
+  /** Resolves when the background work left by requests is done: clearing, and comparing workspaces with the disk. */
   settled(): Promise<void>;
-  /** Stops taking requests, ends streams, closes what is open. Runs in progress go on at the next start. */
+  /** Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. */
   stop(): Promise<void>;
 }
 
 /**
- * Config → parts → running appliance. The data folder is open and locked already; whoever opened it closes it. The socket
- * is bound first: a port that is taken costs nothing, and every part can know the address. At `ollamaUrl` the console looks
- * for a model to offer.
+ * Config → parts → running server. The caller has opened and locked the data folder, and closes it. The socket is bound
+ * first, so that a port in use fails early and every part can know the address. The console looks for a model to offer
+ * at `ollamaUrl`.
  */
 export async function startApp(
   config: Config,
@@ -62,14 +62,14 @@ export async function startApp(
   const { host: hostname, port, publicUrl, trustProxy } = config;
   const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
-    return await startBehind(listener, config, foundation, log, ollamaUrl);
+    return await startOn(listener, config, foundation, log, ollamaUrl);
   } catch (error) {
     await listener.stop();
     throw error;
   }
 }
 
-async function startBehind(
+async function startOn(
   listener: Listener,
   config: Config,
   foundation: Foundation,
@@ -110,7 +110,7 @@ async function startBehind(
     socketAddressOf,
     openApi: () => openApiDocument(routes, VERSION),
   };
-  /** Told once a minute: who fills the host shall not fill its log too. */
+  /** Logged once a minute: a client that fills the host must not fill its log too. */
   const fullness = createFixedWindows(seconds, { seconds: 60, max: 1 });
   const fetch = createFetch(
     routes,
@@ -143,7 +143,7 @@ async function startBehind(
       onAnswer({ method, path }, code, startedMs, requestId, error) {
         metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
         const fields = { requestId, method, path, status: code };
-        // A model that fails and an instance that is not running are answers, not faults of the host. So is one that is full.
+        // A failing model, a stopped instance and a full host are answers, not faults of the server.
         if (error?.status === 503 && error.cause === undefined) {
           if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
         } else if (error?.code === "internal_error")
@@ -157,7 +157,7 @@ async function startBehind(
   conversations.runs.recover();
   conversations.aftermath.run();
   listener.answerWith(fetch);
-  // The meter begins once there is something to be had for the money.
+  // Metering starts only when instances can be used.
   meter.resume(instances.allRunning());
   const meterTimer = createMeterTimer(meter, store, foundation.clock, log);
   meterTimer.run();

@@ -1,20 +1,20 @@
 import { InvalidArgumentError } from "commander";
 import { type Micros, parseMoney } from "../lib/money.ts";
 
-/** Parsers of options and arguments: what they throw becomes commander's usage error, exit 2. */
+/** Parsers for options and arguments. What they throw becomes commander's usage error, exit code 2. */
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const LONGEST_MS = 3650 * UNIT_MS.d;
+const MAX_DURATION_MS = 3650 * UNIT_MS.d;
 
 /** `7d` → milliseconds. */
 export function durationMs(text: string): number {
   const match = /^(\d{1,9})([smhd])$/.exec(text);
   const ms = match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : 0;
-  if (ms > 0 && ms <= LONGEST_MS) return ms;
+  if (ms > 0 && ms <= MAX_DURATION_MS) return ms;
   throw new InvalidArgumentError("Expected a number with s, m, h or d, such as 7d, of at most 3650d.");
 }
 
-/** `5.00` → micro-USDC, zero allowed. */
+/** `5.00` → micro-USDC. Zero is allowed. */
 export function amount(text: string): Micros {
   const micros = parseMoney(text);
   if (micros !== null) return micros;
@@ -32,22 +32,22 @@ export function count(text: string): number {
   throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");
 }
 
-/** A limit of an account, or the word that puts the host's own back. */
+/** An account's limit, or `default` for the host's own. */
 export const limit =
-  (least: number, most = 1_000_000) =>
+  (min: number, max = 1_000_000) =>
   (text: string): number | "default" => {
     if (text === "default") return text;
-    if (/^\d{1,16}$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
-    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}, or default.`);
+    if (/^\d{1,16}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}, or default.`);
   };
 
-/** The id of an event: 0 is the beginning of what is kept. */
+/** The id of an event; 0 means the oldest that is kept. */
 export function eventId(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("Expected the id of an event: decimal digits.");
 }
 
-/** A server's address without what clients add to it: no `/v1`, no slash at its end. */
+/** A server's address, without the `/v1` and trailing slash that clients add. */
 export function serverUrl(text: string): string {
   const url = URL.parse(text);
   if (url && (url.protocol === "http:" || url.protocol === "https:") && url.username === "" && url.search === "") {
@@ -56,13 +56,13 @@ export function serverUrl(text: string): string {
   throw new InvalidArgumentError("Expected an http or https URL, such as http://127.0.0.1:7373.");
 }
 
-/** The name of a login that is kept here. */
+/** The name of a saved login. */
 export function profileName(text: string): string {
   if (/^[^\s\p{C}_-][^\s\p{C}]{0,199}$/u.test(text)) return text;
   throw new InvalidArgumentError("Expected a name without spaces, such as work.");
 }
 
-/** Collects `--file NAME=PATH`, as often as it is given. */
+/** Collects every `--file NAME=PATH`. */
 export function fileOfPath(text: string, before: Record<string, string> = {}): Record<string, string> {
   const match = /^([^=]+)=(.*)$/s.exec(text);
   if (match?.[1] === undefined) throw new InvalidArgumentError("Expected NAME=PATH, such as SOUL.md=./soul.md.");

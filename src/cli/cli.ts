@@ -7,15 +7,15 @@ import { note } from "./output.ts";
 import { addUserCommands } from "./user-commands.ts";
 
 /**
- * The command line: which commands there are stands in two files, what each does in a file of its own, loaded when it is
- * asked for, so that `serve` starts without the others. Ends the process with the exit codes of operations.md.
+ * The command line. Two files list the commands; each command is implemented in its own file, loaded only when it runs,
+ * so that `serve` starts without the others. Exits with the codes of operations.md.
  */
 export async function runCommandLine(argv: string[]): Promise<void> {
-  // `roost events … | head` closes the pipe: that is no failure.
+  // `roost events … | head` closes the pipe early, which is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     await createProgram().parseAsync(argv, { from: "user" });
-    // An input that nobody closes must not keep a command that is done.
+    // Without this, an open standard input would keep a finished command running.
     process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
@@ -24,13 +24,13 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   }
 }
 
-/** The tree of commands, none of them loaded. */
+/** The command tree, with no command's implementation loaded. */
 export function createProgram(): Command {
   const program = new Command("roost")
     .description("A host for AI agents in one file")
     .version(packageFile.version)
-    .showHelpAfterError("(add --help for how it goes)")
-    .addHelpText("after", "\nSettings of a host: roost config --help")
+    .showHelpAfterError("(add --help for usage)")
+    .addHelpText("after", "\nSettings: roost config --help")
     .exitOverride();
   addOperatorCommands(program);
   addUserCommands(program);
@@ -51,7 +51,7 @@ export function createProgram(): Command {
 
 const SHELLS = ["bash", "zsh", "fish"];
 const COMPLETION_HELP = `
-To have it in every shell:
+To load it in every new shell:
   bash  roost completion bash > ~/.local/share/bash-completion/completions/roost
   zsh   roost completion zsh > ~/.zfunc/_roost      (with ~/.zfunc in fpath)
   fish  roost completion fish > ~/.config/fish/completions/roost.fish`;

@@ -1,6 +1,6 @@
 import { sayText } from "./output.ts";
 
-/** `roost completion bash|zsh|fish`: a script that asks `roost __complete` what may stand where the cursor is. */
+/** `roost completion bash|zsh|fish`: a script that asks `roost __complete` for completions at the cursor. */
 export const printScript = (shell: keyof typeof SCRIPTS): void => sayText(SCRIPTS[shell]);
 
 const SCRIPTS = {

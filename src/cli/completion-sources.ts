@@ -5,22 +5,22 @@ import { type Client, createClient, type Page } from "./user/client.ts";
 import { findLogin, readLogins, withEnvironment } from "./user/credentials.ts";
 import { type AgentRecord, agentsPath, type InstanceRecord, instancePath } from "./user/find.ts";
 
-/** What stands on the line already: the commands, their arguments, and options by their attribute's name. */
+/** What is on the line already: command words, arguments, and options by attribute name. */
 export interface Typed {
   words: string[];
   arguments: string[];
   options: Record<string, string>;
 }
 
-/** Gives what may be typed; throws where it cannot be known. */
+/** Returns the possible values. Throws when they cannot be determined. */
 export type Source = (typed: Typed) => Promise<Candidate[]>;
 
-/** Of one request: somebody waits with a finger on the key. */
+/** Per request: somebody is waiting at the keyboard. */
 const DEADLINE_MS = 1_000;
-/** Names are completed from one page; in an account with more, by the newest. */
+/** Names are completed from one page: the newest, in an account that has more. */
 const PAGE = 100;
 
-/** Values of arguments and options, by their names in the tree of commands. */
+/** Values of arguments and options, by their names in the command tree. */
 export const SOURCES: Readonly<Record<string, Source>> = {
   instance: async (typed) =>
     (await instancesOf(clientOf(typed))).map(({ instanceId, name, status }, _, all) =>
@@ -65,7 +65,7 @@ export const SOURCES: Readonly<Record<string, Source>> = {
     [...new Set(Object.values(readLogins().logins).map(({ url }) => url))].map((value) => ({ value, description: "" })),
 };
 
-/** Whether a name is what it looks like, and not taken for an option. */
+/** Whether a name can be typed as it is shown, and is not mistaken for an option. */
 const isWord = (text: string): boolean => text === oneLine(text) && text.trim() === text && !text.startsWith("-");
 
 function clientOf({ options: { url, profile, key } }: Typed): Client {
@@ -87,7 +87,7 @@ async function pageOf<T>(client: Client, path: string): Promise<T[]> {
 
 const instancesOf = (client: Client): Promise<InstanceRecord[]> => pageOf<InstanceRecord>(client, "/v1/instances");
 
-/** The server, and the path of the instance that stands on the line. */
+/** The server, and the path of the instance named on the line. */
 async function whereOf(typed: Typed): Promise<{ client: Client; instance: string; instanceId: string }> {
   const client = clientOf(typed);
   const [given = ""] = typed.arguments;

@@ -3,19 +3,19 @@ import type { Source, Typed } from "./completion-sources.ts";
 import { oneLine, sayText } from "./output.ts";
 import { parseShellLine } from "./shell-line.ts";
 
-/** What may stand where the cursor is. */
+/** A possible completion at the cursor. */
 export interface Candidate {
   value: string;
-  /** Empty where the value says it all. */
+  /** Empty when the value needs none. */
   description: string;
 }
 
-/** `files` leaves it to the shell, which knows the folder. */
+/** `files` leaves completion to the shell. */
 export type Completion = { kind: "words"; candidates: Candidate[] } | { kind: "files" };
 
 /**
- * What may follow the words: commands, options, and values of either, those of the server asked of it. Words are without
- * the program's name and without quotes; `current` is the beginning of the one that is being typed.
+ * What may follow the words: commands, options and values, some of them fetched from the server. `words` excludes the
+ * program's name and has its quotes removed; `current` is the part of the word typed so far.
  */
 export async function complete(program: Command, words: readonly string[], current: string): Promise<Completion> {
   const typed: Typed = { words: [], arguments: [], options: {} };
@@ -85,7 +85,7 @@ async function valuesOf(place: Option | Argument, name: string, typed: Typed): P
   const { SOURCES } = await import("./completion-sources.ts");
   const source: Source | undefined = Object.hasOwn(SOURCES, name) ? SOURCES[name] : undefined;
   if (source === undefined) return NOTHING;
-  // What a server calls something is not taken for an option.
+  // A name from the server must not be mistaken for an option.
   return { kind: "words", candidates: (await source(typed)).filter(({ value }) => !value.startsWith("-")) };
 }
 
@@ -95,8 +95,8 @@ const withPrefix = (prefix: string, { candidates }: Extract<Completion, { kind: 
 });
 
 /**
- * `roost __complete SHELL -- …`, which the shells' scripts call: the kind on the first line, then a candidate a line, as
- * the shell takes it. Whatever fails, there is nothing to offer: a shell that completes is no place for errors.
+ * `roost __complete SHELL -- …`, which the completion scripts call: prints the kind, then one candidate per line in the
+ * shell's format. A failure offers nothing: an error message would land in the line being typed.
  */
 export async function answerShell(shell: string, words: string[], program: Command): Promise<void> {
   try {
@@ -115,7 +115,7 @@ async function answerOf(shell: string, words: string[], program: Command): Promi
       : await complete(program, words.slice(0, -1), words.at(-1) ?? "");
   if (completion.kind === "files") return ["files"];
   const candidates = completion.candidates
-    // One a line; and what would look like something else than it is can be typed.
+    // One per line, so without line breaks; and without invisible characters, which could disguise a name.
     .filter(({ value }) => value !== "" && value === oneLine(value))
     .map(({ value, description }) => ({ value, description: oneLine(description) }));
   const fitting = candidates.filter(({ value }) => value.startsWith(current));

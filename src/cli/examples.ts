@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 
-/** How each command goes, by its words: lines for a shell, each of which is parsed by a test. */
+/** Examples for each command: shell lines, all of which a test parses. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   serve: ["roost serve", "roost serve --data ./data --host 0.0.0.0 --port 8080"],
   config: ["roost config", "roost config --data ./data --json"],
@@ -66,14 +66,14 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   completion: ["roost completion bash > ~/.local/share/bash-completion/completions/roost"],
 };
 
-/** Of a command; of a group, the first of each command in it. */
+/** A command's examples; for a group, the first example of each of its commands. */
 export function examplesOf(command: Command, words: readonly string[]): readonly string[] {
   if (words.length === 0) return ["roost serve", "roost login", "roost chat home librarian"];
   const own = EXAMPLES[words.join(" ")];
   return own ?? command.commands.flatMap((child) => examplesOf(child, [...words, child.name()]).slice(0, 1));
 }
 
-/** Puts the examples behind the help of every command that is shown. */
+/** Adds the examples to every command's help. */
 export function addExamples(command: Command, words: readonly string[] = []): void {
   const examples = examplesOf(command, words);
   if (examples.length > 0) {

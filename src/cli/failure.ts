@@ -2,7 +2,7 @@ import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 
-/** A command that could not do its work, in words for whoever typed it; `next` says what to do about it. */
+/** A command failed. The message is for the person who ran it; `next` says what to do about it. */
 export class Failure extends Error {
   constructor(
     message: string,
@@ -13,8 +13,8 @@ export class Failure extends Error {
   }
 }
 
-/** Words on the command line that make no sense, found where commander could not see it. */
-export class WrongUsage extends Failure {}
+/** A wrong command line that commander itself could not detect. */
+export class UsageError extends Failure {}
 
 const FAILED = 1;
 const WRONG_USAGE = 2;
@@ -22,21 +22,21 @@ const WRONG_USAGE = 2;
 const BAD_CONFIG = 78;
 
 /**
- * The line for standard error, of settings one for each that is wrong, null where it is told already; and the exit code
- * (operations.md, Command line).
+ * The text for standard error (for settings, a line for each that is wrong; null when commander has printed it already)
+ * and the exit code (operations.md, Command line).
  */
 export function explain(error: unknown): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
   if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const next = error instanceof Failure && error.next !== null ? `; ${error.next}` : "";
-  const exitCode = error instanceof WrongUsage ? WRONG_USAGE : FAILED;
-  return { line: lineOf(`${wordsOf(error)}${next}`), exitCode };
+  const exitCode = error instanceof UsageError ? WRONG_USAGE : FAILED;
+  return { line: lineOf(`${messageOf(error)}${next}`), exitCode };
 }
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 
-/** What an error says to a person. */
-export function wordsOf(error: unknown): string {
+/** The message to show a person. */
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
   const where = "path" in error && typeof error.path === "string" ? error.path : "the data folder";

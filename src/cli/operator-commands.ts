@@ -3,14 +3,14 @@ import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts
 import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
-const MOST_BYTES = 2 ** 50;
+const MAX_WORKSPACE_BYTES = 2 ** 50;
 const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDIT, 10.00)";
-const EXPIRES = "how long it can be used: a number with s, m, h or d";
+const EXPIRES = "how long it stays valid: a number with s, m, h or d";
 
-/** The operator's half: works on the data folder, with or without a running server (operations.md, Command line). */
+/** Operator commands: they work on the data folder, with or without a running server (operations.md, Command line). */
 export function addOperatorCommands(program: Command): void {
   const onData = (command: Command): Command =>
-    command.option("--data <folder>", "the folder of everything that Roost writes");
+    command.option("--data <folder>", "the folder that holds everything Roost writes");
   const onDataJson = (command: Command): Command => onData(command).option("--json", "print JSON");
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(OPERATOR);
@@ -20,30 +20,30 @@ export function addOperatorCommands(program: Command): void {
       .option("--port <number>", "the port to listen on; 0 picks a free one")
       .addHelpText("after", () => settingsHelp(process.stdout.columns || 80));
 
-  listening(onData(group("serve", "run the appliance"))).action(async (options) =>
+  listening(onData(group("serve", "run the server"))).action(async (options) =>
     (await import("./operator/serve.ts")).serve(options),
   );
-  listening(onDataJson(group("config", "show every setting, its value, where it came from and what it means"))).action(
-    async (options) => (await import("./operator/config.ts")).showConfig(options),
+  listening(onDataJson(group("config", "show every setting: its value, source and meaning"))).action(async (options) =>
+    (await import("./operator/config.ts")).showConfig(options),
   );
-  onDataJson(group("doctor", "check what the appliance stands on, and say the mend for each")).action(async (options) =>
+  onDataJson(group("doctor", "check everything the server depends on, and how to fix it")).action(async (options) =>
     (await import("./operator/doctor.ts")).runDoctor(options),
   );
 
   const invite = group("invite", "let people register");
-  onDataJson(invite.command("create").description("make an invite code; it is shown this once"))
-    .addOption(new Option("--uses <n>", "how many accounts it is for").argParser(count).default(1))
+  onDataJson(invite.command("create").description("create an invite code; it is shown only once"))
+    .addOption(new Option("--uses <n>", "how many accounts can use it").argParser(count).default(1))
     .addOption(new Option("--credit <amount>", CREDIT).argParser(amount))
     .addOption(new Option("--expires <duration>", EXPIRES).argParser(durationMs).default(durationMs("7d"), "7d"))
     .action(async (options) => (await import("./operator/invite.ts")).createInvite(options));
   onDataJson(invite.command("list").description("list invites, newest first")).action(async (options) =>
     (await import("./operator/invite.ts")).listInvites(options),
   );
-  onDataJson(invite.command("revoke").description("make an invite unusable").argument("<id>", "its id")).action(
+  onDataJson(invite.command("revoke").description("revoke an invite").argument("<id>", "its id")).action(
     async (id, options) => (await import("./operator/invite.ts")).revokeInvite(id, options),
   );
 
-  const account = group("account", "see and steer accounts");
+  const account = group("account", "show and manage accounts");
   const ofAccount = (name: string, description: string): Command =>
     onDataJson(account.command(name).description(description).argument("<email>", "the account's e-mail address"));
   onDataJson(account.command("list").description("list accounts, oldest first")).action(async (options) =>
@@ -58,40 +58,40 @@ export function addOperatorCommands(program: Command): void {
     .action(async (email, micros, options) =>
       (await import("./operator/account.ts")).creditAccount(email, micros, options),
     );
-  const limitOption = (name: string, what: string, least = 0, most?: number): Option =>
-    new Option(`--${name} <n>`, `${what}; default puts the host's back`).argParser(limit(least, most));
-  ofAccount("limit", "change what an account may have and do, and show it; without an option, show it")
+  const limitOption = (name: string, what: string, min = 0, max?: number): Option =>
+    new Option(`--${name} <n>`, `${what}; or default, for the host's`).argParser(limit(min, max));
+  ofAccount("limit", "show an account's limits, after changing those given")
     .addOption(limitOption("instances", "instances at once"))
-    .addOption(limitOption("agents", "agents in all"))
-    .addOption(limitOption("workspace-bytes", "bytes of all workspaces together", 0, MOST_BYTES))
+    .addOption(limitOption("agents", "agents in total"))
+    .addOption(limitOption("workspace-bytes", "total size of all workspaces", 0, MAX_WORKSPACE_BYTES))
     .addOption(limitOption("streams", "event streams open at once"))
     .addOption(limitOption("reads", "GETs a second", 1))
     .addOption(limitOption("writes", "other requests a second", 1))
     .action(async (email, options) => (await import("./operator/account-limit.ts")).limitAccount(email, options));
-  ofAccount("suspend", "refuse every request of an account").action(async (email, options) =>
+  ofAccount("suspend", "refuse every request from an account").action(async (email, options) =>
     (await import("./operator/account.ts")).setSuspended(email, true, options),
   );
   ofAccount("resume", "end an account's suspension").action(async (email, options) =>
     (await import("./operator/account.ts")).setSuspended(email, false, options),
   );
 
-  onDataJson(group("outbox", "show mail that no SMTP server was there to take")).action(async (options) =>
+  onDataJson(group("outbox", "show mail kept here because no SMTP server is set")).action(async (options) =>
     (await import("./operator/outbox.ts")).showOutbox(options),
   );
   onDataJson(group("audit", "show who did what"))
-    .option("--verify", "check instead that no row was changed or taken out")
+    .option("--verify", "check instead that no row was changed or removed")
     .action(async (options) => (await import("./operator/audit.ts")).showAudit(options));
   const wallet = group("wallet", "the address that receives USDC");
   onDataJson(wallet.command("show").description("show the address, its networks and where its key is")).action(
     async (options) => (await import("./operator/wallet.ts")).showWallet(options),
   );
   onDataJson(
-    wallet.command("export").description("print the private key; asks first, and is kept in the audit log"),
+    wallet.command("export").description("print the private key; asks first, and is recorded in the audit log"),
   ).action(async (options) => (await import("./operator/wallet.ts")).exportWallet(options));
   onDataJson(
     wallet.command("give-up").description("give up the open quotes that name another address than the next start has"),
   ).action(async (options) => (await import("./operator/wallet.ts")).giveUpQuotes(options));
-  onDataJson(group("login-link", "make a link that signs somebody in, once, within the hour"))
-    .argument("<email>", "whom; an account is made where the e-mail is new")
+  onDataJson(group("login-link", "create a link that signs somebody in, once, within an hour"))
+    .argument("<email>", "whom; a new e-mail address gets an account")
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));
 }

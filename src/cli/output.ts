@@ -1,34 +1,34 @@
 import pc from "picocolors";
 
 /**
- * Whether standard output is a terminal that wants colour, and what is drawn there only to be taken back. (Picocolors'
- * own test also colours pipes on CI machines.)
+ * Whether standard output is a terminal that takes colour and text that is overwritten later. (Picocolors' own check
+ * also colours pipes on CI machines.)
  */
 export const mayDraw = (): boolean =>
   process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 
 const pens = pc.createColors(mayDraw());
 
-/** Marks what this file has coloured; nothing that a server sends can carry it. */
+/** Marks text that this file has coloured. Nothing that a server sends can carry it. */
 const COLOURED: unique symbol = Symbol("coloured");
 export interface Coloured {
   readonly [COLOURED]: string;
 }
 
 /**
- * What a command says is made of these. A string is anybody's: it loses every control character on its way out, so that
- * nobody else's text moves the cursor, hides or colours anything. Colours are this program's alone.
+ * A part of a command's output. A plain string may come from anybody, so its control characters are removed: nobody
+ * else's text can move the cursor, hide or colour anything. Only this program colours its output.
  */
 export type Piece = string | Coloured;
 
-/** Moves the cursor back to a column of its line, counted from 0, and clears what stands from there on. */
+/** Moves the cursor back to a column of its line, counted from 0, and clears the line from there. */
 export const backTo = (column: number): Coloured => ({ [COLOURED]: `\u001b[${column + 1}G\u001b[K` });
 
 const colour =
   (pen: (text: string) => string) =>
   (text: string): Coloured => ({ [COLOURED]: pen(oneLine(text)) });
 
-/** Text on one line, in a colour of this program's. */
+/** Text on one line, in colour. */
 export const colours = {
   bold: colour(pens.bold),
   dim: colour(pens.dim),
@@ -38,13 +38,13 @@ export const colours = {
   yellow: colour(pens.yellow),
 };
 
-/** C0 but tab and new line, DEL, C1, line separators, and what turns the direction of text. */
+/** C0 except tab and newline, DEL, C1, line separators, and bidirectional controls. */
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** Text of others, safe on a terminal: no control character but new line and tab, so nothing can move or hide. */
+/** Untrusted text made safe for a terminal: no control characters except newline and tab. */
 export const printable = (text: string): string => String(text).replaceAll(UNSEEN, "");
 
-/** Text of others on one line. */
+/** Untrusted text made safe for a terminal, on one line. */
 export const oneLine = (text: string): string => printable(text).replaceAll(/[\n\t]+/g, " ");
 
 function show(pieces: readonly Piece[], clean: (text: string) => string): string {
@@ -53,7 +53,7 @@ function show(pieces: readonly Piece[], clean: (text: string) => string): string
   return pieces.map(shown).join("");
 }
 
-/** One line for a prompt of readline. */
+/** One line, for a readline prompt. */
 export const promptOf = (...pieces: Piece[]): string => show(pieces, oneLine);
 
 /** One line on standard output. */
@@ -62,40 +62,40 @@ export const say = (...pieces: Piece[]): void => console.log(show(pieces, oneLin
 /** Text of several lines on standard output. */
 export const sayText = (text: string): void => console.log(printable(text));
 
-/** As it comes, on standard output, without a line's end. (Unlike console.log it tells that `| head` has gone.) */
+/** Text on standard output without a newline. (Unlike console.log, this notices when `| head` has gone.) */
 export const stream = (...pieces: Piece[]): void => void process.stdout.write(show(pieces, printable));
 
-/** One line for whoever watches, not for what reads the output: standard error. */
+/** One line on standard error: for people, not for a program that reads the output. */
 export const note = (...pieces: Piece[]): void => console.error(show(pieces, oneLine));
 
-/** A question on standard error, whose answer stands behind it. */
+/** A question on standard error; the answer is typed on the same line. */
 export const askFor = (question: string): void => void process.stderr.write(oneLine(question));
 
 export const printJson = (value: unknown): void => console.log(safeJson(value, 2));
 
-/** One record of many, on one line, as it comes. */
+/** One record on one line. */
 export const streamJson = (value: unknown): void => void process.stdout.write(`${safeJson(value)}\n`);
 
-/** JSON leaves only C0 escaped; what else a terminal would obey is written as JSON may write any character. */
+/** JSON escapes only C0. Everything else that a terminal would obey is escaped here. */
 const safeJson = (value: unknown, indent?: number): string =>
   (JSON.stringify(value, null, indent) ?? "null").replaceAll(
     /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** How wide lines may be: the terminal's columns, null where output is no terminal that tells them. */
+/** The terminal's width in columns; null when output is not a terminal that reports it. */
 export const terminalColumns = (): number | null =>
   process.stdout.isTTY === true && process.env.TERM !== "dumb" ? process.stdout.columns || 80 : null;
 
-/** What a table gives up on a terminal that is narrower, by heads: columns first, then ends of cells. */
+/** What a table gives up when the terminal is too narrow, by column heading. */
 export interface Narrowing {
-  /** Left out, the first of them first, until the rest fits. */
+  /** Columns left out one by one, in this order, until the rest fits. */
   leaveOut?: readonly string[];
-  /** Shortened with an ellipsis, the widest of them first. */
+  /** Columns then shortened with an ellipsis, the widest first. */
   shorten?: readonly string[];
 }
 
-/** Columns under their heads, aligned by what is seen; `empty` stands for no rows at all. */
+/** Prints columns under their headings, aligned by visible width; prints `empty` when there are no rows. */
 export function printTable(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
@@ -111,10 +111,10 @@ export function printTable(
 }
 
 const GAP = 2;
-/** A cell is not made shorter than this. */
-const LEAST = 6;
+/** Cells are not shortened below this. */
+const MIN_CELL_WIDTH = 6;
 
-/** The lines of a table, its heads first, of at most `columns` as far as `narrowing` allows. */
+/** The lines of a table, headings first, at most `columns` wide as far as `narrowing` allows. */
 export function layOut(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
@@ -129,11 +129,11 @@ export function layOut(
   for (const head of leaveOut) if (excess() > 0) table = table.filter((column) => column.head !== head);
   for (let over = excess(); over > 0; over = excess()) {
     const [widest, next] = table
-      .filter(({ head, width }) => shorten.includes(head) && width > Math.max(LEAST, head.length))
+      .filter(({ head, width }) => shorten.includes(head) && width > Math.max(MIN_CELL_WIDTH, head.length))
       .sort((one, other) => other.width - one.width);
     if (widest === undefined) break;
-    const least = Math.max(LEAST, widest.head.length, Math.min(next?.width ?? 0, widest.width - 1));
-    widest.width = Math.max(least, widest.width - over);
+    const min = Math.max(MIN_CELL_WIDTH, widest.head.length, Math.min(next?.width ?? 0, widest.width - 1));
+    widest.width = Math.max(min, widest.width - over);
   }
   return [...rows.keys(), rows.length].map((at) =>
     table
@@ -145,7 +145,7 @@ export function layOut(
 
 const padded = (text: string, width: number): string => text + " ".repeat(Math.max(0, width - Bun.stringWidth(text)));
 
-/** At most `width` columns of the text, the last of them an ellipsis where something is missing. */
+/** The text cut to at most `width` columns; a cut text ends in an ellipsis. */
 export function shortened(text: string, width: number): string {
   if (Bun.stringWidth(text) <= width) return text;
   let kept = "";
@@ -156,7 +156,7 @@ export function shortened(text: string, width: number): string {
   return `${kept.trimEnd()}…`;
 }
 
-/** Names and values, one a line. */
+/** Prints names and values, one pair per line. */
 export function printFields(fields: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...fields.map(([name]) => name.length));
   for (const [name, value] of fields) say(colours.dim(name.padEnd(width)), `  ${value}`);
@@ -164,6 +164,6 @@ export function printFields(fields: readonly (readonly [name: string, value: str
 
 export { cents, shortMoney } from "../lib/money.ts";
 
-/** `2026-11-21 10:00Z`, of milliseconds or the API's form; a dash for null. */
+/** `2026-11-21 10:00Z`, from milliseconds or the API's format; a dash for null. */
 export const shortTime = (time: number | string | null): string =>
   time === null ? "-" : `${new Date(time).toISOString().slice(0, 16).replace("T", " ")}Z`;

@@ -3,29 +3,29 @@ import { GROUPS } from "../config/settings.ts";
 import { allSettings } from "../config.ts";
 
 const NAME_COLUMNS = 30;
-const MOST_COLUMNS = 100;
+const MAX_COLUMNS = 100;
 
 const INTRODUCTION =
-  "Settings are variables of the environment, or keys of roost.toml in the data folder: port = 8080 there is " +
-  "ROOST_PORT=8080. The command line wins over the environment, the environment over the file.";
+  "Settings are environment variables, or keys in roost.toml in the data folder: port = 8080 there is " +
+  "ROOST_PORT=8080. The command line overrides the environment, which overrides the file.";
 
-/** Every setting with its meaning, form and default, for `--help`, in lines of at most `columns`. */
+/** Every setting with its meaning, format and default, for `--help`, in lines of at most `columns`. */
 export function settingsHelp(columns: number): string {
-  const width = Math.min(columns, MOST_COLUMNS) - NAME_COLUMNS - 2;
+  const width = Math.min(columns, MAX_COLUMNS) - NAME_COLUMNS - 2;
   const groups = GROUPS.map(([title, settings]) => {
     const lines = allSettings(settings).flatMap((setting) =>
-      wrapped(`${setting.meaning} (${formOf(setting)})`, width).map(
+      wrapText(`${setting.meaning} (${formOf(setting)})`, width).map(
         (line, at) => `  ${(at === 0 ? setting.name : "").padEnd(NAME_COLUMNS)}${line}`,
       ),
     );
     return [`${title}:`, ...lines].join("\n");
   });
-  return ["", ...wrapped(INTRODUCTION, Math.min(columns, MOST_COLUMNS)), "", groups.join("\n\n")].join("\n");
+  return ["", ...wrapText(INTRODUCTION, Math.min(columns, MAX_COLUMNS)), "", groups.join("\n\n")].join("\n");
 }
 
 function formOf({ expects, fallback, fallbackShown }: Setting<unknown>): string {
   return `${expects}; default ${(fallbackShown ?? fallback).replaceAll("`", "").replaceAll(/,(?! )/g, ", ")}`;
 }
 
-export const wrapped = (text: string, columns: number): string[] =>
+export const wrapText = (text: string, columns: number): string[] =>
   Bun.wrapAnsi(text, columns, { hard: true }).split("\n");

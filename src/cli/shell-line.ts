@@ -1,19 +1,19 @@
-/** A line of a POSIX shell up to the cursor, as words without quotes. */
+/** A POSIX shell line up to the cursor, split into words with the quotes removed. */
 export interface ShellLine {
-  /** Words that have ended. */
+  /** The complete words. */
   before: string[];
-  /** What stands of the word at the cursor. */
+  /** The word at the cursor, as far as it is typed. */
   current: string;
   /**
-   * What the shell is to write for `value`, which begins with `current`: quoted as the word is, without what stands
-   * before the last of `breaks`, which the shell leaves as it is. Null where it cannot be written.
+   * What the shell should insert for `value`, which begins with `current`: quoted as the word is, and only the part
+   * after the last of `breaks`, because the shell keeps what comes before. Null when it cannot be written.
    */
   finish(value: string, breaks: string): string | null;
 }
 
 type Quote = "'" | '"' | null;
 
-/** Knows quotes and backslashes; nothing is expanded. */
+/** Understands quotes and backslashes; expands nothing. */
 export function parseShellLine(line: string): ShellLine {
   const words: string[] = [];
   let word: string | null = null;
@@ -40,9 +40,9 @@ export function parseShellLine(line: string): ShellLine {
     current,
     finish(value, breaks) {
       if (quoteAtCursor === "'") return value.includes("'") ? null : value;
-      // In double quotes an exclamation mark cannot be kept from meaning history.
+      // In double quotes an exclamation mark always means history expansion.
       if (quoteAtCursor === '"') return value.includes("!") ? null : value.replaceAll(/["\\$`]/g, "\\$&");
-      // Blanks and quotes in a word were escaped, or it would have ended there.
+      // Blanks and quotes within a word were escaped, or the word would have ended there.
       const within = [...breaks].filter((one) => "=:@".includes(one));
       const kept = Math.max(-1, ...within.map((one) => current.lastIndexOf(one))) + 1;
       return value.slice(kept).replaceAll(/[^\p{L}\p{N}_@%+=:,./-]/gu, "\\$&");

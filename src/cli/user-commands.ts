@@ -8,19 +8,19 @@ const STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", 
 const INSTANCE = "its id or name";
 const AGENT = "its id, slug or name";
 
-/** The user's half: works against any server's API (operations.md, Command line). */
+/** User commands: they work against any server's API (operations.md, Command line). */
 export function addUserCommands(program: Command): void {
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(USER);
   const onLogin = (command: Command): Command =>
     command
-      .addOption(new Option("--url <url>", "the server, if not that of the login (ROOST_URL)").argParser(serverUrl))
+      .addOption(new Option("--url <url>", "the server, if not the login's (ROOST_URL)").argParser(serverUrl))
       .addOption(
         new Option("--profile <profile>", "the login, if not the current one (ROOST_PROFILE)").argParser(profileName),
       );
   const withKey = (command: Command): Command =>
-    onLogin(command).option("--key <key>", "an API key, if not that of the login (ROOST_API_KEY)");
-  /** Options that are not typed come from the environment. */
+    onLogin(command).option("--key <key>", "an API key, if not the login's (ROOST_API_KEY)");
+  /** Options not given on the command line come from the environment. */
   const fromEnvironment = (command: Command): Command =>
     command.hook("preAction", async (_command, action) => {
       const { withEnvironment } = await import("./user/credentials.ts");
@@ -28,34 +28,34 @@ export function addUserCommands(program: Command): void {
       for (const name of ["url", "profile", "key"] as const) action.setOptionValue(name, meant[name]);
     });
   const onServer = (command: Command): Command => fromEnvironment(withKey(command));
-  const asJson = (command: Command): Command => onServer(command).option("--json", "print the API's own records");
+  const asJson = (command: Command): Command => onServer(command).option("--json", "print the API's records as JSON");
   const sure = (command: Command): Command => asJson(command).option("-y, --yes", "do not ask");
   const inInstance = (command: Command): Command => command.argument("<instance>", INSTANCE);
   const ofAgent = (command: Command): Command => inInstance(command).argument("<agent>", AGENT);
 
-  withKey(group("login", "sign in, and keep an API key for the commands below"))
-    .option("--json", "print the API's own records")
-    .option("--email <email>", "instead of being asked for it")
+  withKey(group("login", "sign in, and save an API key for the commands below"))
+    .option("--json", "print the API's records as JSON")
+    .option("--email <email>", "your e-mail address, if you do not want to be asked")
     .option("--invite <code>", "an invite code, to register")
     .action(async (options) => (await import("./user/login.ts")).login(options));
 
-  fromEnvironment(onLogin(group("logout", "end the login on the server, and forget it here")))
+  fromEnvironment(onLogin(group("logout", "end the login on the server, and delete it here")))
     .option("--json", "print JSON")
-    .option("--local", "forget it here alone; its key stays valid")
+    .option("--local", "delete it here only; its key stays valid")
     .action(async (options) => (await import("./user/logout.ts")).logout(options));
-  asJson(group("whoami", "show whose account the login is")).action(async (options) =>
+  asJson(group("whoami", "show which account you are signed in to")).action(async (options) =>
     (await import("./user/account.ts")).whoAmI(options),
   );
   asJson(group("status", "show the server, the account's balance and its instances")).action(async (options) =>
     (await import("./user/account.ts")).showStatus(options),
   );
   fromEnvironment(onLogin(group("open", "open the console in a browser, or print its address")))
-    .option("--print", "print the address alone")
+    .option("--print", "only print the address")
     .action(async (options) => (await import("./user/open.ts")).openConsole(options));
-  addProfileCommands(group("profile", "see and choose the logins that are kept here"));
+  addProfileCommands(group("profile", "list and switch saved logins"));
 
-  addInstanceCommands(group("instance", "see and steer instances"));
-  addAgentCommands(group("agent", "see and change agents"));
+  addInstanceCommands(group("instance", "show and manage instances"));
+  addAgentCommands(group("agent", "show and manage agents"));
 
   onServer(ofAgent(group("chat", "talk with an agent"))).action(async (instance, agent, options) =>
     (await import("./user/chat.ts")).chat(instance, agent, options),
@@ -65,16 +65,16 @@ export function addUserCommands(program: Command): void {
     .action(async (instance, agent, text, options) =>
       (await import("./user/send.ts")).send(instance, agent, text, options),
     );
-  asJson(ofAgent(group("events", "show what happens to an agent, as it happens")))
-    .option("--after <id>", "begin behind this event; 0 is the beginning of what is kept", eventId)
+  asJson(ofAgent(group("events", "show an agent's events as they happen")))
+    .option("--after <id>", "start after this event; 0 starts with the oldest kept", eventId)
     .action(async (instance, agent, options) =>
       (await import("./user/events.ts")).showEvents(instance, agent, options),
     );
 
-  addSkillCommands(group("skill", "see and change what an instance's agents can do"));
-  addSecretCommands(group("secret", "give an instance's skills what they need to know"));
+  addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
+  addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 
-  asJson(group("billing", "show the balance, what it was spent on and how long it lasts")).action(async (options) =>
+  asJson(group("billing", "show the balance, what it was spent on and how long it will last")).action(async (options) =>
     (await import("./user/billing.ts")).showBilling(options),
   );
 
@@ -92,24 +92,21 @@ export function addUserCommands(program: Command): void {
   function addInstanceCommands(instance: Command): void {
     asJson(instance.command("list").description("list instances, newest first"))
       .addOption(
-        new Option("--status <status>", "only those in this state").choices(
+        new Option("--status <status>", "only those with this status").choices(
           STATUSES satisfies readonly InstanceStatus[],
         ),
       )
       .action(async (options) => (await import("./user/instance.ts")).listInstances(options));
     asJson(
-      instance
-        .command("create")
-        .description("create an instance; it runs at once")
-        .argument("<name>", "what it is called"),
+      instance.command("create").description("create an instance and start it").argument("<name>", "its name"),
     ).action(async (name, options) => (await import("./user/instance.ts")).createInstance(name, options));
     asJson(inInstance(instance.command("start").description("start a stopped instance"))).action(
       async (given, options) => (await import("./user/instance.ts")).setRunning(given, "start", options),
     );
-    asJson(inInstance(instance.command("stop").description("stop an instance; billing pauses"))).action(
+    asJson(inInstance(instance.command("stop").description("stop an instance, and its billing"))).action(
       async (given, options) => (await import("./user/instance.ts")).setRunning(given, "stop", options),
     );
-    sure(inInstance(instance.command("delete").description("delete an instance and all that is in it"))).action(
+    sure(inInstance(instance.command("delete").description("delete an instance and everything in it"))).action(
       async (given, options) => (await import("./user/instance.ts")).deleteInstance(given, options),
     );
   }
@@ -117,25 +114,23 @@ export function addUserCommands(program: Command): void {
   function addAgentCommands(agent: Command): void {
     const described = (command: Command): Command =>
       asJson(command)
-        .option("--display-name <name>", "how it is called in a conversation")
+        .option("--display-name <name>", "the name shown in conversations")
         .option("--model <model>", "local:<name>, openai:<name>, or default")
-        .option("--file <name=path>", "a persona file from here; an empty path takes it away; repeatable", fileOfPath);
+        .option("--file <name=path>", "a local persona file; an empty path removes it; repeatable", fileOfPath);
     asJson(inInstance(agent.command("list").description("list an instance's agents, oldest first"))).action(
       async (instance, options) => (await import("./user/agent.ts")).listAgents(instance, options),
     );
     asJson(ofAgent(agent.command("show").description("show an agent and its files"))).action(
       async (instance, given, options) => (await import("./user/agent.ts")).showAgent(instance, given, options),
     );
-    described(
-      inInstance(agent.command("create").description("create an agent")).argument("<name>", "what it is called"),
-    )
-      .option("--slug <slug>", "its short name in addresses")
-      .option("--no-defaults", "begin without the default persona files")
+    described(inInstance(agent.command("create").description("create an agent")).argument("<name>", "its name"))
+      .option("--slug <slug>", "its short name, for URLs and commands")
+      .option("--no-defaults", "leave out the default persona files")
       .action(async (instance, name, options) =>
         (await import("./user/agent.ts")).createAgent(instance, name, options),
       );
-    described(ofAgent(agent.command("edit").description("change an agent; its next run sees it")))
-      .option("--name <name>", "its name")
+    described(ofAgent(agent.command("edit").description("change an agent, from its next run on")))
+      .option("--name <name>", "a new name")
       .action(async (instance, given, options) =>
         (await import("./user/agent.ts")).editAgent(instance, given, options),
       );
@@ -146,13 +141,13 @@ export function addUserCommands(program: Command): void {
 
   function addSkillCommands(skill: Command): void {
     const named = (command: Command): Command => asJson(inInstance(command)).argument("<skill>", "its name");
-    asJson(skill.command("list").description("list what is installed, or without an instance the catalog"))
+    asJson(skill.command("list").description("list an instance's skills, or without an instance the catalog"))
       .argument("[instance]", INSTANCE)
       .action(async (instance: string | undefined, options) => {
         const { listCatalog, listInstalled } = await import("./user/skill.ts");
         await (instance === undefined ? listCatalog(options) : listInstalled(instance, options));
       });
-    named(skill.command("install").description("install a skill of the catalog")).action(
+    named(skill.command("install").description("install a skill from the catalog")).action(
       async (instance, name, options) => (await import("./user/skill.ts")).installSkill(instance, name, options),
     );
     named(skill.command("remove").description("remove a skill")).action(async (instance, name, options) =>
@@ -161,7 +156,9 @@ export function addUserCommands(program: Command): void {
   }
 
   function addSecretCommands(secret: Command): void {
-    asJson(inInstance(secret.command("set").description("set a secret; its value is asked for, or read from a pipe")))
+    asJson(
+      inInstance(secret.command("set").description("set a secret; prompts for its value, or reads it from a pipe")),
+    )
       .argument("<secret>", "its name, such as WEATHER_TOKEN")
       .action(async (instance, name, options) => (await import("./user/secret.ts")).setSecret(instance, name, options));
     asJson(inInstance(secret.command("list").description("list the names of secrets"))).action(

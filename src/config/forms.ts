@@ -1,22 +1,22 @@
 import { type Micros, parseMoney } from "../lib/money.ts";
 
-/** One setting, described once: what `loadConfig` reads, what help, `roost config` and docs/settings.md show. */
+/** One setting, described once, for `loadConfig`, help, `roost config` and docs/settings.md. */
 export interface Setting<T> {
-  /** Of the environment; without `ROOST_` and in lower case, of `roost.toml`. */
+  /** The environment variable; the key in `roost.toml` is the same in lower case without `ROOST_`. */
   name: string;
   meaning: string;
-  /** As it would be written. */
+  /** The default, as it would be written. */
   fallback: string;
-  /** The default in words, where it is none, or not the same everywhere. */
+  /** The default in words, if it is empty or depends on the machine. */
   fallbackShown?: string;
-  /** The form of a value, with its unit. */
+  /** The format of a value, with its unit. */
   expects: string;
-  /** Undefined for text that is not of the expected form. */
+  /** Parses a value. Undefined if it is not in the expected format. */
   read(text: string): T | undefined;
   secret?: true;
-  /** A value as it may be shown; absent where all of it may. */
+  /** The value as it may be shown; absent if it need not be hidden. */
   hide?(written: string): string;
-  /** Says where the settings file is, so it cannot stand there. */
+  /** For the folder of the settings file itself, which cannot be set in it. */
   notInFile?: true;
 }
 
@@ -39,7 +39,7 @@ export const text = (
   read: (value) => (form.test(value) ? value : undefined),
 });
 
-/** Empty is none, and the default. */
+/** Optional: empty, the default, means null. */
 export const orNull = (setting: Setting<string>): Setting<string | null> => ({
   fallbackShown: "none",
   ...setting,
@@ -50,7 +50,7 @@ export const masked = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, sec
 
 const HIDDEN = "********";
 
-/** Services put a customer's key in the path, the query or before the host: scheme and host are shown. */
+/** For URLs that may hold a key, in the path, the query or before the host: only the scheme and host are shown. */
 export const keyHidden = <T>(setting: Setting<T>): Setting<T> => ({
   ...setting,
   hide: (written) =>
@@ -72,14 +72,14 @@ export const whole = (
   name: string,
   fallback: number,
   meaning: string,
-  { least = 1, most = 1_000_000, unit }: { least?: number; most?: number; unit?: string } = {},
+  { min = 1, max = 1_000_000, unit }: { min?: number; max?: number; unit?: string } = {},
 ): Setting<number> => ({
   name,
   meaning,
   fallback: String(fallback),
-  expects: `a whole number${unit === undefined ? "" : ` of ${unit}`} from ${least} to ${most}`,
+  expects: `a whole number${unit === undefined ? "" : ` of ${unit}`} from ${min} to ${max}`,
   read: (value) =>
-    /^\d{1,16}$/.test(value) && Number(value) >= least && Number(value) <= most ? Number(value) : undefined,
+    /^\d{1,16}$/.test(value) && Number(value) >= min && Number(value) <= max ? Number(value) : undefined,
 });
 
 export const amount = (name: string, fallback: string, meaning: string): Setting<Micros> => ({
@@ -111,10 +111,10 @@ export const yesOrNo = (name: string, fallback: "true" | "false", meaning: strin
   read: (value) => (value === "true" ? true : value === "false" ? false : undefined),
 });
 
-/** Comma-separated, none of them twice. */
+/** Comma-separated, without duplicates. */
 export const list = <T>(setting: Setting<T>, expects: string): Setting<T[]> => ({
   ...setting,
-  expects: `${expects}, comma-separated, none twice`,
+  expects: `${expects}, comma-separated, without duplicates`,
   read(value) {
     const items = value.split(",").map((item) => setting.read(item.trim()));
     const good = items.filter((item) => item !== undefined);

@@ -18,7 +18,7 @@ import {
   yesOrNo,
 } from "./forms.ts";
 
-// Every setting is described here and nowhere else (operations.md, Settings). docs/settings.md is made from it: npm run docs.
+// Every setting is described here and only here (operations.md, Settings). `npm run docs` generates docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HOST = /^[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9a-fA-F:]+\](:\d{1,5})?$/;
@@ -30,26 +30,26 @@ const place = {
   dataDir: {
     ...byDefault(
       "`$XDG_DATA_HOME/roost`, else `~/.local/share/roost`",
-      text("ROOST_DATA_DIR", dataHome(), "where everything lies that Roost writes (--data)", {
+      text("ROOST_DATA_DIR", dataHome(), "the folder that holds everything Roost writes (--data)", {
         expects: "a folder",
         form: /\S/,
       }),
     ),
     notInFile: true,
   } satisfies Setting<string>,
-  host: text("ROOST_HOST", "127.0.0.1", "what to listen on (--host): 0.0.0.0 or :: is every address of this machine", {
-    expects: "an address of this machine, or a name of it",
+  host: text("ROOST_HOST", "127.0.0.1", "the address to listen on (--host); 0.0.0.0 or :: for every address", {
+    expects: "an address or name of this machine",
     form: /^[A-Za-z0-9.:_-]+$/,
   }),
-  port: whole("ROOST_PORT", 7373, "the port to listen on (--port); 0 picks a free one", { least: 0, most: 65_535 }),
+  port: whole("ROOST_PORT", 7373, "the port to listen on (--port); 0 picks a free one", { min: 0, max: 65_535 }),
   publicUrl: byDefault("the listening URL", publicUrl()),
   trustProxy: yesOrNo("ROOST_TRUST_PROXY", "false", "take a client's address from X-Forwarded-For"),
   metricsToken: masked(
     byDefault(
       "none: /metrics answers this machine only",
       orNull(
-        text("ROOST_METRICS_TOKEN", "", "whoever has it may read /metrics from elsewhere, as a Bearer token", {
-          expects: "a token without white space",
+        text("ROOST_METRICS_TOKEN", "", "the Bearer token for reading /metrics from elsewhere", {
+          expects: "a token without whitespace",
           form: /^\S+$/,
         }),
       ),
@@ -57,9 +57,9 @@ const place = {
   ),
 };
 
-/** Links are made by adding to it. */
+/** Links are built by appending to it. */
 function publicUrl(): Setting<string | null> {
-  const expects = "an http or https URL that browsers can open, without ? and #";
+  const expects = "an http or https URL that browsers can open, without ? or #";
   const setting = orNull(url("ROOST_PUBLIC_URL", "", "how browsers reach this host, for links and mails", expects));
   return {
     ...setting,
@@ -78,7 +78,7 @@ const mail = {
     byDefault(
       "none: mail is kept, see `roost outbox`",
       orNull(
-        text("ROOST_SMTP_URL", "", "the server that takes mail", {
+        text("ROOST_SMTP_URL", "", "the SMTP server that mail is sent through", {
           expects: "a URL such as smtp://user:pass@host:587",
           form: /^smtps?:\/\/[^\s/]\S*$/,
         }),
@@ -86,7 +86,7 @@ const mail = {
     ),
   ),
   mailFrom: orNull(
-    text("ROOST_MAIL_FROM", "", "the sender of mail; needed with ROOST_SMTP_URL", {
+    text("ROOST_MAIL_FROM", "", "the sender of mail; required with ROOST_SMTP_URL", {
       expects: "an e-mail address",
       form: /^\S+@\S+$|^[^<>]+<\S+@\S+>$/,
     }),
@@ -95,18 +95,18 @@ const mail = {
 
 const models = {
   model: {
-    ...text("ROOST_MODEL", "local:smollm2-135m-instruct", "the model of agents that name none", {
+    ...text("ROOST_MODEL", "local:smollm2-135m-instruct", "the default model, for agents that name none", {
       expects: `${LOCAL_MODELS.join(", ")} or openai:<name>`,
       form: /^openai:\S+$/,
     }),
     read: (value) => (/^openai:\S+$/.test(value) || LOCAL_MODELS.includes(value) ? value : undefined),
   } satisfies Setting<string>,
-  /** Beside `model`. */
+  /** Besides `model`. */
   models: byDefault(
     "that of ROOST_MODEL",
     orEmpty(
       list(
-        text("ROOST_MODELS", "", "which models of the server agents may name; those inside always", {
+        text("ROOST_MODELS", "", "the server's models that agents may name; embedded ones are always allowed", {
           expects: "a name",
           form: /^\S+$/,
         }),
@@ -114,7 +114,7 @@ const models = {
       ),
     ),
   ),
-  answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, "how long one answer of a model may be", { unit: "tokens" }),
+  answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, "the longest answer of a model", { unit: "tokens" }),
   openAiBaseUrl: orNull(
     url("ROOST_OPENAI_BASE_URL", "", "an OpenAI-compatible server", "an http or https URL, with its /v1"),
   ),
@@ -130,16 +130,16 @@ const perNetwork = <T>(make: (name: NetworkName, prefix: string) => T): Record<N
 });
 
 const money = {
-  pricePerHour: amount("ROOST_PRICE_PER_HOUR", "0.03", "what an instance costs in an hour of running"),
-  minimumLaunchBalance: amount("ROOST_MINIMUM_LAUNCH_BALANCE", "0.50", "the balance that starting an instance needs"),
-  minimumTopUp: amount("ROOST_MINIMUM_TOP_UP", "1.00", "the least that is asked for when a balance is too small"),
+  pricePerHour: amount("ROOST_PRICE_PER_HOUR", "0.03", "what a running instance costs per hour"),
+  minimumLaunchBalance: amount("ROOST_MINIMUM_LAUNCH_BALANCE", "0.50", "the balance needed to start an instance"),
+  minimumTopUp: amount("ROOST_MINIMUM_TOP_UP", "1.00", "the smallest payment asked for when a balance is too low"),
   inviteCredit: amount(
     "ROOST_INVITE_CREDIT",
     "10.00",
-    "the credit that an invite or a sign-in link brings; 0 for none",
+    "the credit that comes with an invite or a sign-in link; 0 for none",
   ),
   wallet: byDefault(
-    "a key pair made at the first start",
+    "a key pair created at the first start",
     orNull(
       text("ROOST_WALLET", "", "the address that receives USDC", {
         expects: "an address, 0x and 40 hexadecimal digits",
@@ -148,7 +148,7 @@ const money = {
     ),
   ),
   networks: list(
-    oneOf("ROOST_NETWORKS", NETWORK_NAMES.join(","), "where USDC is taken; quotes name the first", NETWORK_NAMES),
+    oneOf("ROOST_NETWORKS", NETWORK_NAMES.join(","), "where USDC is accepted; quotes name the first", NETWORK_NAMES),
     `some of ${NETWORK_NAMES.join(", ")}`,
   ),
   rpcUrls: perNetwork((name, prefix) =>
@@ -157,7 +157,7 @@ const money = {
         url(
           `${prefix}_RPC_URL`,
           NETWORKS[name].defaultRpcUrls.join(","),
-          `nodes of ${name} that payments are verified with; of several, two must agree`,
+          `nodes that verify payments on ${name}; of several, two must agree`,
         ),
         "http or https URLs",
       ),
@@ -180,8 +180,8 @@ const agents = {
   egress: {
     name: "ROOST_EGRESS",
     meaning:
-      "what agents may reach, private addresses only where they are named; without effect yet, for no tool of an agent " +
-      "reaches anything",
+      "what agents may reach; private addresses only if named; without effect yet, since no tool of an agent reaches " +
+      "anything",
     fallback: "public",
     expects: "none, public, or hosts as host or host:port, comma-separated",
     read: (value: string) => {
@@ -190,36 +190,36 @@ const agents = {
       return hosts.every((host) => HOST.test(host)) ? hosts : undefined;
     },
   } satisfies Setting<"none" | "public" | string[]>,
-  idleSeconds: whole("ROOST_IDLE_SECONDS", 300, "an instance without work sleeps after this", {
-    most: 86_400,
+  idleSeconds: whole("ROOST_IDLE_SECONDS", 300, "how long until an idle instance goes to sleep", {
+    max: 86_400,
     unit: "seconds",
   }),
-  maxAwake: whole("ROOST_MAX_AWAKE", 512, "instances of the host awake at once", { most: 10_000 }),
+  maxAwake: whole("ROOST_MAX_AWAKE", 512, "instances awake at once on the host", { max: 10_000 }),
 };
 
 const limits = {
-  readsPerSecond: whole("ROOST_READS_PER_SECOND", 5_000, "GETs of an account", { unit: "requests a second" }),
-  writesPerSecond: whole("ROOST_WRITES_PER_SECOND", 200, "other requests of an account", { unit: "requests a second" }),
-  maxStreams: whole("ROOST_MAX_STREAMS", 1_000, "event streams of an account open at once"),
-  maxInstances: whole("ROOST_MAX_INSTANCES", 100, "instances of an account"),
-  maxAgents: whole("ROOST_MAX_AGENTS", 1_000, "agents of an account"),
-  maxWorkspaceBytes: whole("ROOST_MAX_WORKSPACE_BYTES", 1024 ** 3, "all workspaces of an account together", {
-    most: 2 ** 50,
+  readsPerSecond: whole("ROOST_READS_PER_SECOND", 5_000, "GETs per account", { unit: "requests a second" }),
+  writesPerSecond: whole("ROOST_WRITES_PER_SECOND", 200, "other requests per account", { unit: "requests a second" }),
+  maxStreams: whole("ROOST_MAX_STREAMS", 1_000, "open event streams per account"),
+  maxInstances: whole("ROOST_MAX_INSTANCES", 100, "instances per account"),
+  maxAgents: whole("ROOST_MAX_AGENTS", 1_000, "agents per account"),
+  maxWorkspaceBytes: whole("ROOST_MAX_WORKSPACE_BYTES", 1024 ** 3, "total size of all workspaces of an account", {
+    max: 2 ** 50,
     unit: "bytes",
   }),
-  addressRequests: whole("ROOST_ADDRESS_REQUESTS", 300, "requests without an account from one address", {
+  addressRequests: whole("ROOST_ADDRESS_REQUESTS", 300, "requests without an account per client address", {
     unit: "requests a minute",
   }),
-  addressRefusals: whole("ROOST_ADDRESS_REFUSALS", 30, "wrong keys and codes from one address", {
+  addressRefusals: whole("ROOST_ADDRESS_REFUSALS", 30, "wrong keys and codes per client address", {
     unit: "requests a minute",
   }),
 };
 
 const log = {
-  logLevel: oneOf("ROOST_LOG_LEVEL", "info", "the least that the log tells of", LEVELS),
+  logLevel: oneOf("ROOST_LOG_LEVEL", "info", "the lowest level that is logged", LEVELS),
   logFormat: byDefault(
     "`pretty` on a terminal, else `json`",
-    oneOf("ROOST_LOG_FORMAT", process.stdout.isTTY ? "pretty" : "json", "lines for people, or for programs", [
+    oneOf("ROOST_LOG_FORMAT", process.stdout.isTTY ? "pretty" : "json", "log lines for people, or for programs", [
       "pretty",
       "json",
     ] as const),
@@ -228,13 +228,13 @@ const log = {
 
 export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...log };
 
-/** In the order and under the titles in which they are shown. */
+/** The order and titles in which settings are shown. */
 export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
   ["Address and data", place],
   ["Mail", mail],
   ["Models", models],
   ["Money", money],
   ["Agents", agents],
-  ["Limits of an account, and of an address", limits],
+  ["Limits per account and client address", limits],
   ["Log", log],
 ];

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** A file of the console as browsers take it, each form in base64. */
+/** A file of the console, in each encoding that browsers accept, as base64. */
 export interface ConsoleFile {
   path: string;
   type: string;
-  /** Named for its contents: whoever has it need never ask again. */
+  /** The name includes a hash of the contents, so browsers can cache it forever. */
   lasts: boolean;
   etag: string;
   plain: string;
@@ -16,8 +16,8 @@ export interface ConsoleFile {
 const BROWSER = join(import.meta.dir, "browser");
 
 /**
- * The console's page, its one script, its one style sheet and its icon: bundled, minified and compressed. Done once, when
- * the binary is built; from source, when the page is first asked for.
+ * The console's page, script, style sheet and icon: bundled, minified and compressed. Done once, when the binary is
+ * built; from source, at the first request.
  */
 export async function bundleConsole(): Promise<ConsoleFile[]> {
   const [script, style] = await Promise.all([bundle("page.ts"), bundle("style.css")]);
@@ -27,7 +27,7 @@ export async function bundleConsole(): Promise<ConsoleFile[]> {
   ];
   const page = await Bun.file(join(BROWSER, "index.html")).text();
   const html = ["./page.ts", "./style.css"].reduce((text, name, at) => {
-    if (!text.includes(`"${name}"`)) throw new Error(`index.html does not ask for ${name}`);
+    if (!text.includes(`"${name}"`)) throw new Error(`index.html does not include ${name}`);
     return text.replace(`"${name}"`, `"${files[at]?.path}"`);
   }, page);
   const icon = await Bun.file(join(BROWSER, "favicon.svg")).text();
@@ -52,7 +52,7 @@ const nameFor = (name: string, extension: string, text: string): string =>
 
 function fileOf(path: string, type: string, text: string): ConsoleFile {
   const bytes = Buffer.from(text);
-  const inTheirBest = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
+  const bestQuality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
   return {
     path,
     type,
@@ -60,6 +60,6 @@ function fileOf(path: string, type: string, text: string): ConsoleFile {
     etag: hashOf(text),
     plain: bytes.toString("base64"),
     gzip: gzipSync(bytes, { level: 9 }).toString("base64"),
-    br: brotliCompressSync(bytes, inTheirBest).toString("base64"),
+    br: brotliCompressSync(bytes, bestQuality).toString("base64"),
   };
 }

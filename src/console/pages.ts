@@ -3,7 +3,7 @@ import type { WebPage } from "../http/server.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { ConsoleFile } from "./bundle.ts";
 
-/** Nothing from elsewhere, nothing inline, and no text that could become markup (security.md, HTTP). */
+/** Nothing from other origins, nothing inline, and no text turned into markup (security.md, HTTP). */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -17,7 +17,7 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
-const ALWAYS = {
+const SECURITY_HEADERS = {
   "Content-Security-Policy": CONTENT_SECURITY_POLICY,
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
@@ -25,11 +25,11 @@ const ALWAYS = {
 const FOR_A_YEAR = "public, max-age=31536000, immutable";
 
 export interface ConsoleFacts {
-  /** Whether codes go out by mail: whoever signs in is told where to look. */
+  /** Whether sign-in codes are mailed: the console says where to look for them. */
   mailed: boolean;
 }
 
-/** The console: one page, its style and its script. It holds no account's data; all of that comes from the API. */
+/** The console: one page, its style sheet and script. It contains no account's data: that comes from the API. */
 export function consolePages({ mailed }: ConsoleFacts): WebPage[] {
   let loading: Promise<Map<string, ConsoleFile>> | undefined;
   const answer = async (request: Request): Promise<Response> => {
@@ -41,12 +41,12 @@ export function consolePages({ mailed }: ConsoleFacts): WebPage[] {
   return [
     { path: "/", answer },
     { path: "/favicon.svg", answer },
-    { path: "/console/host.json", answer: () => Response.json({ mailed }, { headers: ALWAYS }) },
+    { path: "/console/host.json", answer: () => Response.json({ mailed }, { headers: SECURITY_HEADERS }) },
     { path: "/console/:file", answer },
   ];
 }
 
-/** The build has put them into the binary; from source they are made anew. */
+/** The build embeds them in the binary; from source, they are bundled now. */
 async function loadFiles(): Promise<Map<string, ConsoleFile>> {
   const files = import.meta.path.includes("$bunfs")
     ? (await import("console:files")).default
@@ -57,7 +57,7 @@ async function loadFiles(): Promise<Map<string, ConsoleFile>> {
 function fileAnswer(file: ConsoleFile, request: Request): Response {
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   const headers: Record<string, string> = {
-    ...ALWAYS,
+    ...SECURITY_HEADERS,
     "Content-Type": `${file.type}; charset=utf-8`,
     "Cache-Control": file.lasts ? FOR_A_YEAR : "no-cache",
     Vary: "Accept-Encoding",
@@ -68,7 +68,7 @@ function fileAnswer(file: ConsoleFile, request: Request): Response {
   return new Response(Buffer.from(file[encoding], "base64"), { headers });
 }
 
-/** Browsers take `br` from this machine and over TLS only, `gzip` from anywhere. */
+/** Browsers accept `br` only over TLS or from their own machine, `gzip` from anywhere. */
 function encodingFor(accepted: string): "br" | "gzip" | "plain" {
   const names = accepted.split(",").map((part) => part.trim());
   return names.includes("br") ? "br" : names.includes("gzip") ? "gzip" : "plain";

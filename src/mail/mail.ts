@@ -4,14 +4,14 @@ export interface MailMessage {
   to: string;
   subject: string;
   text: string;
-  /** The sign-in code within: kept beside the text in the outbox, and out of every error. */
+  /** The sign-in code in the text: stored separately in the outbox, and kept out of errors. */
   code?: string | null;
 }
 
 export interface Mail {
-  /** Resolves when the mail is handed over. Throws an Error whose message is for logs and operators, without secrets. */
+  /** Resolves when the mail is handed over. Throws an Error whose message is safe for logs and operators. */
   send(message: MailMessage): Promise<void>;
-  /** Whether mail would go out now, and what is wrong otherwise. */
+  /** Whether mail can be sent now, and if not, why. */
   check(): Promise<{ ok: boolean; detail: string }>;
 }
 
@@ -21,10 +21,10 @@ export interface MailSettings {
   from: string | null;
 }
 
-// One mailbox and nothing else: neither a second recipient nor a second header line fits in.
+// Exactly one mailbox, so that nobody can add a recipient or a header line.
 const MAILBOX = /^[^\s<>()[\]\\,;:"@\p{C}]{1,64}@[^\s<>()[\]\\,;:"@\p{C}]{1,255}$/u;
 
-/** The way out for mail. Throws when the settings cannot work. */
+/** Sends mail by SMTP, or keeps it in the outbox. Throws if the settings cannot work. */
 export function createMail(
   { smtpUrl, from }: MailSettings,
   outbox: { append(message: MailMessage): void },
@@ -34,13 +34,13 @@ export function createMail(
   return {
     async send(message) {
       if (!MAILBOX.test(message.to)) throw new Error("the recipient is not one e-mail address");
-      if (/\p{Cc}/u.test(message.subject)) throw new Error("the subject holds control characters");
+      if (/\p{Cc}/u.test(message.subject)) throw new Error("the subject contains control characters");
       if (smtp === null) outbox.append(message);
       else await smtp.send(message);
     },
     check: async () =>
       smtp === null
-        ? { ok: true, detail: "no SMTP server is set: mail is kept in the outbox, see `roost outbox`" }
+        ? { ok: true, detail: "no SMTP server is set: mail is kept, see `roost outbox`" }
         : await smtp.check(),
   };
 }

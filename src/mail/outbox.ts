@@ -8,13 +8,13 @@ const KEPT_MS = 24 * 60 * 60 * 1000;
 
 export interface Outbox {
   append(message: MailMessage): void;
-  /** What is kept, newest first; `createdAt` in milliseconds. */
+  /** All stored mail, newest first; `createdAt` in milliseconds. */
   list(): OutboxMail[];
-  /** Deletes what is older than 24 hours. Every `append` does so too. */
+  /** Deletes mail older than 24 hours. Every `append` does so too. */
   prune(): void;
 }
 
-/** Where mail goes that no SMTP server takes: the operator reads it with `roost outbox`. */
+/** Stores mail when no SMTP server is set; the operator reads it with `roost outbox`. */
 export function createOutbox({ db, transaction }: Store, clock: Clock): Outbox {
   const deleteOld = () =>
     db

@@ -1,4 +1,4 @@
-/** What an account's running instances are about to run out of. */
+/** Why and when an account's running instances will stop. */
 export interface RunwayMailInput {
   reason: "insufficient_balance" | "monthly_limit";
   secondsLeft: number;
@@ -8,7 +8,7 @@ export interface RunwayMailInput {
   publicUrl: string;
 }
 
-/** The mail that says what will stop, when, and what keeps it running: plain text, times in UTC. */
+/** The mail that warns what will stop, when, and how to keep it running: plain text, times in UTC. */
 export function runwayMail({ reason, secondsLeft, stopsAt, runningInstances, publicUrl }: RunwayMailInput): {
   subject: string;
   text: string;
@@ -23,23 +23,23 @@ by then ${reason === "monthly_limit" ? "this month's usage reaches the monthly l
 
 ${reason === "monthly_limit" ? raising(publicUrl) : toppingUp(publicUrl)}
 If you do nothing, ${one ? "it stops and keeps" : "they stop and keep"} everything: agents, files, history and
-secrets. What is stopped costs nothing, and you may start it again later.
+secrets. A stopped instance costs nothing, and you can start it again later.
 `;
   return { subject: `Roost: ${what} in ${timeLeft(secondsLeft)}`, text };
 }
 
-const toppingUp = (publicUrl: string) => `What keeps things running: a top-up in USDC:
+const toppingUp = (publicUrl: string) => `To keep things running, top up in USDC:
 
     ${publicUrl}
 
-or by the API, which answers with the amount and where to send it:
+or with the API, which returns the amount and where to send it:
 
     POST ${publicUrl}/v1/billing/top-up
 
-Or ask who runs this host for credit.
+Or ask the operator of this host for credit.
 `;
 
-const raising = (publicUrl: string) => `What keeps things running: a higher limit, or null for none:
+const raising = (publicUrl: string) => `To keep things running, raise the limit, or set null for none:
 
     PATCH ${publicUrl}/v1/auth/me
     {"monthlyLimit": "25.00"}

@@ -1,4 +1,4 @@
-/** The mail that carries a sign-in code: plain text, the code on a line of its own so that it is easily copied. */
+/** The mail with a sign-in code: plain text, with the code on a line of its own for easy copying. */
 export function signInMail(input: { code: string; publicUrl: string; expiresInSeconds: number }): {
   subject: string;
   text: string;
@@ -12,8 +12,8 @@ here is your code to sign in to Roost at ${input.publicUrl}
 
 It works once, within the next ${minutes} ${minutes === 1 ? "minute" : "minutes"}. A newer code replaces it.
 
-If you did not ask for it, you need not do anything: without this code nobody
-can sign in as you. Never pass it on.
+If you did not ask for it, you can ignore this mail: without this code nobody
+can sign in as you. Never share it.
 `;
   return { subject: `Your Roost sign-in code: ${input.code}`, text };
 }

@@ -3,7 +3,7 @@ import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Mail, MailMessage } from "./mail.ts";
 
-/** In milliseconds. `total` holds for a whole mail, whatever the server does meanwhile. */
+/** In milliseconds. `total` limits a whole mail, whatever the server does meanwhile. */
 export interface SmtpDeadlines {
   connect: number;
   greeting: number;
@@ -16,7 +16,7 @@ const DEADLINES: SmtpDeadlines = { connect: 10_000, greeting: 10_000, socket: de
 
 const LATE = Object.assign(new Error("late"), { code: "ETIMEDOUT" });
 
-/** Mail by SMTP, one connection a mail. Throws at once for a URL or sender that cannot work. */
+/** Sends mail by SMTP, one connection per mail. Throws at once if the URL or sender cannot work. */
 export function createSmtp(smtpUrl: string, from: string | null, deadlines: Partial<SmtpDeadlines>): Mail {
   const server = parseSmtpUrl(smtpUrl);
   if (from === null || /\p{Cc}/u.test(from)) {
@@ -25,14 +25,14 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
   const { connect, greeting, socket, total } = { ...DEADLINES, ...deadlines };
   let opened: Promise<Transporter> | undefined;
   const open = async (): Promise<Transporter> => {
-    // Loaded with the first mail: a start has no use for it.
+    // Loaded with the first mail, to keep the start fast.
     const { createTransport } = await import("nodemailer");
     return createTransport({
       host: server.host,
       port: server.port,
       secure: server.secure,
       ...(server.auth && { auth: server.auth }),
-      // A password never leaves the machine in the clear; on loopback nobody listens, and certificates name nobody.
+      // A password never leaves the machine unencrypted. On loopback nobody can listen in, nor any certificate match.
       requireTLS: server.auth !== null && !server.loopback,
       tls: { rejectUnauthorized: !server.loopback },
       connectionTimeout: connect,
@@ -53,7 +53,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
 
   return {
     async send({ to, subject, text, code }: MailMessage) {
-      // Its time runs while it waits for a lane too: a server that stalls holds up nobody for longer than that.
+      // The time spent waiting for a lane counts too: a stalled server delays nobody for longer than this.
       const signal = AbortSignal.timeout(total);
       try {
         await inLane(async () => {
@@ -71,7 +71,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
         await Promise.race([(await transporter()).verify(), late]);
         return {
           ok: true,
-          detail: `the mail server ${server.name} answers${server.auth ? " and knows the user" : ""}`,
+          detail: `the mail server ${server.name} answers${server.auth ? " and accepts the user" : ""}`,
         };
       } catch (error) {
         return { ok: false, detail: explain(server, error, null) };
@@ -83,7 +83,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
 }
 
 interface SmtpServer {
-  /** Host and port, fit to show. */
+  /** Host and port, safe to show. */
   name: string;
   host: string;
   port: number;
@@ -105,16 +105,16 @@ function parseSmtpUrl(smtpUrl: string): SmtpServer {
     const loopback = host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
     return { name: `${url.hostname}:${port}`, host, port, secure, loopback, auth };
   } catch {
-    // The parser's own words repeat the URL, password and all.
+    // The parser's own message repeats the URL, including the password.
     throw new Error(
       "ROOST_SMTP_URL: expected smtp://user:pass@host:587 or smtps://…, with user and password percent-encoded",
     );
   }
 }
 
-const NO_TLS = "offers no TLS that can be trusted: its certificate must name it, and a password needs TLS";
+const NO_TLS = "offers no trusted TLS: its certificate must match its name, and a password requires TLS";
 
-/** What went wrong and what to do, without the code of the mail or the password, should the server repeat them. */
+/** What went wrong, with the mail's code and the password removed in case the server repeats them. */
 function explain(server: SmtpServer, error: unknown, secret: string | null | undefined): string {
   const { code, message, response } = error as { code?: unknown; message?: unknown; response?: unknown };
   let said = typeof response === "string" ? response : "";
@@ -133,11 +133,11 @@ function reason(code: unknown, message: string): string {
     case "ENOAUTH":
       return "does not accept the user or password of ROOST_SMTP_URL";
     case "EENVELOPE":
-      return "refuses the sender or the recipient";
+      return "rejects the sender or the recipient";
     case "ETLS":
       return NO_TLS;
     case "EDNS":
-      return "is not known to DNS";
+      return "was not found in DNS";
     case "ECONNECTION":
     case "ESOCKET":
       return "cannot be reached";
@@ -146,6 +146,6 @@ function reason(code: unknown, message: string): string {
     case "ABORT_ERR":
       return "did not answer in time";
     default:
-      return "did not take the mail";
+      return "did not accept the mail";
   }
 }

@@ -1,4 +1,4 @@
-/** A file of a package that the build embeds gzipped: a path to read from. */
+/** A package's file that the build embeds gzipped; the import is the path to read it from. */
 declare module "gzip:*" {
   const path: string;
   export default path;

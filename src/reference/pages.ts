@@ -4,10 +4,10 @@ import * as html from "./browser/reference.html" with { type: "text" };
 import * as script from "./browser/reference.ts" with { type: "text" };
 import { readViewerFile, type ViewerFile } from "./viewer-files.ts";
 
-/** TypeScript sees a module where Bun, told by `type: "text"`, gives its source. */
+/** TypeScript sees a module, but with `type: "text"` Bun imports its source. */
 const sourceOf = (module: unknown): string => (module as { default: string }).default;
 
-/** Nothing from elsewhere and nothing inline. The viewer makes markup of text, so it cannot do with trusted types. */
+/** Nothing from other origins and nothing inline. The viewer turns text into markup, so it cannot use trusted types. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,12 +19,12 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The reference of the API at /docs: `/openapi.json`, shown by Swagger UI. It works without any network. */
+/** The API reference at /docs: `/openapi.json` shown by Swagger UI. It works offline. */
 export function referencePages(): WebPage[] {
   const viewer = (path: string, type: string, ...names: ViewerFile[]) =>
     staticPage(path, type, async () => {
       const files = await Promise.all(names.map(readViewerFile));
-      // Gzipped files in a row are one gzipped file.
+      // Concatenated gzip files are a valid gzip file.
       return Buffer.concat(files);
     });
   const own = (path: string, type: string, text: () => string) =>
@@ -40,7 +40,7 @@ export function referencePages(): WebPage[] {
   ];
 }
 
-/** Made when it is first asked for; kept gzipped. */
+/** Generated at the first request; stored gzipped. */
 function staticPage(path: string, type: string, gzippedContent: () => Promise<Uint8Array<ArrayBuffer>>): WebPage {
   let made: Promise<{ gzipped: Uint8Array<ArrayBuffer>; headers: Record<string, string> }> | undefined;
   async function make() {

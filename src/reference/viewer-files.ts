@@ -1,8 +1,8 @@
 import { join } from "node:path";
 
 /**
- * The files of Swagger UI that the reference is shown with, each gzipped. The build puts them into the binary that way;
- * from source they are those of node_modules.
+ * The files of Swagger UI that show the reference, each gzipped. The build embeds them in the binary; from source they
+ * come from node_modules.
  */
 export type ViewerFile = keyof typeof IN_PACKAGE;
 
@@ -14,7 +14,7 @@ const IN_PACKAGE = {
   bundledLicenses: "swagger-ui-bundle.js.LICENSE.txt",
 } as const;
 
-/** Nothing is read before it is asked for. */
+/** Reads a file, gzipped. */
 export async function readViewerFile(name: ViewerFile): Promise<Uint8Array<ArrayBuffer>> {
   if (Bun.isStandaloneExecutable) {
     const { embeddedViewer } = await import("./embedded-viewer.ts");

@@ -22,7 +22,7 @@ const DEFAULTS = {
   workspaceBytes: { value: 1024 ** 3, isDefault: true },
 };
 
-test("an account's limits are shown, changed and put back, each by itself", async () => {
+test("an account's limits are shown, changed and reset one by one", async () => {
   expect(await limitsOf()).toEqual({ monthlyLimit: null, ...DEFAULTS });
   const changed = {
     ...DEFAULTS,
@@ -46,12 +46,12 @@ test("an account's limits are shown, changed and put back, each by itself", asyn
   });
 });
 
-test("the default is the host's own, as its settings have it", async () => {
+test("default is the host's own limit, from its settings", async () => {
   const ran = await operate(home, ["account", "limit", ADA, "--json"], { env: { ROOST_MAX_STREAMS: "7" } });
   expect(ran.json().limits.streams).toEqual({ value: 7, isDefault: true });
 });
 
-test("the audit log tells of a change, and not of a look", async () => {
+test("the audit log records changes, and not looking", async () => {
   const rows = async () =>
     (await operate(home, ["audit", "--json"]))
       .json()
@@ -64,7 +64,7 @@ test("the audit log tells of a change, and not of a look", async () => {
   expect(all).toContainEqual(expect.objectContaining({ actor: "operator", detail: { writes: 9, streams: "default" } }));
 });
 
-test("what is no limit is wrong usage, and an account that is not there a failure", async () => {
+test("an invalid limit is wrong usage, and an unknown account a failure", async () => {
   for (const words of [
     ["--instances", "-1"],
     ["--instances", "1.5"],

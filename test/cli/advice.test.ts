@@ -14,13 +14,13 @@ const READ = [
   "examples/*.{ts,mjs}",
 ];
 
-/** Names that begin otherwise than commands: "roost is serving", the labels of keys, what a shell completes. */
+/** Words after "roost" that are not commands: "roost is serving", labels of keys, what a shell completes. */
 const NO_COMMANDS = ["is", "host", "-n"];
 
 /** Shells' own scripts, and the help's examples, which a test of help parses. */
 const OTHERS = /^src\/cli\/(completion|examples)/;
 
-/** What is told to be run: the words behind `roost`, with VALUE for what a program fills in. */
+/** The commands that a text recommends: the words after `roost`, with VALUE for what a program fills in. */
 function adviceOf(text: string): string[] {
   const program = text
     .replaceAll(/\/\*[\s\S]*?\*\//g, "")
@@ -35,9 +35,9 @@ const bare = (word: string): string => word.replaceAll(/^['(]+|['.,;:)]+$/g, "")
 const isValue = (word: string): boolean => /^(?:[A-Z][A-Z_]*|VALUE|\$\w+|\S+@\S+|\d\S*)$/.test(word);
 const isName = (word: string): boolean => /^[a-z]+$/.test(word);
 
-/** What is wrong with it, null where it can be run once its names in capitals are filled in. */
+/** What is wrong with it; null if it can be run once its capitalised placeholders are filled in. */
 function faultOf(advice: string): string | null {
-  // The line goes on where this does not look.
+  // The command continues on a line that this does not read.
   if (advice.includes("\\\\")) return null;
   const [line = ""] = advice.split(/\s[>|&]/);
   const words = line.trim().split(/\s+/).map(bare);
@@ -86,7 +86,7 @@ test("every command that anything here tells somebody to run is there, and has w
   expect(told.filter(({ fault }) => fault !== null)).toEqual([]);
 });
 
-test("that test sees what is missing", () => {
+test("this test catches missing arguments", () => {
   expect(adviceOf('x = "look: roost outbox";\n/** roost bogus */\ny = roost("invite create", z);')).toEqual([
     "outbox",
     "invite create",

@@ -41,7 +41,7 @@ test("--json prints the API's own record, and the days and transactions that the
   expect(transactions.at(-1)).toMatchObject({ type: "credit", amount: "10.000000", balanceAfter: "10.000000" });
 });
 
-test("for people it is the balance, a chart of the days and the last transactions, plain in a pipe", async () => {
+test("for people it shows the balance, a daily chart and the last transactions, plain in a pipe", async () => {
   const { output, code } = await run(home, ["billing"]);
   expect(code).toBe(0);
   const today = new Date().toISOString().slice(0, 10);
@@ -51,7 +51,7 @@ test("for people it is the balance, a chart of the days and the last transaction
     /\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon: POST http:/,
   );
   expect(output).toMatch(
-    /\/v1\/billing\/top-up tells how\n {9}in a browser: http:\S+; or ask who runs the host for credit\n/,
+    /\/v1\/billing\/top-up says how\n {9}in a browser: http:\S+; or ask the operator of this host for credit\n/,
   );
   expect(output).toMatch(new RegExp(`\n${today} {2}#{40} 0\\.\\d+\n`));
   expect(output.match(/^\d{4}-\d\d-\d\d {2}/gm)).toHaveLength(14);
@@ -61,7 +61,7 @@ test("for people it is the balance, a chart of the days and the last transaction
   expect(output).not.toContain("\u001b");
 });
 
-test("on a terminal the bars are blocks, coloured unless NO_COLOR asks for none", async () => {
+test("on a terminal the bars are blocks, coloured unless NO_COLOR is set", async () => {
   await using terminal = onTerminal(home, ["billing"]);
   expect(await terminal.exited).toBe(0);
   expect(terminal.screen()).toContain("\u001b[36m████");
@@ -71,14 +71,14 @@ test("on a terminal the bars are blocks, coloured unless NO_COLOR asks for none"
   expect(plain.screen()).not.toContain("\u001b[36m");
 });
 
-test("whoever is not signed in is told how", async () => {
+test("without a login, it says how to sign in", async () => {
   const other = makeHome();
   const { code, errors } = await run(other, ["billing"]);
   other.remove();
-  expect([code, errors]).toEqual([1, "roost: you are not signed in; roost login, or --key\n"]);
+  expect([code, errors]).toEqual([1, "roost: you are not signed in; run roost login, or give --key\n"]);
 });
 
-test("a bar is as long as its day cost, never longer than the chart, and the least of costs is seen", () => {
+test("a bar's length is proportional to the cost, fits the chart, and the smallest cost is visible", () => {
   const costs = new Map([
     ["a", 0n],
     ["b", 1n],

@@ -38,11 +38,11 @@ test.each(["/v1/answer", "/v1/refused"])(
   30_000,
 );
 
-test("a list without end is left", async () => {
-  await expect(client.all("/v1/list")).rejects.toThrow("a list without end");
+test("an endless list is abandoned", async () => {
+  await expect(client.all("/v1/list")).rejects.toThrow("an endless list");
 });
 
-test("text is read to its last byte, and not a byte further than it may be long", async () => {
+test("text is read to its last byte, but never past its maximum length", async () => {
   const text = "né日本👩‍💻";
   const bytes = new TextEncoder().encode(text).byteLength;
   expect(await readBoundedText(new Response(text), bytes)).toBe(text);

@@ -74,7 +74,7 @@ export function createTranscript() {
       seen += text;
       for (const watcher of [...watchers]) watcher();
     },
-    /** Resolves with the match when this has appeared behind what was waited for before. */
+    /** Resolves with the match when this has appeared after the previous match. */
     until(pattern: RegExp): Promise<RegExpExecArray> {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {

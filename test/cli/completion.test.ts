@@ -13,7 +13,7 @@ beforeAll(async () => {
   await run(home, ["instance", "create", "home"]);
   await run(home, ["agent", "create", "home", "Librarian", "--model", "local:other"]);
   await run(home, ["agent", "create", "home", "Captain Ahab"]);
-  // The scripts call what stands first on the line.
+  // The scripts run the first word of the line.
   writeFileSync(join(home.folder, "main.sh"), `#!/bin/sh\nexec ${process.execPath} ${resolve("src/main.ts")} "$@"\n`, {
     mode: 0o755,
   });
@@ -24,7 +24,7 @@ afterAll(async () => {
   home.remove();
 });
 
-/** What is offered behind these words, of which the last is being typed. */
+/** What is offered for these words, the last of which is being typed. */
 async function offered(...words: string[]): Promise<string[]> {
   const ran = await run(home, ["__complete", "fish", "--", ...words]);
   expect([ran.code, ran.errors]).toEqual([0, ""]);
@@ -33,7 +33,7 @@ async function offered(...words: string[]): Promise<string[]> {
 }
 
 describe("offered are", () => {
-  test("commands, what is below them, and their options", async () => {
+  test("commands, subcommands, and their options", async () => {
     expect(await offered("")).toContain("doctor");
     expect(await offered("")).not.toContain("__complete");
     expect(await offered("invite", "")).toEqual(["create", "list", "revoke", "help"]);
@@ -55,12 +55,12 @@ describe("offered are", () => {
     expect(await offered("profile", "use", "")).toEqual([new URL(server.url).host]);
   });
 
-  test("files where a path is to stand", async () => {
+  test("files where a path is expected", async () => {
     expect(await offered("serve", "--data", "")).toEqual(["files"]);
     expect(await offered("agent", "edit", "home", "librarian", "--file", "")).toEqual(["files"]);
   });
 
-  test("what the server has: instances, agents, skills, secrets", async () => {
+  test("the server's instances, agents, skills, secrets", async () => {
     expect(await offered("instance", "stop", "")).toContain("home");
     expect(await offered("chat", "home", "")).toEqual(["librarian", "captain-ahab"]);
     expect(await offered("chat", "--profile", new URL(server.url).host, "home", "")).toHaveLength(2);
@@ -70,7 +70,7 @@ describe("offered are", () => {
     expect(await offered("secret", "delete", "home", "")).toEqual(["TOKEN"]);
   });
 
-  test("ids for names that several have", async () => {
+  test("ids where several have the same name", async () => {
     const { instanceId } = (await run(home, ["instance", "create", "twin", "--json"])).json();
     await run(home, ["instance", "create", "twin"]);
     const names = await offered("instance", "stop", "");
@@ -78,7 +78,7 @@ describe("offered are", () => {
     expect(names).not.toContain("twin");
   });
 
-  test("no text and no secret's value", async () => {
+  test("no message text and no secret's value", async () => {
     expect(await offered("send", "home", "librarian", "")).toEqual([]);
     expect(await offered("secret", "set", "--v")).not.toContain("--value");
     expect(await offered("secret", "set", "home", "TOKEN", "")).toEqual([]);
@@ -86,7 +86,7 @@ describe("offered are", () => {
 });
 
 describe("nothing is offered and nothing said", () => {
-  test("where nobody is signed in, nothing listens, or an option makes no sense", async () => {
+  test("without a login, without a server, or after an invalid option", async () => {
     const other = makeHome();
     const nobody = await run(other, ["__complete", "fish", "--", "chat", ""]);
     expect([nobody.code, nobody.output, nobody.errors]).toEqual([0, "words\n", ""]);
@@ -100,7 +100,7 @@ describe("nothing is offered and nothing said", () => {
     }
   });
 
-  test("by a server that means harm", async () => {
+  test("by a malicious server", async () => {
     await using evil = startHostileServer();
     const to = ["--url", evil.url, "--key", "k"];
     for (const words of [["chat"], ["chat", INSTANCE], ["skill", "install", INSTANCE], ["secret", "set", INSTANCE]]) {
@@ -128,14 +128,14 @@ COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${CO
     return (await Bun.readableStreamToText(child.stdout)).split("\n").filter(Boolean);
   }
 
-  test("bash completes the word at the cursor, behind a colon what it leaves of it", async () => {
+  test("bash completes the word at the cursor, after a colon only the part that bash expects", async () => {
     expect(await bash("roost in")).toEqual(["invite", "instance"]);
     expect(await bash("roost chat home lib")).toEqual(["librarian"]);
     expect(await bash("roost agent edit home librarian --model local:o")).toEqual(["other"]);
     expect(await bash("roost agent edit home librarian --model=local:o")).toEqual(["other"]);
   });
 
-  test("bash gets a name as its letters, whatever the shell would do with them", async () => {
+  test("bash gets names escaped, whatever the shell would do with them", async () => {
     await run(home, ["instance", "create", EVIL_NAME]);
     expect(await bash("roost instance stop M")).toEqual(['My\\ \\$\\(touch\\ pwned\\)\\ \\"it\\\'s\\"\\ \\`x\\`']);
     expect(await bash('roost instance stop "M')).toEqual(['My \\$(touch pwned) \\"it\'s\\" \\`x\\`']);

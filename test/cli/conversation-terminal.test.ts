@@ -27,7 +27,7 @@ async function makeAgent(): Promise<string> {
   return slug;
 }
 
-/** What stands on a terminal that got this: lines without colours, what was taken back gone. */
+/** What a terminal shows after this output: lines without colours or erased text. */
 function rendered(written: string): string[] {
   const lines: string[] = [""];
   let column = 0;
@@ -55,7 +55,7 @@ function leftOf(line: string, column: number): string {
 
 const ESC = String.fromCharCode(27);
 
-test("an error before the first word is the program's, and the agent says nothing", async () => {
+test("an error before the first word is shown without the agent's name", async () => {
   const agent = await makeAgent();
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
   await terminal.until(/you> /);
@@ -68,7 +68,7 @@ test("an error before the first word is the program's, and the agent says nothin
   expect(lines.join("\n")).not.toContain("thinking");
 });
 
-test("an error in mid-answer stands on a line of its own", async () => {
+test("an error in mid-answer is on a line of its own", async () => {
   const agent = await makeAgent();
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
   await terminal.until(/you> /);
@@ -80,7 +80,7 @@ test("an error in mid-answer stands on a line of its own", async () => {
   expect(lines.filter((line) => line.startsWith("roost: "))).toHaveLength(1);
 });
 
-test("words of an answer that streams stay whole at the terminal's width", async () => {
+test("words of a streamed answer are not broken at the terminal's width", async () => {
   const agent = await makeAgent();
   // Pieces that end within words, as a model's do.
   const tokens = [
@@ -107,11 +107,11 @@ test("words of an answer that streams stay whole at the terminal's width", async
   ]);
 });
 
-test("a chat that is taken up shows what was said last, dim, its lines at the terminal's width", async () => {
+test("a resumed chat shows its last messages, dim and wrapped at the terminal's width", async () => {
   const agent = await makeAgent();
   for (let n = 1; n <= 4; n++) await run(home, ["send", "Hello", agent, `Question ${n} of a person with many words`]);
   await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 40);
-  await terminal.until(/listens[\s\S]*you> /);
+  await terminal.until(/is listening[\s\S]*you> /);
   const lines = rendered(terminal.screen());
   expect(lines.slice(0, 4)).toEqual([
     "…",
@@ -123,13 +123,13 @@ test("a chat that is taken up shows what was said last, dim, its lines at the te
   expect(terminal.screen()).not.toContain("Question 1");
 });
 
-test("a chat that is taken up shows a long message by its beginning", async () => {
+test("a resumed chat cuts a long message", async () => {
   const agent = await makeAgent();
   await run(home, ["send", "Hello", agent, "-"], {
     input: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n"),
   });
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
-  await terminal.until(/listens[\s\S]*you> /);
+  await terminal.until(/is listening[\s\S]*you> /);
   expect(rendered(terminal.screen()).slice(0, 10)).toEqual([
     "you> line 0",
     ...[1, 2, 3, 4, 5, 6, 7].map((n) => `  line ${n}`),
@@ -148,7 +148,7 @@ test("send takes the message from standard input for -, and refuses an empty one
   expect(empty.errors).toStartWith("roost: the message is empty");
 });
 
-/** A server that begins an answer, never ends it, and tells when it is asked to. */
+/** A server that starts an answer, never ends it, and reports when it is asked to cancel. */
 function startStuckServer() {
   const cancelled = Promise.withResolvers<string>();
   const agentId = `agt_${"0".repeat(32)}`;
@@ -184,7 +184,7 @@ function startStuckServer() {
   };
 }
 
-test("Ctrl-C twice in an answer leaves, after the server was told to stop it", async () => {
+test("Ctrl-C twice during an answer leaves, after cancelling it on the server", async () => {
   await using stuck = startStuckServer();
   await using terminal = onTerminal(home, ["chat", ...stuck.words]);
   await terminal.until(/you> /);

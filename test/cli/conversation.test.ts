@@ -43,7 +43,7 @@ async function makeAgent(): Promise<string> {
 const HELLO = "Hello, I am the mock model.";
 const requests = () => mock.requests.length;
 
-test("a pipe gets the answer's text alone, --json its record", async () => {
+test("a pipe gets only the answer's text, --json its record", async () => {
   const agent = await makeAgent();
   expect(await run(home, ["send", "Hello", agent, "Hi"])).toMatchObject({ code: 0, output: `${HELLO}\n`, errors: "" });
   expect((await run(home, ["send", "Hello", agent, "Hi", "--json"])).json()).toMatchObject({
@@ -54,7 +54,7 @@ test("a pipe gets the answer's text alone, --json its record", async () => {
   });
 });
 
-test("a terminal sees the answer grow, without its control characters", async () => {
+test("a terminal shows the answer as it streams, without its control characters", async () => {
   const agent = await makeAgent();
   const esc = String.fromCharCode(27);
   mock.script({ kind: "text", tokens: ["one", `${esc}[2J two`, " three"], delayMs: 50, ending: "end" });
@@ -65,15 +65,15 @@ test("a terminal sees the answer grow, without its control characters", async ()
   expect(terminal.screen()).not.toContain(`${esc}[2J`);
 });
 
-test("a model's failure ends with 1 and the server's words", async () => {
+test("a model's failure exits with 1 and the server's message", async () => {
   const agent = await makeAgent();
   mock.script({ kind: "status", status: 400 });
   const ran = await run(home, ["send", "Hello", agent, "Hi"]);
   expect(ran).toMatchObject({ code: 1, output: "" });
-  expect(ran.errors).toMatch(/^roost: .+; roost doctor.*\n$/);
+  expect(ran.errors).toMatch(/^roost: .+; on the host, check the model: roost doctor\n$/);
 });
 
-test("a stopped instance is refused with what to do", async () => {
+test("a stopped instance is refused with the next step", async () => {
   const { instanceId } = (await run(home, ["instance", "create", "Stopped", "--json"])).json();
   await run(home, ["agent", "create", instanceId, "Ada"]);
   await run(home, ["instance", "stop", instanceId]);
@@ -82,7 +82,7 @@ test("a stopped instance is refused with what to do", async () => {
   expect(ran.errors).toMatch(/\(request [\w-]+\); roost instance start/);
 });
 
-test("Ctrl-C while an answer comes cancels it on the server", async () => {
+test("Ctrl-C during an answer cancels it on the server", async () => {
   const agent = await makeAgent();
   mock.script({ kind: "text", tokens: ["begun"], delayMs: 1, ending: "hang" });
   await using terminal = onTerminal(home, ["send", "Hello", agent, "Go on"]);
@@ -94,7 +94,7 @@ test("Ctrl-C while an answer comes cancels it on the server", async () => {
   expect(events.output).toBe(`${HELLO}\n`);
 });
 
-test("an answer goes on over a crash of the server, and the message is there once", async () => {
+test("an answer continues after the server crashes, and the message is stored once", async () => {
   const agent = await makeAgent();
   const before = requests();
   mock.script({ kind: "text", tokens: ["lost"], delayMs: 1, ending: "hang" });
@@ -102,12 +102,12 @@ test("an answer goes on over a crash of the server, and the message is there onc
   await terminal.until(/lost/);
   await server.kill();
   server = await serve(new URL(server.url).port);
-  await terminal.until(/begins again[\s\S]*Hello, I am the mock model\./);
+  await terminal.until(/starts again[\s\S]*Hello, I am the mock model\./);
   expect(await terminal.exited).toBe(0);
   expect(requests() - before).toBe(2);
 });
 
-test("events are told from the given one on, one JSON a line, and live", async () => {
+test("events are shown after the given one, one JSON object per line, and live", async () => {
   const agent = await makeAgent();
   await run(home, ["send", "Hello", agent, "Hi"]);
   await using events = onTerminal(home, ["events", "Hello", agent, "--after", "0", "--json"]);
@@ -124,7 +124,7 @@ test("events are told from the given one on, one JSON a line, and live", async (
   expect(ids).toEqual(ids.map((_, at) => at + 1));
 });
 
-test("a chat over pipes answers each line, and knows its commands", async () => {
+test("a chat over pipes answers each line, and understands its commands", async () => {
   const agent = await makeAgent();
   const ran = await run(home, ["chat", "Hello", agent], { input: "Hi\n\nHow are you?\n/clear\n/quit\nnever\n" });
   expect(ran).toMatchObject({ code: 0, errors: "" });
@@ -148,7 +148,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   terminal.type("/help\r");
   await terminal.until(/\/clear[\s\S]*you> /);
   terminal.type("/clear\r");
-  await terminal.until(/fresh conversation[\s\S]*you> /);
+  await terminal.until(/new conversation[\s\S]*you> /);
   terminal.type("one line\ranother\r");
   await terminal.until(/Hello, I am the mock model\.[\s\S]*you> /);
   const asked = mock.requests.at(-1)?.body.messages;
@@ -156,7 +156,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(JSON.stringify(asked)).not.toContain("Hi there");
 
   terminal.type("\x03");
-  await terminal.until(/once more[\s\S]*you> /);
+  await terminal.until(/Ctrl-C again[\s\S]*you> /);
   terminal.type("\x03");
   expect(await terminal.exited).toBe(0);
 
@@ -164,7 +164,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(statSync(history).mode & 0o777).toBe(0o600);
   expect(readFileSync(history, "utf8")).toContain("Hi there\n");
   await using next = onTerminal(home, ["chat", "Hello", agent]);
-  await next.until(/listens[\s\S]*you> /);
+  await next.until(/is listening[\s\S]*you> /);
   next.type("\x1b[A");
   await next.until(/one line another/);
   next.type("\x04");
@@ -172,7 +172,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   expect(await next.exited).toBe(0);
 });
 
-test("a chat goes on after an answer that failed", async () => {
+test("a chat continues after an answer that failed", async () => {
   const agent = await makeAgent();
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
   await terminal.until(/you> /);

@@ -16,7 +16,7 @@ afterAll(() => {
   home.remove();
 });
 
-/** Runs the binary until it ends, at most for 25 s; `under` is a command that runs what stands behind it. */
+/** Runs the binary until it ends, at most for 25 s; `under` is a command that runs its arguments. */
 async function end(words: string[], under: string[] = []): Promise<{ code: number; errors: string }> {
   const child = Bun.spawn([...under, binary, ...words], {
     cwd: home.folder,
@@ -33,7 +33,7 @@ const serving = (dataDir: string, under?: string[]) => end(["serve", "--port", "
 const put = (path: string, content = "nonsense") => writeFileSync(join(home.folder, path), content, { mode: 0o600 });
 const make = (path: string) => mkdirSync(join(home.folder, path), { recursive: true, mode: 0o700 });
 
-/** What lies there before the start, the data folder, and what is said: `HERE` is the folder that all of it is in. */
+/** What exists before the start, the data folder, and the messages: `HERE` is the folder that all of it is in. */
 const TROUBLES: [what: string, before: () => void, dataDir: string, told: string][] = [
   [
     "a file in the folder's place",
@@ -117,7 +117,7 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
   ],
 ];
 
-test.each(TROUBLES)("%s ends the start with 1 and the mend", async (_, before, dataDir, told) => {
+test.each(TROUBLES)("%s stops the start with 1 and the fix", async (_, before, dataDir, told) => {
   before();
   const { code, errors } = await serving(dataDir);
   expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([1, `roost: ${told}\n`]);
@@ -241,7 +241,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
   },
 );
 
-test("a head of the audit log that is no JSON is told by its file, by audit and by doctor", async () => {
+test("a head of the audit log that is not JSON is reported with its file, by audit and by doctor", async () => {
   make("audited");
   await end(["invite", "create", "--data", "audited"]);
   put("audited/audit-head.json");

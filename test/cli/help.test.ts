@@ -40,14 +40,14 @@ function rehearse(): (line: string) => Promise<string> {
   }
   return async (line) => {
     ran = "";
-    // What stands behind it is the shell's, or another program's.
+    // What follows belongs to the shell, or another program.
     const words = parseShellLine(`${line.replace(/ [<>|] .*$/, "")} `).before;
     await program.parseAsync(words.slice(1), { from: "user" });
     return ran;
   };
 }
 
-describe("help shows examples, and each of them goes:", () => {
+describe("help shows examples, and each of them parses:", () => {
   test.each(PLACES.map((place) => [nameOf(place), place] as const))("%s", async (name, { words, command }) => {
     const examples = examplesOf(command, words);
     expect(examples.length).toBeGreaterThan(0);
@@ -64,7 +64,7 @@ test("examples fit 80 columns", () => {
   expect(long).toEqual([]);
 });
 
-test("an example that does not parse would be found", async () => {
+test("an example that does not parse is caught", async () => {
   await expect(rehearse()("roost send home")).rejects.toThrow("missing required argument");
   await expect(rehearse()("roost account credit ada@example.org 5.00")).rejects.toThrow("--note");
 });

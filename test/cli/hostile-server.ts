@@ -77,7 +77,7 @@ export interface HostileServer extends AsyncDisposable {
   refuse(): void;
 }
 
-/** A server that means harm to whoever looks at its answers. */
+/** A malicious server, whose responses attack the terminal that shows them. */
 export function startHostileServer(): HostileServer {
   let refusing = false;
   const server = Bun.serve({

@@ -61,7 +61,7 @@ const ENDLESS = ["events"];
 /** Say what was kept at a login, whose test tries them with what an evil server gave. */
 const OF_LOGINS = ["logout", "profile list", "profile use", "open"];
 
-test("every user command is tried", () => {
+test("every user command is tested", () => {
   const program = new Command();
   addUserCommands(program);
   const leaves = (command: Command, words: string[]): string[] =>
@@ -71,10 +71,10 @@ test("every user command is tried", () => {
   expect([...Object.keys(COMMANDS), ...ENDLESS, ...OF_LOGINS].sort()).toEqual(leaves(program, []).sort());
 });
 
-/** Text of several lines is what a message is; all else is told on lines of the command's own. */
+/** Only messages may have several lines; everything else is shown on the command's own lines. */
 const MULTILINE = new Set(["chat", "send"]);
 
-describe("nothing that a hostile server says is obeyed by a terminal:", () => {
+describe("a terminal obeys nothing that a hostile server sends:", () => {
   test.each(Object.entries(COMMANDS))("%s", async (name, { words, input = "" }) => {
     const { code, output, errors } = await run(home, words, { input, env: to(server.url) });
     expect(errors.replaceAll("\n", "")).not.toMatch(OBEYED);
@@ -93,7 +93,7 @@ describe("nothing that a hostile server says is obeyed by a terminal:", () => {
     },
   );
 
-  test("what is kept at a login", async () => {
+  test("what a login saves", async () => {
     const env = to(server.url);
     expect((await run(home, ["login", "--profile", "evil"], { env })).code).toBe(0);
     const nowhere = { NO_COLOR: "1" };
@@ -110,7 +110,7 @@ describe("nothing that a hostile server says is obeyed by a terminal:", () => {
     }
   });
 
-  test("its refusals", async () => {
+  test("its errors", async () => {
     await using refusing = startHostileServer();
     refusing.refuse();
     const { code, output, errors } = await run(home, ["instance", "list"], { env: to(refusing.url) });
@@ -132,7 +132,7 @@ describe("nothing that a hostile server says is obeyed by a terminal:", () => {
     expect(terminal.screen()).not.toMatch(/^FORGED/m);
   });
 
-  test("an answer that streams, its escape sequences split between two deltas", async () => {
+  test("a streamed answer with escape sequences split between two deltas", async () => {
     await using terminal = onTerminal(home, ["send", INSTANCE, AGENT, "Hi"], to(server.url));
     expect(await terminal.exited).toBe(0);
     expect(terminal.screen().replaceAll("\r\n", "\n").replaceAll("\n", "")).not.toMatch(OBEYED);
@@ -157,7 +157,7 @@ describe("nothing that a hostile server says is obeyed by a terminal:", () => {
   });
 });
 
-test("what a command says goes out through one file", () => {
+test("all output of commands goes through one file", () => {
   const folder = join(import.meta.dir, "../../src/cli");
   const wrong = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts") && path !== "output.ts")

@@ -19,7 +19,7 @@ function addAccount(email: string): void {
   store.close();
 }
 
-test("an invite has one use, the host's credit for invites and seven days, unless told otherwise", async () => {
+test("an invite has one use, the host's credit for invites and seven days by default", async () => {
   const before = Date.now();
   const plain = (await operate(home, ["invite", "create", "--json"])).json();
   expect(plain).toEqual({
@@ -50,13 +50,13 @@ test("an invite has one use, the host's credit for invites and seven days, unles
   expect(none.json().credit).toBe("0.000000");
 });
 
-test("what the first command makes in the data folder is private", async () => {
+test("what the first command creates in the data folder is private", async () => {
   await operate(home, ["invite", "create"]);
   expect(statSync(home.dataDir).mode & 0o777).toBe(0o700);
   expect(statSync(join(home.dataDir, "roost.db")).mode & 0o777).toBe(0o600);
 });
 
-test("a pipe gets an invite's code alone", async () => {
+test("a pipe gets only an invite's code", async () => {
   const { output, errors } = await operate(home, ["invite", "create"]);
   expect(output).toMatch(/^roost-\w+\n$/);
   expect(errors).toContain("for one account");
@@ -71,10 +71,10 @@ test("a revoked invite is listed as revoked, and cannot be revoked again", async
   expect((await operate(home, ["invite", "list"])).output).toContain(inviteId);
   const again = await operate(home, ["invite", "revoke", inviteId]);
   expect(again).toMatchObject({ code: 1, output: "" });
-  expect(again.errors).toStartWith("roost: no invite");
+  expect(again.errors).toStartWith("roost: there is no invite");
 });
 
-test("a credit is posted to the ledger with its note, and told to the audit log", async () => {
+test("a credit is posted to the ledger with its note, and recorded in the audit log", async () => {
   addAccount("credit@example.org");
   const credited = await operate(home, [
     "account",
@@ -167,14 +167,14 @@ test("a suspended account is shown as such until it is resumed", async () => {
   expect(resumed.json().suspendedAt).toBeNull();
 });
 
-test("an account that is not there is a failure that says where to look", async () => {
+test("an unknown account is a failure that says where to look", async () => {
   await operate(home, ["invite", "create"]);
   for (const words of [["show"], ["suspend"], ["resume"], ["credit", "1", "--note", "x"]]) {
     const [action = "", ...rest] = words;
     const ran = await operate(home, ["account", action, "nobody@example.org", ...rest]);
     expect(ran).toMatchObject({ code: 1, output: "" });
     expect(ran.errors).toBe(
-      "roost: there is no account with the e-mail nobody@example.org; those there are: roost account list --data ./data\n",
+      "roost: there is no account with the e-mail nobody@example.org; to list accounts: roost account list --data ./data\n",
     );
   }
 });
@@ -193,7 +193,7 @@ test("the outbox lists mail newest first, with its code", async () => {
   expect((await operate(home, ["outbox"])).output).toContain("12345678");
 });
 
-test("a sign-in link goes to the public URL, else to the default address, which is said", async () => {
+test("a sign-in link goes to the public URL, else to the default address, with a note", async () => {
   const plain = await operate(home, ["login-link", "new@example.org"]);
   expect(plain.output).toMatch(/^http:\/\/127\.0\.0\.1:7373\/#link=[\w-]{20,}\n$/);
   expect(plain.errors).toEndWith("No server is running on this folder. Start it first: roost serve --data ./data\n");
@@ -206,7 +206,7 @@ test("a sign-in link goes to the public URL, else to the default address, which 
   store.close();
 });
 
-test("the audit log is verified, and a row that was changed is found", async () => {
+test("the audit log is verified, and a changed row is reported", async () => {
   const other = makeHome();
   try {
     await operate(other, ["invite", "create"]);
@@ -223,11 +223,9 @@ test("the audit log is verified, and a row that was changed is found", async () 
       since: expect.stringMatching(/^20.*Z$/),
     });
     expect((await operate(other, ["audit", "--verify"])).output).toMatch(
-      /is whole: 2 rows since 20\S+, 1 checkpoint\./,
+      /is intact: 2 rows since 20\S+, 1 checkpoint\./,
     );
-    expect((await operate(other, ["doctor"])).output).toMatch(
-      /audit log unbroken \(2 rows since 20\S+, 1 checkpoint\)/,
-    );
+    expect((await operate(other, ["doctor"])).output).toMatch(/audit log intact \(2 rows since 20\S+, 1 checkpoint\)/);
     store.sqlite.run("DROP TRIGGER audit_is_append_only_update");
     store.sqlite.run("UPDATE audit SET subject = 'another' WHERE audit_id = 2");
     store.close();
@@ -240,7 +238,7 @@ test("the audit log is verified, and a row that was changed is found", async () 
   }
 });
 
-test("config tells every setting, where it came from, and no secret", async () => {
+test("config shows every setting and its source, but no secrets", async () => {
   const other = makeHome();
   try {
     writeFileSync(join(other.dataDir, "roost.toml"), "price_per_hour = '0.05'\n");
@@ -266,7 +264,7 @@ test("config tells every setting, where it came from, and no secret", async () =
   }
 });
 
-test("a setting that cannot be used ends every operator command with 78 and its name", async () => {
+test("an invalid setting ends every operator command with 78 and its name", async () => {
   const commands = ["config", "doctor", "invite list", "account list", "outbox", "audit", "wallet show", "serve"];
   const ran = await Promise.all(
     commands.map((words) => operate(home, words.split(" "), { env: { ROOST_PORT: "99999" } })),
@@ -277,7 +275,7 @@ test("a setting that cannot be used ends every operator command with 78 and its 
   }
 });
 
-test("commands refuse a folder that is not there, and tell what to run; none makes it", async () => {
+test("commands refuse a folder that does not exist, and say what to run; none creates it", async () => {
   const other = makeHome();
   try {
     const mistyped = join(other.folder, "dta");
@@ -286,10 +284,10 @@ test("commands refuse a folder that is not there, and tell what to run; none mak
     for (const { code, errors } of ran) {
       expect([code, errors]).toEqual([
         1,
-        `roost: there is no Roost data in ${mistyped}; is --data right? The first start makes it: roost serve --data ./dta\n`,
+        `roost: there is no Roost data in ${mistyped}; is --data right? The first start creates it: roost serve --data ./dta\n`,
       ]);
     }
-    // Where none is named too: whoever serves a folder of another name would get an invite that nothing knows.
+    // Also without --data: the invite would be for a folder that nobody serves.
     const unnamed = await run(other, ["invite", "create"]);
     expect([unnamed.code, unnamed.errors]).toEqual([
       1,
@@ -302,7 +300,7 @@ test("commands refuse a folder that is not there, and tell what to run; none mak
   }
 });
 
-test("commands refuse a folder of something else, and an empty one but for the first invite and link", async () => {
+test("commands refuse a folder of something else, and an empty one except for the first invite and link", async () => {
   const other = makeHome();
   try {
     const refused = await Promise.all(["invite list", "outbox"].map((line) => operate(other, line.split(" "))));
@@ -320,7 +318,7 @@ test("commands refuse a folder of something else, and an empty one but for the f
   }
 });
 
-test("words that make no sense end with 2", async () => {
+test("wrong usage exits with 2", async () => {
   const wrong = [
     [],
     ["bogus"],

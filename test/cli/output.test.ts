@@ -3,12 +3,12 @@ import { InvalidArgumentError } from "commander";
 import { durationMs, fileOfPath, profileName, serverUrl } from "../../src/cli/arguments.ts";
 import { layOut, printable, shortened, shortMoney } from "../../src/cli/output.ts";
 
-test("what others wrote cannot move the cursor, hide text or turn its direction", () => {
+test("untrusted text cannot move the cursor, hide text or change its direction", () => {
   const evil = [0x1b, 0x9b, 0x07, 0x08, 0x0d, 0x7f, 0x202e, 0x2066].map((code) => String.fromCodePoint(code)).join("");
   expect(printable(`a${evil}b\tc\nd é 日本 👩‍💻`)).toBe("ab\tc\nd é 日本 👩‍💻");
 });
 
-test("money is shown with two decimals at least, and all that count", () => {
+test("money is shown with at least two decimals, and all significant ones", () => {
   expect(["10.000000", "0.030000", "0.030500", "1.003217", "-0.500000"].map(shortMoney)).toEqual([
     "10.00",
     "0.03",
@@ -26,7 +26,7 @@ test("durations are a number with s, m, h or d", () => {
   }
 });
 
-test("a server's address is taken with or without /v1 and slashes", () => {
+test("a server's address is accepted with or without /v1 and slashes", () => {
   for (const url of ["http://127.0.0.1:7373", "http://127.0.0.1:7373/", "http://127.0.0.1:7373/v1/"]) {
     expect(serverUrl(url)).toBe("http://127.0.0.1:7373");
   }
@@ -44,7 +44,7 @@ test("files are collected by name; a path may hold an equals sign", () => {
   expect(() => fileOfPath("SOUL.md")).toThrow(InvalidArgumentError);
 });
 
-test("a profile's name is one word that is no option", () => {
+test("a profile's name is one word that does not look like an option", () => {
   for (const name of ["work", "127.0.0.1:7373", "ada+x@example.org@roost.example.org/roost", "büro"]) {
     expect(profileName(name)).toBe(name);
   }
@@ -60,7 +60,7 @@ const ROWS = [
   ["a-very-long-slug-of-an-agent", "日本語の名前がとても長いエージェント", "SOUL.md", ID],
 ];
 
-test("a table is as wide as it is where nothing is too narrow", () => {
+test("a table has its full width where there is room", () => {
   expect(layOut(HEADS, ROWS, Number.POSITIVE_INFINITY)).toEqual([
     "SLUG                          NAME                                  FILES            ID",
     `ada                           Ada                                   SOUL.md USER.md  ${ID}`,
@@ -68,7 +68,7 @@ test("a table is as wide as it is where nothing is too narrow", () => {
   ]);
 });
 
-test("a table gives up columns, then ends of cells, and never an id", () => {
+test("a table leaves out columns, then shortens cells, but never an id", () => {
   const narrowing = { leaveOut: ["FILES"], shorten: ["SLUG", "NAME"] };
   expect(layOut(HEADS, ROWS.slice(0, 1), 80, narrowing)[1]).toBe(`ada   Ada   SOUL.md USER.md  ${ID}`);
   expect(layOut(HEADS, ROWS, 80, narrowing)).toEqual([
@@ -84,7 +84,7 @@ test("a table gives up columns, then ends of cells, and never an id", () => {
   expect(layOut(HEADS, ROWS, 20, narrowing)[2]).toEndWith(ID);
 });
 
-test("what is shortened ends with an ellipsis, and no character is cut in two", () => {
+test("shortened text ends with an ellipsis, and no character is cut in two", () => {
   expect(shortened("short", 5)).toBe("short");
   expect(shortened("longer", 5)).toBe("long…");
   expect(shortened("日本語", 4)).toBe("日…");

@@ -14,7 +14,7 @@ async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
   }
 }
 
-test("on a terminal every start shows a link and where data lives, the first an invite, later ones how to make one", () =>
+test("on a terminal every start shows a link and the data folder, the first an invite, later ones how to create one", () =>
   withHome(async (home) => {
     const words = ["serve", "--data", home.dataDir, "--port", "0"];
     await using first = onTerminal(home, words, { NO_COLOR: "1" });
@@ -41,7 +41,7 @@ async function whoRedeems(url: string, link: string): Promise<string> {
   return ((await answer.json()) as { account: { email: string } }).account.email;
 }
 
-test("an invite that was made before the first start keeps nobody from being greeted", () =>
+test("the first start greets its user even if an invite was created before", () =>
   withHome(async (home) => {
     await operate(home, ["invite", "create"]);
     await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
@@ -50,7 +50,7 @@ test("an invite that was made before the first start keeps nobody from being gre
     await server.until(/Invite\s+roost invite create/);
   }));
 
-test("a start without a terminal shows no link and no invite, and tells how to have them", () =>
+test("a start without a terminal shows no link or invite, but how to get them", () =>
   withHome(async (home) => {
     await using server = await startBinary({ dataDir: home.dataDir });
     await server.stop();
@@ -61,7 +61,7 @@ test("a start without a terminal shows no link and no invite, and tells how to h
     expect((await operate(home, ["invite", "list", "--json"])).json()).toEqual([]);
   }));
 
-test("links name the address where the folder's server listens, while it does", () =>
+test("links have the address of the folder's running server", () =>
   withHome(async (home) => {
     const linkOf = async (env = {}) =>
       (await operate(home, ["login-link", "ada@example.org", "--json"], { env })).json().url;
@@ -97,7 +97,7 @@ test("without SMTP a sign-in code is shown on the terminal", () =>
     expect((await operate(home, ["outbox", "--json"])).json()[0].code).toBe(code);
   }));
 
-test("a second server on the same folder, or on a taken port, ends with 1 and the mend", () =>
+test("a second server on the same folder or port exits with 1 and the fix", () =>
   withHome(async (home) => {
     const server = await startServer(home);
     const second = await operate(home, ["serve", "--port", "0"]);
@@ -111,17 +111,17 @@ test("a second server on the same folder, or on a taken port, ends with 1 and th
     expect(await server.stop()).toBe(0);
   }));
 
-test("a mistyped address for the money stops the start with 78: its capitals are its checksum", () =>
+test("a mistyped wallet address, with a wrong checksum, stops the start with 78", () =>
   withHome(async (home) => {
     const mistyped = "0x0eF3c71dd3e7a4c81C62de9424071512c5cF18A5";
     const { code, errors } = await operate(home, ["serve", "--port", "0"], { env: { ROOST_WALLET: mistyped } });
     expect([code, errors]).toEqual([
       78,
-      `roost: ROOST_WALLET is "${mistyped}": expected an address whose capitals are its checksum (EIP-55)\n`,
+      `roost: ROOST_WALLET is "${mistyped}": expected an address with a valid checksum in its capital letters (EIP-55)\n`,
     ]);
   }));
 
-test("operator commands work beside a running server, which sees what they did", () =>
+test("operator commands work beside a running server, which sees their changes", () =>
   withHome(async (home) => {
     const server = await startServer(home);
     const { code: inviteCode } = (await operate(home, ["invite", "create", "--json"])).json();
@@ -147,7 +147,7 @@ test(
   15_000,
 );
 
-test("a data folder that others could enter is closed to them by serve and by commands, who say so", () =>
+test("serve and commands close a data folder that others can enter, and say so", () =>
   withHome(async (home) => {
     const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
     const key = join(home.dataDir, "host-keys.json");

@@ -47,7 +47,7 @@ describe("several logins", () => {
   const whereIs = async (words: string[], env: Record<string, string> = {}) =>
     (await run(person, ["status", "--json", ...words], { env })).json().server.url;
 
-  test("are kept by the server's host, the last one meant, the file for nobody else to read", async () => {
+  test("are saved under the server's host, the last one current, in a private file", async () => {
     expect(Object.keys(kept(person).logins)).toEqual([hostOf(server), hostOf(second)]);
     expect(statSync(fileOf(person)).mode & 0o777).toBe(0o600);
     expect(await whereIs([])).toBe(second.url);
@@ -56,7 +56,7 @@ describe("several logins", () => {
     expect((await run(person, ["profile", "list", "--json"])).output).not.toContain("rst_");
   });
 
-  test("are chosen by --url and --profile, or the environment, of which what is typed takes the place", async () => {
+  test("are chosen by --url and --profile, which override the environment", async () => {
     expect(await whereIs(["--url", server.url])).toBe(server.url);
     expect(await whereIs(["--profile", hostOf(server)])).toBe(server.url);
     expect(await whereIs([], { ROOST_URL: server.url })).toBe(server.url);
@@ -68,25 +68,25 @@ describe("several logins", () => {
     expect([typed.code, typed.output]).toEqual([0, "ada@example.org\n"]);
   });
 
-  test("that contradict each other, or are not there, are refused", async () => {
+  test("that contradict each other or do not exist are refused", async () => {
     const both = await run(person, ["whoami", "--url", server.url, "--profile", hostOf(second)]);
     expect(both.code).toBe(2);
     expect(both.errors).toBe(
-      `roost: the profile ${hostOf(second)} is of ${second.url}, not of ${server.url}; give one of the two\n`,
+      `roost: the profile ${hostOf(second)} is for ${second.url}, not for ${server.url}; give only one of the two\n`,
     );
     const none = await run(person, ["whoami", "--profile", "none"]);
     expect([none.code, none.errors]).toEqual([
       1,
-      "roost: there is no profile none; roost profile list shows those there are\n",
+      "roost: there is no profile none; to list profiles: roost profile list\n",
     ]);
     const wrong = await run(person, ["whoami"], { env: { ROOST_URL: "nonsense" } });
     expect([wrong.code, wrong.errors]).toEqual([
       2,
-      "roost: ROOST_URL is not the address of a server; such as http://127.0.0.1:7373\n",
+      "roost: ROOST_URL is not the address of a server; expected a URL such as http://127.0.0.1:7373\n",
     ]);
   });
 
-  test("of one server are two accounts, and profile use changes which is meant", async () => {
+  test("may be two accounts on one server, and profile use switches between them", async () => {
     expect((await signIn(person, server.url, "bob@example.org")).code).toBe(0);
     const bob = `bob@example.org@${hostOf(server)}`;
     expect((await run(person, ["whoami"])).output).toBe("bob@example.org\n");
@@ -97,13 +97,13 @@ describe("several logins", () => {
     const either = await run(person, ["whoami", "--url", server.url]);
     expect([either.code, either.errors]).toEqual([
       1,
-      `roost: several logins could be meant: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use NAME\n`,
+      `roost: several logins match: ${hostOf(server)}, ${bob}; choose with --profile, or roost profile use NAME\n`,
     ]);
   });
 });
 
 describe("logout", () => {
-  test("ends the key that the login made, on the server too, and means the login that is left", async () => {
+  test("revokes the key that the login created, and switches to the remaining login", async () => {
     const person = await makeTraveller("carla@example.org");
     const { key } = kept(person).logins[hostOf(second)];
     expect(await isGood(second.url, key)).toBe(true);
@@ -120,7 +120,7 @@ describe("logout", () => {
     person.remove();
   });
 
-  test("leaves a key that it was given to its owner, and says so; a token it signs out", async () => {
+  test("leaves a key that it was given valid, and says so; a token is signed out", async () => {
     const person = makePerson();
     await signIn(person, server.url, "dora@example.org");
     const { key } = kept(person).logins[hostOf(server)];
@@ -142,7 +142,7 @@ describe("logout", () => {
     person.remove();
   });
 
-  test("keeps the login where the server cannot be told, unless it is to be forgotten here alone", async () => {
+  test("keeps the login if the server cannot be reached, except with --local", async () => {
     const person = makePerson();
     mkdirSync(person.configDir, { recursive: true });
     const url = "http://127.0.0.1:1";
@@ -151,7 +151,7 @@ describe("logout", () => {
     const { code, errors } = await run(person, ["logout"]);
     expect([code, errors]).toEqual([
       1,
-      `roost: cannot reach ${url}; roost logout --local forgets the login here alone\n`,
+      `roost: cannot reach ${url}; to delete the login here only: roost logout --local\n`,
     ]);
     expect(kept(person).logins).toHaveProperty("gone");
     expect((await run(person, ["logout", "--local"])).code).toBe(0);
@@ -160,7 +160,7 @@ describe("logout", () => {
   });
 });
 
-test("a login under a profile that is there is to its server", async () => {
+test("a login under an existing profile uses its server", async () => {
   const person = makePerson();
   await signIn(person, server.url, "finn@example.org");
   const { key } = kept(person).logins[hostOf(server)];
@@ -169,7 +169,7 @@ test("a login under a profile that is there is to its server", async () => {
   person.remove();
 });
 
-test("a file that holds something else is refused with what to do, and left as it is", async () => {
+test("a credentials file with other contents is refused with the next step, and left unchanged", async () => {
   const person = makePerson();
   mkdirSync(person.configDir, { recursive: true });
   for (const text of ["nonsense", '{"url":"http://127.0.0.1:7373","key":"rst_live_x"}', '{"current":1,"logins":[]}']) {
@@ -184,14 +184,14 @@ test("a file that holds something else is refused with what to do, and left as i
   person.remove();
 });
 
-test("whoami prints the e-mail address alone into a pipe", async () => {
+test("whoami prints only the e-mail address into a pipe", async () => {
   const person = makePerson();
   await signIn(person, server.url, "gil@example.org");
   expect(await run(person, ["whoami"])).toMatchObject({ output: "gil@example.org\n", errors: `on ${server.url}\n` });
   person.remove();
 });
 
-test("status tells of the server to anybody, and of the account to who is signed in", async () => {
+test("status shows the server to anybody, and the account when signed in", async () => {
   const person = makePerson();
   const stranger = await run(person, ["status", "--url", server.url]);
   expect([stranger.code, stranger.output]).toEqual([
@@ -216,7 +216,7 @@ test("status tells of the server to anybody, and of the account to who is signed
 });
 
 describe("open", () => {
-  /** A browser that writes down what it was told to open. */
+  /** A browser that records what it was asked to open. */
   function makeBrowser(person: Home, ending: string): { path: string; seen: string } {
     const path = join(person.folder, "browser");
     const seen = join(person.folder, "seen");
@@ -234,7 +234,7 @@ describe("open", () => {
     person.remove();
   });
 
-  test("says so where the browser cannot", async () => {
+  test("says so if the browser cannot open it", async () => {
     const person = makePerson();
     const { path } = makeBrowser(person, "exit 3");
     await using terminal = onTerminal(person, ["open", "--url", server.url], { BROWSER: path });
@@ -243,7 +243,7 @@ describe("open", () => {
     person.remove();
   });
 
-  test("prints the address alone where nobody would see a page, and with --print", async () => {
+  test("prints only the address if nobody would see a page, and with --print", async () => {
     const person = makePerson();
     const { path, seen } = makeBrowser(person, "exit 0");
     expect((await run(person, ["open", "--url", server.url], { env: { BROWSER: path } })).output).toBe(

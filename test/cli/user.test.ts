@@ -23,7 +23,7 @@ async function makeInstance(): Promise<{ instanceId: string; name: string }> {
   return (await run(home, ["instance", "create", `Instance ${++made}`, "--json"])).json();
 }
 
-test("a login keeps the server and a key of its own, for nobody else to read", () => {
+test("a login saves the server and a key of its own in a private file", () => {
   expect(statSync(join(home.configDir, "credentials.json")).mode & 0o777).toBe(0o600);
   expect(statSync(home.configDir).mode & 0o777).toBe(0o700);
   expect(credentials()).toMatchObject({
@@ -33,14 +33,14 @@ test("a login keeps the server and a key of its own, for nobody else to read", (
   });
 });
 
-test("a login leaves no token behind that works", () => {
+test("a login leaves no valid token behind", () => {
   const database = new Database(join(home.dataDir, "roost.db"), { readonly: true });
   const count = (table: string) => Number(database.query(`SELECT count(*) FROM ${table}`).values().flat()[0]);
   expect([count("signed_out_tokens"), count("api_keys")]).toEqual([1, 1]);
   database.close();
 });
 
-test("a login with a key keeps that key, and a wrong key is refused and not kept", async () => {
+test("a login with a key saves that key, and a wrong key is refused and not saved", async () => {
   const other = makeHome();
   try {
     const { key, accountId } = credentials();
@@ -56,13 +56,13 @@ test("a login with a key keeps that key, and a wrong key is refused and not kept
   }
 });
 
-test("an invite that is not good is refused in the server's words", async () => {
+test("an invalid invite is refused with the server's message", async () => {
   const ran = await run(home, ["login", "--url", server.url, "--email", "new@example.org"], { input: "roost-bad\n" });
   expect(ran.code).toBe(1);
   expect(ran.errors).toContain("invite");
 });
 
-test("a login's key goes to no other server than its own", async () => {
+test("a login's key is never sent to another server", async () => {
   const seen: string[] = [];
   const other = Bun.serve({
     port: 0,
@@ -80,15 +80,15 @@ test("a login's key goes to no other server than its own", async () => {
   expect(seen).toEqual([]);
 });
 
-test("a redirect is told, not followed", async () => {
+test("a redirect is reported, not followed", async () => {
   const other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.redirect("http://127.0.0.1:1/") });
   const ran = await run(home, ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"]);
   await other.stop(true);
   expect(ran.code).toBe(1);
-  expect(ran.errors).toContain("points to http://127.0.0.1:1/");
+  expect(ran.errors).toContain("redirects to http://127.0.0.1:1/");
 });
 
-test("what is no Roost server, or none at all, is said in one line", async () => {
+test("another server, or none at all, is reported in one line", async () => {
   const other = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -97,7 +97,7 @@ test("what is no Roost server, or none at all, is said in one line", async () =>
   const words = ["instance", "list", "--url", `http://127.0.0.1:${other.port}`, "--key", "k"];
   const page = await run(home, words);
   await other.stop(true);
-  expect(page.errors).toMatch(/^roost: .* answered 404 without Roost's words; is it a Roost server\?.*\n$/);
+  expect(page.errors).toMatch(/^roost: .* answered 404, not in Roost's format; is it a Roost server\?.*\n$/);
   const gone = await run(home, words);
   expect(gone.code).toBe(1);
   expect(gone.errors).toMatch(/^roost: cannot reach .*\n$/);
@@ -108,7 +108,7 @@ test("without a login, a command says how to sign in", async () => {
   const ran = await run(other, ["instance", "list"]);
   other.remove();
   expect(ran).toMatchObject({ code: 1, output: "" });
-  expect(ran.errors).toBe("roost: you are not signed in; roost login, or --key\n");
+  expect(ran.errors).toBe("roost: you are not signed in; run roost login, or give --key\n");
 });
 
 test("an instance is created, stopped, started and deleted by name or id", async () => {
@@ -125,7 +125,7 @@ test("an instance is created, stopped, started and deleted by name or id", async
   expect(again.errors).toContain("roost instance list");
 });
 
-test("a name that several have is refused: the id decides", async () => {
+test("an ambiguous name is refused: the id is needed", async () => {
   const [first] = [await makeInstance(), await makeInstance()];
   await run(home, ["instance", "create", first.name]);
   const ran = await run(home, ["instance", "stop", first.name]);
@@ -133,7 +133,7 @@ test("a name that several have is refused: the id decides", async () => {
   expect(ran.errors).toContain("give the id");
 });
 
-test("a list holds more than one page", async () => {
+test("a list includes every page", async () => {
   const { instanceId } = await makeInstance();
   const { key } = credentials();
   const path = `${server.url}/v1/instances/${instanceId}/agents`;
@@ -146,7 +146,7 @@ test("a list holds more than one page", async () => {
   expect(new Set(agents.map((agent: { agentId: string }) => agent.agentId)).size).toBe(103);
 });
 
-test("an agent is created with files from here, edited, and deleted", async () => {
+test("an agent is created with local files, edited, and deleted", async () => {
   const { name } = await makeInstance();
   const path = join(home.folder, "soul.md");
   writeFileSync(path, "You are kind.\n");
@@ -167,7 +167,7 @@ test("an agent is created with files from here, edited, and deleted", async () =
   expect((await run(home, ["agent", "delete", name, "ada", "--json"])).json()).toMatchObject({ deleted: true });
 });
 
-test("an agent is shown with its files; as JSON with their texts", async () => {
+test("an agent is shown with its files; as JSON with their contents", async () => {
   const { name } = await makeInstance();
   await run(home, ["agent", "create", name, "Ada", "--no-defaults"]);
   const path = join(home.folder, "soul.md");
@@ -181,7 +181,7 @@ test("an agent is shown with its files; as JSON with their texts", async () => {
   expect(record).toMatchObject({ slug: "ada", files: { "SOUL.md": "You are kind.\n" } });
 });
 
-test("lists fit a terminal of 80 columns, ids whole, and are whole in a pipe", async () => {
+test("lists fit a terminal of 80 columns without cutting ids, and are complete in a pipe", async () => {
   const { name, instanceId } = (
     await run(home, ["instance", "create", "An instance with a name that is rather long for its place", "--json"])
   ).json();
@@ -200,7 +200,7 @@ test("lists fit a terminal of 80 columns, ids whole, and are whole in a pipe", a
   expect((await run(home, ["agent", "list", name])).output).toContain(long);
 });
 
-test("instances are listed by their state", async () => {
+test("instances are filtered by status", async () => {
   const { instanceId, name } = await makeInstance();
   await run(home, ["instance", "stop", name]);
   const idsOf = async (status: string) =>
@@ -212,7 +212,7 @@ test("instances are listed by their state", async () => {
   expect((await run(home, ["instance", "list", "--status", "gone"])).code).toBe(2);
 });
 
-test("a skill of the catalog is installed, listed and removed", async () => {
+test("a skill from the catalog is installed, listed and removed", async () => {
   const { name } = await makeInstance();
   const [skill] = (await run(home, ["skill", "list", "--json"])).json();
   expect((await run(home, ["skill", "install", name, skill.name])).code).toBe(0);
@@ -237,7 +237,7 @@ test("a secret's value comes from standard input, without the line end, and is n
   });
 });
 
-test("on a terminal a secret is typed unseen", async () => {
+test("on a terminal a secret is not shown while typed", async () => {
   const { name } = await makeInstance();
   await using terminal = onTerminal(home, ["secret", "set", name, "TYPED"]);
   await terminal.until(/Value of TYPED: /);
@@ -258,7 +258,7 @@ test("on a terminal, deleting asks first", async () => {
   expect(await sure.exited).toBe(0);
 });
 
-test("colour is for terminals, and NO_COLOR takes it away", async () => {
+test("only terminals get colour, and NO_COLOR turns it off", async () => {
   await makeInstance();
   const esc = String.fromCharCode(27);
   expect((await run(home, ["instance", "list"], { env: { CI: "true" } })).output).not.toContain(esc);
@@ -270,7 +270,7 @@ test("colour is for terminals, and NO_COLOR takes it away", async () => {
   expect(plain.screen()).not.toContain(`${esc}[`);
 });
 
-test("a suspended account is told so by the server", async () => {
+test("a suspended account gets the server's message", async () => {
   const other = makeHome();
   try {
     const { url } = server;

@@ -24,7 +24,7 @@ const exported = async () =>
 const endOf = ({ address }: { address: string }) => address.slice(-6);
 
 describe("roost wallet show", () => {
-  test("tells the address, its networks and where its key is, and not the key", async () => {
+  test("shows the address, its networks and where its key is, but not the key", async () => {
     const env = { ROOST_NETWORKS: "polygon,base" };
     const keyFile = join(home.dataDir, "wallet.json");
     const { address } = wallet;
@@ -42,13 +42,13 @@ describe("roost wallet show", () => {
     expect((await operate(home, ["wallet", "show"], { env })).output).toContain("not on this host");
   });
 
-  test("before the first start there is none, and none is made", async () => {
+  test("before the first start there is none, and none is created", async () => {
     const other = makeHome();
     for (const words of ["show", "export"]) {
       const { code, errors } = await operate(other, ["wallet", words]);
       expect([code, errors]).toEqual([
         1,
-        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` makes one\n`,
+        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` creates one\n`,
       ]);
     }
     expect(existsSync(join(other.dataDir, "wallet.json"))).toBe(false);
@@ -57,7 +57,7 @@ describe("roost wallet show", () => {
 });
 
 describe("roost wallet export", () => {
-  test("prints the key alone once the end of the address is typed, and tells the audit log", async () => {
+  test("prints only the key once the end of the address is typed, and records it in the audit log", async () => {
     const before = (await exported()).length;
     const { code, output, errors } = await operate(home, ["wallet", "export"], { input: `${endOf(wallet)}\n` });
     expect([code, output]).toEqual([0, `${wallet.privateKey}\n`]);
@@ -72,7 +72,7 @@ describe("roost wallet export", () => {
     expect(json.json()).toEqual(wallet);
   });
 
-  test("prints nothing for anything else, and tells no audit log", async () => {
+  test("prints and records nothing for any other input", async () => {
     const before = (await exported()).length;
     for (const input of ["", "\n", "yes\n", `${endOf(wallet).slice(1)}\n`, `${wallet.address}\n`, "ffffffffff\n"]) {
       const { code, output, errors } = await operate(home, ["wallet", "export"], { input });
@@ -90,7 +90,7 @@ describe("roost wallet export", () => {
     expect(terminal.screen()).toContain(wallet.privateKey);
   });
 
-  test("has nothing to print for a configured address", async () => {
+  test("has no key to print for a configured address", async () => {
     const input = `${CONFIGURED.slice(-6)}\n`;
     const { code, output, errors } = await operate(home, ["wallet", "export"], {
       input,
@@ -100,7 +100,7 @@ describe("roost wallet export", () => {
     expect(errors).toContain("there is no private key here");
   });
 
-  test("prints no key that is not the address's", async () => {
+  test("prints no key that does not match the address", async () => {
     const path = join(home.dataDir, "wallet.json");
     const kept = readFileSync(path);
     const input = `${CONFIGURED.slice(-6)}\n`;
@@ -179,10 +179,10 @@ describe("a wallet that is gone while quotes name its address", () => {
   afterAll(() => lost.remove());
   const walletCheck = () => checkOf(lost);
 
-  test("is no ill before anybody was quoted: the next start makes one", async () => {
+  test("passes before anybody was quoted: the next start creates one", async () => {
     await (await startServer(lost)).stop();
     rmSync(path);
-    expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start makes one" });
+    expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start creates one" });
     await (await startServer(lost)).stop();
     expect(existsSync(path)).toBe(true);
   });
@@ -211,9 +211,9 @@ describe("a wallet that is gone while quotes name its address", () => {
     await server.stop();
   });
 
-  test("is made anew once the quotes are given up, which the audit log tells", async () => {
+  test("is replaced once the quotes are given up, which the audit log records", async () => {
     expect((await operate(lost, ["wallet", "give-up"])).output).toBe(
-      "Gave up one quote: the next start makes a new wallet.\n",
+      "Gave up one quote: the next start creates a new wallet.\n",
     );
     const rows = (await operate(lost, ["audit", "--json"])).json();
     expect(rows.filter(({ action }: { action: string }) => action === "wallet.give-up")).toHaveLength(1);

@@ -30,7 +30,7 @@ async function refusal({ env = {}, file, args = [] }: Attempt, command = "serve"
   return lines.map((line) => line.slice("roost: ".length).replaceAll(path, "FILE"));
 }
 
-const ALL = "`roost config --help` tells all";
+const ALL = "to list all: roost config --help";
 const WHOLE = "expected a whole number from 0 to 65535";
 
 const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
@@ -41,36 +41,36 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   [
     "a misspelt variable",
     { env: { ROOST_PROT: "8080" } },
-    [`ROOST_PROT (environment) is no setting: the nearest is ROOST_PORT; ${ALL}`],
+    [`ROOST_PROT (environment) is not a setting: the nearest is ROOST_PORT; ${ALL}`],
   ],
-  ["a misspelt key", { file: "modle = 'x'" }, [`"modle" (FILE) is no setting: the nearest is model; ${ALL}`]],
+  ["a misspelt key", { file: "modle = 'x'" }, [`"modle" (FILE) is not a setting: the nearest is model; ${ALL}`]],
   [
     "a key as the environment writes it",
     { file: "ROOST_PUBLIC_ULR = 'http://x'" },
-    [`"ROOST_PUBLIC_ULR" (FILE) is no setting: the nearest is public_url; ${ALL}`],
+    [`"ROOST_PUBLIC_ULR" (FILE) is not a setting: the nearest is public_url; ${ALL}`],
   ],
   [
     "a section",
     { file: "[host]\nport = 1" },
-    [expect.stringMatching(/^ROOST_HOST is not one value \(FILE\): expected an/)],
+    [expect.stringMatching(/^ROOST_HOST is not a single value \(FILE\): expected an/)],
   ],
   [
     "a list in the file",
     { file: "networks = ['base', 'polygon']" },
     [
-      "ROOST_NETWORKS is not one value (FILE): expected some of base, ethereum, polygon, comma-separated, none twice, " +
-        "as text in quotes",
+      "ROOST_NETWORKS is not a single value (FILE): expected some of base, ethereum, polygon, comma-separated, without duplicates, " +
+        "as a string in quotes",
     ],
   ],
   [
     "the data folder in its own file",
     { file: "data_dir = '/elsewhere'" },
-    ["data_dir (FILE) says where this file is: give it as ROOST_DATA_DIR or --data instead"],
+    ["data_dir (FILE) is where this file is looked for: give it as ROOST_DATA_DIR or --data instead"],
   ],
   [
     "a file that is not TOML",
     { file: "# mine\nport = 7373\nhost 127.0.0.1\n" },
-    [expect.stringMatching(/^the settings file FILE is not TOML, in line 3: Expected '=' after a key/)],
+    [expect.stringMatching(/^the settings file FILE is not valid TOML, line 3: Expected '=' after a key/)],
   ],
   [
     "a local model that is not there",
@@ -101,7 +101,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     "a node's URL of the wrong form, whose key is not shown",
     { env: { ROOST_BASE_RPC_URL: "wss://node.example/v2/hush-hush" } },
     [
-      'ROOST_BASE_RPC_URL is "wss://node.example/********" (environment): expected http or https URLs, comma-separated, none twice',
+      'ROOST_BASE_RPC_URL is "wss://node.example/********" (environment): expected http or https URLs, comma-separated, without duplicates',
     ],
   ],
   [
@@ -118,7 +118,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     "a network that is not known",
     { env: { ROOST_NETWORKS: "base,solana" } },
     [
-      'ROOST_NETWORKS is "base,solana" (environment): expected some of base, ethereum, polygon, comma-separated, none twice',
+      'ROOST_NETWORKS is "base,solana" (environment): expected some of base, ethereum, polygon, comma-separated, without duplicates',
     ],
   ],
   [
@@ -133,11 +133,11 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   ],
 ];
 
-test.each(WRONG)("%s stops the start with 78, and is told with what is right", async (_, attempt, told) => {
+test.each(WRONG)("%s stops the start with 78, and is reported with what is expected", async (_, attempt, told) => {
   expect(await refusal(attempt)).toEqual(told);
 });
 
-test("all that is wrong is told at once, by serve and by config", async () => {
+test("every problem is reported at once, by serve and by config", async () => {
   const attempt: Attempt = {
     env: { ROOST_PORT: "99999", ROOST_MODEL: "local:nope", ROOST_PROT: "1" },
     file: "price_per_hour = 'much'\nprot = 1\n",
@@ -151,7 +151,7 @@ test("all that is wrong is told at once, by serve and by config", async () => {
   }
 });
 
-test("a data folder without a name is refused, and the current folder is left as it was", async () => {
+test("an empty data folder name is refused, and the current folder is left unchanged", async () => {
   const here = join(home.folder, "here");
   mkdirSync(here);
   const told = 'roost: ROOST_DATA_DIR is "" (SOURCE): expected a folder\n';
@@ -164,7 +164,7 @@ test("a data folder without a name is refused, and the current folder is left as
   expect(readdirSync(here)).toEqual([]);
 });
 
-test("what the user's half reads from the environment is no mistake", async () => {
+test("environment variables of the user commands are not reported", async () => {
   const env = { ROOST_URL: "http://127.0.0.1:7373", ROOST_API_KEY: "rst_live_x" };
   expect((await runBinary(["config", "--data", home.dataDir, "--json"], { env })).code).toBe(0);
 });

@@ -9,11 +9,11 @@ import { allSettings, loadConfig } from "../../src/config.ts";
 const ROOT = join(import.meta.dir, "../..");
 const names = allSettings(SETTINGS).map(({ name }) => name);
 
-test("docs/settings.md is what `npm run docs` makes of the settings", async () => {
+test("docs/settings.md is what `npm run docs` generates", async () => {
   expect(await Bun.file(SETTINGS_PAGE).text()).toBe(settingsPage());
 });
 
-test("every setting is in one group, in the help and on the page, with a meaning", () => {
+test("every setting is in exactly one group, in the help and on the page, with a meaning", () => {
   expect(GROUPS.flatMap(([, settings]) => allSettings(settings).map(({ name }) => name))).toEqual(names);
   expect(new Set(names).size).toBe(names.length);
   const [help, page] = [settingsHelp(80), settingsPage()];
@@ -30,11 +30,11 @@ test.each([60, 80, 120])("the help fits a terminal of %i columns", (columns) => 
   expect(long).toEqual([]);
 });
 
-test("every default is of its own form", () => {
+test("every default is valid", () => {
   expect(() => loadConfig({ ROOST_DATA_DIR: "/nowhere" })).not.toThrow();
 });
 
-test("every ROOST_ name that the sources and the documents speak of is one that a start takes", async () => {
+test("every ROOST_ name in the sources and documents is accepted at a start", async () => {
   const taken = [...names, "ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
   const places = ["src/**/*.{ts,tsx,html}", "*.md", "docs/*.md", "{skills,workspaces}/**/*.md", "examples/*"];
   const paths = places.flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]);
@@ -44,7 +44,7 @@ test("every ROOST_ name that the sources and the documents speak of is one that 
       return [...text.matchAll(/\bROOST_[A-Z_]*[A-Z]\b/g)].map(([name]) => ({ path, name }));
     }),
   );
-  // `ROOST_BASE` is the beginning of several.
+  // `ROOST_BASE` is a prefix of several.
   const isTaken = (name: string) => taken.some((one) => one === name || one.startsWith(`${name}_`));
   expect(spoken.flat().length).toBeGreaterThan(100);
   expect(spoken.flat().filter(({ name }) => !isTaken(name))).toEqual([]);
@@ -67,7 +67,7 @@ test("a setting is read from the command line before the environment, and from t
   expect(loadConfig(env).config.port).toBe(2);
 });
 
-test("a public URL is kept without a slash at its end: links are made by adding to it", () => {
+test("a public URL is stored without a trailing slash: links are made by appending to it", () => {
   const of = (ROOST_PUBLIC_URL: string) =>
     loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_PUBLIC_URL }).config.publicUrl;
   expect([of("https://roost.example/"), of("https://example.org/roost//"), of("")]).toEqual([
@@ -77,7 +77,7 @@ test("a public URL is kept without a slash at its end: links are made by adding 
   ]);
 });
 
-test("of a node's URL only what is no key is shown", () => {
+test("a node's URL is shown without its key", () => {
   const url = "https://user:secret@node.example:8545/v2/secret?key=secret, http://127.0.0.1:8545,https://b.example/";
   const { settings } = loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_BASE_RPC_URL: url });
   expect(settings.find(({ name }) => name === "ROOST_BASE_RPC_URL")?.value).toBe(

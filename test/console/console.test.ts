@@ -46,7 +46,7 @@ async function signIn(page: Page): Promise<void> {
 
 const textOf = async (page: Page, id: string) => (await page.locator(`#${id}`).textContent()) ?? "";
 
-browserTest("a sign-in link shows its account, and leaves the address at once", async () => {
+browserTest("a sign-in link shows its account, and is removed from the URL at once", async () => {
   await withPage(async (page) => {
     const seen: string[] = [];
     page.on("request", (request) => {
@@ -63,7 +63,7 @@ browserTest("a sign-in link shows its account, and leaves the address at once", 
   });
 });
 
-browserTest("a quote says what to send and where, and the transaction's hash brings it in", async () => {
+browserTest("a quote says what to send and where, and the transaction's hash credits it", async () => {
   await withPage(async (page) => {
     await signIn(page);
     await page.click("#to-account");
@@ -80,12 +80,12 @@ browserTest("a quote says what to send and where, and the transaction's hash bri
     await page.locator("#tx-hash").fill(await chain.transfer({ to, amount }));
     await page.locator("#pay-quote button").click();
     await page.locator("#paid").waitFor();
-    expect(await textOf(page, "paid")).toMatch(/^1\.00\d+ USDC came in\.$/);
+    expect(await textOf(page, "paid")).toMatch(/^1\.00\d+ USDC received\.$/);
     await page.locator("#balance", { hasText: /^11\.0[01]$/ }).waitFor();
   });
 });
 
-browserTest("a used sign-in link says so, and what to do", async () => {
+browserTest("a used sign-in link says so, with the next step", async () => {
   const link = newLink();
   await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
   await withPage(async (page) => {
@@ -98,7 +98,7 @@ browserTest("a used sign-in link says so, and what to do", async () => {
   });
 });
 
-browserTest("a link pasted into the address of the open page signs in too", async () => {
+browserTest("a link pasted into the open page's address bar signs in too", async () => {
   await withPage(async (page) => {
     await page.goto(appliance.url);
     await page.locator("#signed-out").waitFor();
@@ -108,7 +108,7 @@ browserTest("a link pasted into the address of the open page signs in too", asyn
   });
 });
 
-browserTest("a key made here works until it is revoked, and is shown once", async () => {
+browserTest("a key created here works until it is revoked, and is shown once", async () => {
   await withPage(async (page) => {
     await signIn(page);
     await page.click("#to-account");
@@ -129,7 +129,7 @@ browserTest("a key made here works until it is revoked, and is shown once", asyn
   });
 });
 
-browserTest("one press wakes an agent, and its answer is there after a reload", async () => {
+browserTest("one click creates an agent, and its answer is still there after a reload", async () => {
   await withPage(async (page) => {
     await signIn(page);
     await page.click("#wake-agent");
@@ -144,12 +144,12 @@ browserTest("one press wakes an agent, and its answer is there after a reload", 
     await page.locator("#instance-state", { hasText: "stopped · costs nothing" }).waitFor();
     await page.fill("#chat-input", "Still there?");
     await page.keyboard.press("Enter");
-    await page.getByText("Start the instance, then send it again.").waitFor();
+    await page.getByText("Start the instance, then send the message again.").waitFor();
     expect(await page.inputValue("#chat-input")).toBe("Still there?");
   });
 });
 
-browserTest("an answer that is stopped keeps what was said", async () => {
+browserTest("a cancelled answer keeps what was said", async () => {
   await withPage(async (page) => {
     await signIn(page);
     await page.click("#wake-agent");
@@ -162,7 +162,7 @@ browserTest("an answer that is stopped keeps what was said", async () => {
   });
 });
 
-browserTest("the commands shown are the whole conversation, as they stand", async () => {
+browserTest("the commands shown work as they are, for a whole conversation", async () => {
   await withPage(async (page) => {
     await signIn(page);
     await page.click("#to-account");
@@ -191,7 +191,7 @@ browserTest("signing out leaves nothing of the session behind", async () => {
   });
 });
 
-browserTest("a session that the host ended leads back to the way in", async () => {
+browserTest("a session that the server ended leads back to the sign-in", async () => {
   await withPage(async (page) => {
     await signIn(page);
     const token = await page.evaluate(() => sessionStorage.getItem("roost.token"));

@@ -37,7 +37,7 @@ const withPage = (use: (page: Page) => Promise<void>) =>
     },
   );
 
-/** An answer that says its first words at once, and the others when it is told to. */
+/** An answer that sends its first words at once, and the others when released. */
 function heldAnswer(): { release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   model.script({ kind: "tools", calls: [{ name: "now", arguments: {} }], text: "Once upon " });
@@ -51,7 +51,7 @@ async function write(page: Page, text: string): Promise<void> {
 }
 const saidBy = (page: Page, who: "user" | "agent") => page.locator(`.turn.${who} .said`).allTextContents();
 
-browserTest("a reload in the middle of an answer shows what was said, and goes on with it", async () => {
+browserTest("a reload in the middle of an answer shows what was said, and continues it", async () => {
   await withPage(async (page) => {
     const { release } = heldAnswer();
     await write(page, "Tell me a story");
@@ -75,19 +75,19 @@ browserTest(
       await write(page, "First");
       await page.getByText("Once upon").waitFor();
       await write(page, "Second");
-      await page.getByText("Waits for the answer before it").waitFor();
+      await page.getByText("Waiting for the previous answer").waitFor();
       await page.reload();
-      await page.getByText("Waits for the answer before it").waitFor();
+      await page.getByText("Waiting for the previous answer").waitFor();
       release();
       await page.getByText("Hello, I am the mock model.").waitFor();
       expect(await saidBy(page, "user")).toEqual(["First", "Second"]);
       expect(await saidBy(page, "agent")).toEqual(["Once upon a time.", "Hello, I am the mock model."]);
-      await page.getByText("Waits for").waitFor({ state: "detached" });
+      await page.getByText("Waiting for").waitFor({ state: "detached" });
     });
   },
 );
 
-browserTest("a message that waits can be withdrawn, and the answer before it goes on", async () => {
+browserTest("a waiting message can be withdrawn, and the answer before it continues", async () => {
   await withPage(async (page) => {
     const { release } = heldAnswer();
     await write(page, "First");
@@ -103,23 +103,26 @@ browserTest("a message that waits can be withdrawn, and the answer before it goe
   });
 });
 
-browserTest("a message that the host may have taken is sent again under the same key, and written once", async () => {
-  await withPage(async (page) => {
-    let lost = 0;
-    await page.route("**/messages", async (route) => {
-      if (route.request().method() !== "POST" || lost > 0) return route.continue();
-      lost++;
-      await route.fetch();
-      await route.abort();
+browserTest(
+  "a message that the server may have accepted is sent again with the same key, and stored once",
+  async () => {
+    await withPage(async (page) => {
+      let lost = 0;
+      await page.route("**/messages", async (route) => {
+        if (route.request().method() !== "POST" || lost > 0) return route.continue();
+        lost++;
+        await route.fetch();
+        await route.abort();
+      });
+      await write(page, "Hello");
+      await page.getByText("Hello, I am the mock model.").waitFor();
+      const { body } = await person.ask("GET", `${agentPath}/messages`);
+      expect([lost, body.data.length]).toEqual([1, 2]);
     });
-    await write(page, "Hello");
-    await page.getByText("Hello, I am the mock model.").waitFor();
-    const { body } = await person.ask("GET", `${agentPath}/messages`);
-    expect([lost, body.data.length]).toEqual([1, 2]);
-  });
-});
+  },
+);
 
-browserTest("what a program asked elsewhere is there when the page is looked at again", async () => {
+browserTest("a message sent by a program is shown when the page is visible again", async () => {
   await withPage(async (page) => {
     await page.locator("#chat-ideas").waitFor();
     await person.ask("POST", `${agentPath}/messages`, { message: "From a program" });
@@ -129,7 +132,7 @@ browserTest("what a program asked elsewhere is there when the page is looked at 
   });
 });
 
-browserTest("older messages are shown when they are asked for, once each and in their order", async () => {
+browserTest("older messages are shown on request, once each and in order", async () => {
   for (let count = 0; count < 30; count++) await person.ask("POST", `${agentPath}/messages`, { message: `n${count}` });
   await withPage(async (page) => {
     await page.getByText("n29", { exact: true }).waitFor();
@@ -140,7 +143,7 @@ browserTest("older messages are shown when they are asked for, once each and in 
   });
 });
 
-browserTest("clearing asks once more, and leaves an empty conversation, here and on the host", async () => {
+browserTest("clearing asks first, and leaves an empty conversation, here and on the server", async () => {
   await person.ask("POST", `${agentPath}/messages`, { message: "Remember me" });
   await withPage(async (page) => {
     await page.getByText("Remember me").waitFor();

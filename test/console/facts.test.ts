@@ -11,7 +11,7 @@ setDefaultTimeout(60_000);
 // biome-ignore lint/performance/useDomNodeTextContent: what is hidden does not count
 const visibleText = (page: Page) => page.locator("body").innerText();
 
-browserTest("a host that does not charge says nothing of cost, balance or paying", async () => {
+browserTest("a host that does not charge mentions no cost, balance or payment", async () => {
   const model = startMockModelServer();
   const free = await startAppliance({
     ROOST_MODEL: "openai:mock",
@@ -47,7 +47,7 @@ browserTest("a host that does not charge says nothing of cost, balance or paying
   }
 });
 
-browserTest("a colleague without credit reads what is missing and whom to ask, before and after trying", async () => {
+browserTest("a user without credit sees what is missing and whom to ask, before and after trying", async () => {
   const host = await startAppliance();
   try {
     const { token } = await host.signUp("ada@example.com", "0.00");
@@ -58,7 +58,7 @@ browserTest("a colleague without credit reads what is missing and whom to ask, b
         const hint = page.locator("#intro-balance");
         await hint.waitFor();
         expect(await hint.textContent()).toBe(
-          "Starting one takes a balance of 0.50 USDC, and yours is 0.00: ask the operator of this host for credit, or top up.",
+          "Starting one needs a balance of 0.50 USDC, and yours is 0.00: ask the operator of this host for credit, or top up.",
         );
         await page.click("#wake-agent");
         const alert = page.locator("#chat > [role=alert]");
@@ -75,7 +75,7 @@ browserTest("a colleague without credit reads what is missing and whom to ask, b
   }
 });
 
-browserTest("a balance is shown to the cent, and does not move for less", async () => {
+browserTest("a balance is shown to the cent, and does not change for less", async () => {
   const model = startMockModelServer();
   const host = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
   try {
@@ -102,7 +102,7 @@ browserTest("a balance is shown to the cent, and does not move for less", async 
   }
 });
 
-browserTest("the console says what the model inside is, and Ollama is one command and a new start away", async () => {
+browserTest("the console describes the embedded model, and Ollama is one command and a restart away", async () => {
   const ollama = startMockModelServer();
   let host = await startAppliance({}, { ollamaUrl: ollama.url });
   const { dataDir } = host;
@@ -123,7 +123,7 @@ browserTest("the console says what the model inside is, and Ollama is one comman
         command = (await page.locator("#ollama-command").textContent()) ?? "";
       },
     );
-    // Settings of its own, without a line's end behind them.
+    // Existing settings, without a final newline.
     await Bun.write(`${dataDir}/roost.toml`, 'models = "other"');
     for (let paste = 0; paste < 2; paste++) {
       const shell = Bun.spawn(["sh", "-c", command], { stdio: ["ignore", "pipe", "pipe"] });

@@ -40,7 +40,7 @@ const withPage = (use: (page: Page) => Promise<void>) =>
 const row = (page: Page, name: string) => page.locator("#instance-list > li", { hasText: name });
 const lookAgain = (page: Page) => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
 
-browserTest("every instance is listed with its state, its cost and its agents, and any can be chosen", async () => {
+browserTest("every instance is listed with its status, cost and agents, and any can be chosen", async () => {
   const stopped = await make("garden", "Bea");
   await make("house", "Cy", "Dot");
   await person.ask("POST", `/v1/instances/${stopped}/stop`);
@@ -66,7 +66,7 @@ browserTest("every instance is listed with its state, its cost and its agents, a
   });
 });
 
-browserTest("an instance made elsewhere joins the list, and takes the conversation from nobody", async () => {
+browserTest("an instance created elsewhere appears in the list, without changing the open conversation", async () => {
   const home = await make("home", "Ada");
   await withPage(async (page) => {
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
@@ -86,10 +86,10 @@ browserTest("an instance made elsewhere joins the list, and takes the conversati
   });
 });
 
-browserTest("an instance without an agent offers to make one in it", async () => {
+browserTest("an instance without an agent offers to create one", async () => {
   const home = await make("home");
   await withPage(async (page) => {
-    await page.locator("#intro-title", { hasText: "No agent lives in home yet" }).waitFor();
+    await page.locator("#intro-title", { hasText: "There is no agent in home yet" }).waitFor();
     await page.click("#wake-agent");
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
     const { body } = await person.ask("GET", "/v1/instances");
@@ -99,7 +99,7 @@ browserTest("an instance without an agent offers to make one in it", async () =>
   });
 });
 
-browserTest("an address that names nothing says so, and the list is still there", async () => {
+browserTest("a URL that names nothing says so, and the list is still there", async () => {
   await make("home", "Ada");
   await withPage(async (page) => {
     await page.goto(`${appliance.url}/#inst_00000000000070008000000000000000`);
@@ -109,7 +109,7 @@ browserTest("an address that names nothing says so, and the list is still there"
   });
 });
 
-browserTest("what is written to one agent and not sent waits there while another is talked to", async () => {
+browserTest("an unsent message to one agent is kept while talking to another", async () => {
   await make("home", "Ada", "Bea");
   await withPage(async (page) => {
     await page.fill("#chat-input", "half a thou");

@@ -81,7 +81,7 @@ browserTest(
   },
 );
 
-browserTest("on a phone the list of agents comes over the chat, and goes by choosing or by Escape", async () => {
+browserTest("on a phone the list of agents opens over the chat, and closes by choosing or with Escape", async () => {
   await talkAtLength();
   await withConsole(
     () => appliance.url,
@@ -102,7 +102,7 @@ browserTest("on a phone the list of agents comes over the chat, and goes by choo
   );
 });
 
-browserTest("axe finds nothing wrong, in any view, light or dark, on a laptop or a phone", async () => {
+browserTest("axe finds no problems in any view, light or dark, on a laptop or a phone", async () => {
   await withConsole(
     () => appliance.url,
     async (page) => {

@@ -25,7 +25,7 @@ test("every page forbids inline script, framing and other origins", async () => 
   }
 });
 
-test("each is the same in every form that a browser may take, and small in the one it does", async () => {
+test("each is the same in every encoding, and small in the one that browsers use", async () => {
   for (const path of paths) {
     const plain = Buffer.from(await (await get(path)).arrayBuffer());
     for (const [accepted, encoding, unpack] of [
@@ -44,7 +44,7 @@ test("each is the same in every form that a browser may take, and small in the o
   expect(sent.reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(32 * 1024);
 });
 
-test("what is named for its contents is asked for once; the page itself is only sent again where it has changed", async () => {
+test("files named for their contents are cached; the page itself is only sent again if it has changed", async () => {
   for (const { path, lasts } of files) {
     const first = await get(path);
     expect(first.headers.get("cache-control")).toBe(lasts ? "public, max-age=31536000, immutable" : "no-cache");
@@ -54,18 +54,18 @@ test("what is named for its contents is asked for once; the page itself is only 
   expect(paths.filter((path) => path.startsWith("/console/"))).toHaveLength(2);
 });
 
-test("what the page asks for is there, and named by no other origin", async () => {
+test("everything that the page loads exists, on this origin", async () => {
   const text = await (await get("/")).text();
   for (const [, address = ""] of text.matchAll(/(?:href|src)="([^"#]+)"/g)) {
     expect([...paths, "/docs"]).toContain(address);
   }
 });
 
-test("the script makes no markup of text", async () => {
+test("the script never turns text into markup", async () => {
   const script = files.find(({ type }) => type === "text/javascript");
   expect(script && Buffer.from(script.plain, "base64").toString()).not.toContain("innerHTML");
 });
 
-test("a name that is no file's is not found", async () => {
+test("an unknown file is not found", async () => {
   await expect(get("/console/page-older.js")).rejects.toMatchObject({ code: "not_found" });
 });

@@ -34,7 +34,7 @@ async function openForeignLink(page: Page, link = linkFor(`intruder.${email}`)):
   return token;
 }
 
-browserTest("a link for somebody else asks who is signed in, and changes nothing before the answer", async () => {
+browserTest("a link for another account asks the signed-in user, and changes nothing before the answer", async () => {
   await withPage(async (page) => {
     const redeemed: string[] = [];
     page.on("request", (request) => request.url().includes("redeem-link") && redeemed.push(request.url()));
@@ -50,7 +50,7 @@ browserTest("a link for somebody else asks who is signed in, and changes nothing
   });
 });
 
-browserTest("staying is one press of a key away, keeps the session and leaves the link unused", async () => {
+browserTest("staying signed in is one key press, keeps the session and leaves the link unused", async () => {
   await withPage(async (page) => {
     const link = linkFor(`intruder.${email}`);
     const token = await openForeignLink(page, link);
@@ -67,7 +67,7 @@ browserTest("staying is one press of a key away, keeps the session and leaves th
   });
 });
 
-browserTest("using the link is the next key, and signs the session before it out", async () => {
+browserTest("using the link is the next key press, and signs out the previous session", async () => {
   await withPage(async (page) => {
     const token = await openForeignLink(page);
     const revokedTokens = page.waitForResponse((answer) => answer.url().endsWith("/v1/auth/sign-out"));
@@ -80,7 +80,7 @@ browserTest("using the link is the next key, and signs the session before it out
   });
 });
 
-browserTest("a used link says so beside the question, and the session is still there", async () => {
+browserTest("a used link says so next to the question, and the session is kept", async () => {
   await withPage(async (page) => {
     const link = linkFor(`intruder.${email}`);
     await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
@@ -94,7 +94,7 @@ browserTest("a used link says so beside the question, and the session is still t
   });
 });
 
-browserTest("a link needs no question where the session has ended by itself", async () => {
+browserTest("a link asks nothing if the session has expired", async () => {
   await withPage(async (page) => {
     await page.goto(linkFor(email));
     await page.locator("#signed-in").waitFor();
@@ -104,7 +104,7 @@ browserTest("a link needs no question where the session has ended by itself", as
   });
 });
 
-browserTest("signing out ends the token on the host", async () => {
+browserTest("signing out ends the token on the server", async () => {
   await withPage(async (page) => {
     await page.goto(linkFor(email));
     await page.locator("#signed-in").waitFor();
@@ -127,7 +127,7 @@ browserTest(
       await page.route("**/v1/auth/sign-out", (route) => route.abort());
       await page.click("#to-account");
       await page.click("#sign-out");
-      await page.getByText("The host could not be told").waitFor();
+      await page.getByText("The server could not be reached").waitFor();
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
       expect(await page.locator("#signed-out").isVisible()).toBe(true);
       expect(await statusOf(token)).toBe(200);

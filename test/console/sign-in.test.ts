@@ -32,7 +32,7 @@ const invite = () => appliance.foundation.invites.create({ uses: 1, credit: 0n, 
 const codeFor = (who: string) => appliance.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
 const isFocused = (page: Page, id: string) => page.locator(id).evaluate((field) => field === document.activeElement);
 
-/** The field says what is wrong with it, has the cursor, and tells a screen reader the same. */
+/** The field shows its error, has the focus, and announces the error to a screen reader. */
 async function expectFault(page: Page, field: string, words: RegExp): Promise<void> {
   const fault = page.locator(`${field}-error`);
   await fault.waitFor();
@@ -43,7 +43,7 @@ async function expectFault(page: Page, field: string, words: RegExp): Promise<vo
   expect(await page.getAttribute(field, "aria-describedby")).toBe(`${field.slice(1)}-error`);
 }
 
-browserTest("each refusal is said in a person's words at the field that it is about", async () => {
+browserTest("each error is explained in plain words next to its field", async () => {
   await withPage(async (page) => {
     for (const wrong of ["", "ada", "ada@"]) {
       await page.fill("#email", wrong);
@@ -52,18 +52,18 @@ browserTest("each refusal is said in a person's words at the field that it is ab
     }
     await page.fill("#email", email);
     await page.keyboard.press("Enter");
-    await expectFault(page, "#email", new RegExp(`Nobody signs in here as ${email}.*invite code`));
+    await expectFault(page, "#email", new RegExp(`There is no account for ${email} here.*invite code`));
     expect(await page.locator("#invite-code").isVisible()).toBe(true);
 
     await page.fill("#invite-code", "not-a-code");
     await page.click("#newcomer summary");
     await page.click("#ask-code button");
-    await expectFault(page, "#invite-code", /invite code is not good/);
+    await expectFault(page, "#invite-code", /invite code is not valid/);
     expect(await page.locator("#email-error").isVisible()).toBe(false);
   });
 });
 
-browserTest("a newcomer signs up with an invite, and a wrong code is said at the code", async () => {
+browserTest("a new user signs up with an invite, and a wrong code is reported next to the code", async () => {
   await withPage(async (page) => {
     await page.fill("#email", email);
     await page.click("#newcomer summary");
@@ -77,7 +77,7 @@ browserTest("a newcomer signs up with an invite, and a wrong code is said at the
     await expectFault(page, "#code", /eight digits/);
     await page.fill("#code", code === "00000000" ? "00000001" : "00000000");
     await page.keyboard.press("Enter");
-    await expectFault(page, "#code", /wrong or over/);
+    await expectFault(page, "#code", /wrong or expired/);
     await page.fill("#code", ` ${code.slice(0, 4)} ${code.slice(4)} `);
     await page.keyboard.press("Enter");
     await page.locator("#signed-in").waitFor();
@@ -85,9 +85,9 @@ browserTest("a newcomer signs up with an invite, and a wrong code is said at the
   });
 });
 
-browserTest("where there is no mail, nobody is told to wait for one", async () => {
+browserTest("without mail, nobody is told to wait for one", async () => {
   await withPage(async (page) => {
-    await page.getByText("This host sends no mail: the code appears on its terminal.").waitFor();
+    await page.getByText("This host sends no mail: the code is shown on its terminal.").waitFor();
     await page.fill("#email", email);
     await page.click("#newcomer summary");
     await page.fill("#invite-code", invite());
@@ -99,11 +99,11 @@ browserTest("where there is no mail, nobody is told to wait for one", async () =
     await page.click("#ask-code button");
     const alert = page.locator("#sign-in-alert");
     await alert.waitFor();
-    expect(await alert.textContent()).toMatch(/^That was tried too oftenTry again in \d+ seconds\.$/);
+    expect(await alert.textContent()).toMatch(/^Too many triesTry again in \d+ seconds\.$/);
   });
 });
 
-browserTest("where there is mail, it is said to be on its way", async () => {
+browserTest("with mail, it is said to be on its way", async () => {
   const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
@@ -121,7 +121,7 @@ browserTest("where there is mail, it is said to be on its way", async () => {
       () => mailing.url,
       async (page) => {
         await page.goto(mailing.url);
-        await page.getByText("a code that this host sends to your e-mail address").waitFor();
+        await page.getByText("a code sent to your e-mail address").waitFor();
         await page.fill("#email", email);
         await page.click("#newcomer summary");
         await page.fill(

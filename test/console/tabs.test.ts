@@ -13,7 +13,7 @@ afterAll(() => appliance.stop());
 
 const url = () => appliance.url;
 
-browserTest("a second tab is signed in, and what holds the session ends with the last of them", async () => {
+browserTest("a second tab is signed in, and the session's storage ends with the last tab", async () => {
   const { token, email } = await appliance.signUp();
   await withConsole(url, async (page, browser) => {
     await openAs(page, appliance.url, token);
@@ -29,7 +29,7 @@ browserTest("a second tab is signed in, and what holds the session ends with the
   });
 });
 
-browserTest("a tab that waits at the sign-in is signed in when another is", async () => {
+browserTest("a tab at the sign-in is signed in when another is", async () => {
   const { token, email } = await appliance.signUp();
   await withConsole(url, async (page, browser) => {
     await page.goto(appliance.url);
@@ -43,7 +43,7 @@ browserTest("a tab that waits at the sign-in is signed in when another is", asyn
   });
 });
 
-browserTest("signing out in one tab signs out the others, and they stay so", async () => {
+browserTest("signing out in one tab signs out the others for good", async () => {
   const { token } = await appliance.signUp();
   await withConsole(url, async (page, browser) => {
     await openAs(page, appliance.url, token);
@@ -61,16 +61,19 @@ browserTest("signing out in one tab signs out the others, and they stay so", asy
   });
 });
 
-browserTest("another account in one tab ends the session of the others, and puts nobody into it unasked", async () => {
-  const { token } = await appliance.signUp();
-  await withConsole(url, async (page, browser) => {
-    await openAs(page, appliance.url, token);
-    const second = await browser.newPage();
-    const link = appliance.foundation.links.create("another@example.com", 0n);
-    await second.goto(`${appliance.url}/#link=${link}`);
-    await second.click("#use-link");
-    await second.locator("#account-email", { hasText: "another@example.com" }).waitFor({ state: "attached" });
-    await page.getByText("You are signed out: this session was ended in another tab.").waitFor();
-    expect(await page.locator("#signed-in").isVisible()).toBe(false);
-  });
-});
+browserTest(
+  "another account in one tab ends the session of the others, and signs nobody in to it unasked",
+  async () => {
+    const { token } = await appliance.signUp();
+    await withConsole(url, async (page, browser) => {
+      await openAs(page, appliance.url, token);
+      const second = await browser.newPage();
+      const link = appliance.foundation.links.create("another@example.com", 0n);
+      await second.goto(`${appliance.url}/#link=${link}`);
+      await second.click("#use-link");
+      await second.locator("#account-email", { hasText: "another@example.com" }).waitFor({ state: "attached" });
+      await page.getByText("You are signed out: this session was ended in another tab.").waitFor();
+      expect(await page.locator("#signed-in").isVisible()).toBe(false);
+    });
+  },
+);

@@ -37,7 +37,7 @@ test("without SMTP a mail is kept in the outbox, newest first", async () => {
   expect(await mail.check()).toMatchObject({ ok: true, detail: expect.stringContaining("roost outbox") });
 });
 
-test("mail older than 24 hours is gone", () => {
+test("mail older than 24 hours is deleted", () => {
   const { clock, outbox } = openOutbox();
   const message = { to: "ada@example.org", subject: "s", text: "t" };
   outbox.append(message);

@@ -14,11 +14,11 @@ test("a mail about the balance says what stops, when in UTC, and how to top up b
   expect(text).toContain("your 3 running instances stop at about 2026-11-22 09:05 UTC");
   expect(text).toContain("\n    https://roost.example.org\n");
   expect(text).toContain("\n    POST https://roost.example.org/v1/billing/top-up\n");
-  expect(text).toContain("Or ask who runs this host for credit.");
+  expect(text).toContain("Or ask the operator of this host for credit.");
   expect(text).not.toContain("monthlyLimit");
 });
 
-test("a mail about the monthly limit says how to raise it, and nothing of paying, which would not help", () => {
+test("a mail about the monthly limit says how to raise it, and nothing about paying, which would not help", () => {
   const { subject, text } = runwayMail({ ...input, reason: "monthly_limit", secondsLeft: 30, runningInstances: 1 });
   expect(subject).toBe("Roost: your running instance stops in 1 minute");
   expect(text).toContain('\n    PATCH https://roost.example.org/v1/auth/me\n    {"monthlyLimit": "25.00"}\n');

@@ -88,7 +88,7 @@ const failed = (promise: Promise<unknown>): Promise<string> =>
     },
   );
 
-test("a mail arrives whole, from the configured sender", async () => {
+test("a mail arrives complete, from the configured sender", async () => {
   const { port, received } = await startSmtp({ hideSTARTTLS: true });
   await mailTo(`smtp://127.0.0.1:${port}`).send(MAIL);
   const [mail] = received;
@@ -98,7 +98,7 @@ test("a mail arrives whole, from the configured sender", async () => {
   expect(mail?.raw).toContain("12345678");
 });
 
-test("TLS is used where the server offers it, and a loopback server may sign for itself", async () => {
+test("TLS is used if the server offers it, and a loopback server may use a self-signed certificate", async () => {
   const starttls = await startSmtp();
   await mailTo(`smtp://localhost:${starttls.port}`).send(MAIL);
   expect(starttls.received[0]?.secure).toBe(true);
@@ -126,7 +126,7 @@ test("user and password come percent-decoded from the URL", async () => {
   ]);
 });
 
-test("a refused password is named as such, by send and by check", async () => {
+test("a rejected password is reported as such, by send and by check", async () => {
   const { port } = await startSmtp({
     onAuth: (auth, _session, done) => done(new Error(`no ${auth.password}`)),
   });
@@ -138,7 +138,7 @@ test("a refused password is named as such, by send and by check", async () => {
   expect(detail).not.toContain(PASSWORD);
 });
 
-test("a password is not sent to another host in the clear, nor to one whose certificate cannot be trusted", async () => {
+test("a password is never sent to another host unencrypted, nor to one with an untrusted certificate", async () => {
   for (const options of [{}, { disabledCommands: ["STARTTLS"] }]) {
     const logins: string[] = [];
     const { port } = await startSmtp({
@@ -151,17 +151,17 @@ test("a password is not sent to another host in the clear, nor to one whose cert
     });
     // 0.0.0.0 leads to this machine without being a loopback address.
     const message = await failed(mailTo(`smtp://roost:secret@0.0.0.0:${port}`).send(MAIL));
-    expect(message).toContain("offers no TLS that can be trusted");
+    expect(message).toContain("offers no trusted TLS");
     expect(logins).toEqual([]);
   }
 });
 
-test("a refused recipient fails the mail, without the code that the server repeats", async () => {
+test("a rejected recipient fails the mail, without the code that the server repeats", async () => {
   const { port, received } = await startSmtp({
     onRcptTo: (_address, _session, done) => done(new Error("no such user here")),
   });
   const message = await failed(mailTo(`smtp://127.0.0.1:${port}`).send(MAIL));
-  expect(message).toContain("refuses the sender or the recipient: 550 no such user here");
+  expect(message).toContain("rejects the sender or the recipient: 550 no such user here");
   expect(received).toEqual([]);
   const echo = await startSmtp({
     onData(stream, _session, done) {
@@ -183,7 +183,7 @@ test.each([
   await left;
 });
 
-test("a server whose reply has no end is left, long before the deadline", async () => {
+test("a server with an endless reply is abandoned, long before the deadline", async () => {
   const { promise: left, resolve } = Promise.withResolvers<void>();
   const line = `220-${"x".repeat(1_000)}\r\n`.repeat(100);
   const say = (socket: Bun.Socket) => {
@@ -195,7 +195,7 @@ test("a server whose reply has no end is left, long before the deadline", async 
     socket: { open: say, drain: say, data() {}, close: () => resolve() },
   });
   closing.push(async () => server.stop(true));
-  expect(await failed(mailTo(`smtp://127.0.0.1:${server.port}`).send(MAIL))).toContain("did not take the mail");
+  expect(await failed(mailTo(`smtp://127.0.0.1:${server.port}`).send(MAIL))).toContain("did not accept the mail");
   await left;
 });
 
@@ -225,7 +225,7 @@ test("mails have sixteen connections at most, and those that wait for a stalled 
   expect(most).toBeLessThanOrEqual(16);
 });
 
-test("check, too, does not wait for a stalled server", async () => {
+test("check does not wait for a stalled server either", async () => {
   const { port } = startStalling();
   const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, QUICK);
   expect(await mail.check()).toEqual({
@@ -234,7 +234,7 @@ test("check, too, does not wait for a stalled server", async () => {
   });
 });
 
-test("a server that is not there is named without the URL's password", async () => {
+test("an unreachable server is named without the URL's password", async () => {
   const { port } = await startSmtp();
   for (const close of closing.splice(0)) await close();
   const message = await failed(mailTo(`smtp://roost:secret@127.0.0.1:${port}`).send(MAIL));
@@ -265,6 +265,6 @@ test.each(["http://host", "smtp://", "smtp://u:%zz-secret@host", "nonsense-secre
   },
 );
 
-test("SMTP without a sender is refused at once", () => {
+test("SMTP without a sender is rejected at once", () => {
   expect(() => createMail({ smtpUrl: "smtp://127.0.0.1", from: null }, NO_OUTBOX)).toThrow("ROOST_MAIL_FROM");
 });

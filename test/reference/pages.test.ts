@@ -16,7 +16,7 @@ const PAGES: [path: string, type: string][] = [
   ["/docs/licenses.txt", "text/plain"],
 ];
 
-test.each(PAGES)("%s is sent gzipped to who takes that, and once", async (path, type) => {
+test.each(PAGES)("%s is sent gzipped to clients that accept it, and only once", async (path, type) => {
   const gzipped = await fetch(at(path), { decompress: false, headers: { "Accept-Encoding": "gzip" } });
   expect(gzipped.headers.get("content-encoding")).toBe("gzip");
   const plain = await fetch(at(path), { headers: { "Accept-Encoding": "gzip;q=0" } });
@@ -34,7 +34,7 @@ test.each(PAGES)("%s is sent gzipped to who takes that, and once", async (path, 
   expect([again.status, await again.text()]).toEqual([304, ""]);
 });
 
-test("the licences of the viewer and of all that is bundled with it are there", async () => {
+test("the licences of the viewer and of everything bundled with it are served", async () => {
   const text = await (await fetch(at("/docs/licenses.txt"))).text();
   for (const words of ["swagger-ui", "Apache License", "MIT"]) expect(text).toContain(words);
 });

@@ -8,7 +8,7 @@ import { readEmail } from "./email.ts";
 
 export type LimitOptions = Partial<Record<LimitName, number | "default">>;
 
-/** `roost account limit EMAIL [--instances N] …`: changes what is given, and shows them all. A server sees it at once. */
+/** `roost account limit EMAIL [--instances N] …`: changes limits and shows all. A running server sees them at once. */
 export function limitAccount(email: string, { json, data, ...given }: AccountOptions & LimitOptions): Promise<void> {
   const address = readEmail(email);
   return withData(data === undefined ? {} : { data }, "refuse", (parts) => {

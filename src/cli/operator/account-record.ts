@@ -16,13 +16,13 @@ export interface AccountOptions extends DataOptions {
   json?: true;
 }
 
-/** What was last committed: up to ten seconds of what a server is metering are not in it. */
+/** As last committed: up to ten seconds of metered usage on a running server are missing. */
 function balanceOf(accountId: string, ledger: Ledger): Micros {
   const { balance, unposted } = ledger.accountBalance(accountId);
   return balance - unposted;
 }
 
-/** An account as its operator sees it. */
+/** An account as the operator sees it. */
 export const showAccountRecord = (account: Account, { ledger }: Pick<Foundation, "ledger">) => ({
   accountId: account.accountId,
   email: account.email,
@@ -34,7 +34,7 @@ export const showAccountRecord = (account: Account, { ledger }: Pick<Foundation,
   limits: { monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit) },
 });
 
-/** Throws where nobody has the e-mail. */
+/** Throws if no account has the e-mail address. */
 export function findAccount(
   { accounts, config }: Pick<Foundation, "accounts"> & { config: Config },
   email: string,
@@ -43,13 +43,13 @@ export function findAccount(
   if (account) return account;
   throw new Failure(
     `there is no account with the e-mail ${email}`,
-    `those there are: ${roost("account list", config.dataDir)}`,
+    `to list accounts: ${roost("account list", config.dataDir)}`,
   );
 }
 
 export type ShownLimits = Record<LimitName, { value: number; isDefault: boolean }>;
 
-/** An account's limits, each with whether it is the host's default as this command sees the settings. */
+/** An account's limits, and which are the host's defaults (by the settings that this command sees). */
 export function readLimits({ store, config }: { store: Store; config: Config }, accountId: string): ShownLimits {
   const limits = createAccountLimits(store, limitDefaults(config));
   const [all, changed] = [limits.of(accountId), limits.changedOf(accountId)];
@@ -57,5 +57,5 @@ export function readLimits({ store, config }: { store: Store; config: Config }, 
   return Object.fromEntries(shown) as ShownLimits;
 }
 
-/** `workspaceBytes` → `workspace-bytes`, as it is written on the command line. */
+/** `workspaceBytes` → `workspace-bytes`, the option's name. */
 export const optionOf = (name: LimitName): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

@@ -41,12 +41,12 @@ export function listAccounts(options: AccountOptions): Promise<void> {
           shortTime(createdAt),
           accountId,
         ]),
-        `There are no accounts. To let somebody in: ${roost("invite create", parts.config.dataDir)}`,
+        `There are no accounts. To invite somebody: ${roost("invite create", parts.config.dataDir)}`,
       );
   });
 }
 
-/** `roost account show EMAIL`: the account and its money, as it was last committed. */
+/** `roost account show EMAIL`: the account and its money, as last committed. */
 export function showAccount(email: string, options: AccountOptions): Promise<void> {
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {
@@ -123,7 +123,7 @@ function print(
   ]);
 }
 
-/** `roost account credit EMAIL AMOUNT --note TEXT`: posts to the ledger and tells the audit log, or neither. */
+/** `roost account credit EMAIL AMOUNT --note TEXT`: posts to the ledger and to the audit log, in one transaction. */
 export function creditAccount(
   email: string,
   amount: Micros,
@@ -149,7 +149,7 @@ export function creditAccount(
   });
 }
 
-/** `roost account suspend|resume EMAIL`: a suspended account's every request is refused. */
+/** `roost account suspend|resume EMAIL`: a suspended account has every request refused. */
 export function setSuspended(email: string, suspended: boolean, options: AccountOptions): Promise<void> {
   const address = readEmail(email);
   return withData(options, "refuse", (parts) => {

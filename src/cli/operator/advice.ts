@@ -1,12 +1,12 @@
 import { isAbsolute, relative, resolve } from "node:path";
 import { SETTINGS } from "../../config/settings.ts";
 
-/** A path that nothing in a shell takes for anything else. */
+/** A path quoted for a shell, where it needs quotes. */
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /**
- * How whoever reads this runs a command of this program on this data folder: `dist/roost outbox --data ./data`.
- * `elsewhere` is for readers who are not where this runs, such as those of the log.
+ * The command line that runs a command on this data folder, to copy and paste: `dist/roost outbox --data ./data`.
+ * `elsewhere` makes paths absolute, for readers in another folder, such as those of the log.
  */
 export function roost(words: string, dataDir: string, { elsewhere = false } = {}): string {
   const program = Bun.isStandaloneExecutable ? (elsewhere ? process.execPath : typedHere(process.argv0)) : "roost";
@@ -17,7 +17,7 @@ export function roost(words: string, dataDir: string, { elsewhere = false } = {}
 
 const typedHere = (program: string): string => (isAbsolute(program) ? near(program) : program);
 
-/** A path as it is shortest from the current folder, where it is below it. */
+/** A path relative to the current folder, if it is inside it. */
 function near(path: string): string {
   const short = relative(process.cwd(), path);
   return short === "" || short.startsWith("..") || isAbsolute(short) ? path : `./${short}`;

@@ -3,16 +3,19 @@ import type { AuditVerdict } from "../../storage/audit-verify.ts";
 import type { AuditRow } from "../../storage/schema.ts";
 import { Failure } from "../failure.ts";
 import { printJson, printTable, say } from "../output.ts";
-import { examineAudit, tellVerified } from "./check-audit.ts";
+import { checkAuditLog, describeVerdict } from "./check-audit.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 const PAGE = 1000;
 
-/** `roost audit`: who did what, oldest first; `--verify` checks instead that no row was changed or taken out, and that what the host signed is what is there. */
+/**
+ * `roost audit`: who did what, oldest first. `--verify` checks instead that no row was changed or removed, and that the
+ * log is the one that the host signed.
+ */
 export function showAudit(options: DataOptions & { json?: true; verify?: true }): Promise<void> {
   return withData(options, "refuse", ({ audit, store, config }) => {
     if (options.verify) {
-      verify(examineAudit(store, config.dataDir), options.json);
+      verify(checkAuditLog(store, config.dataDir), options.json);
       return;
     }
     const rows: AuditRow[] = [];
@@ -45,5 +48,5 @@ function verify(verdict: AuditVerdict, json: true | undefined): void {
   const { rows, checkpoints, sinceMs, brokenAt, finding } = verdict;
   if (json) printJson({ ok: finding === null, brokenAt, finding, rows, checkpoints, since: isoTimeOrNull(sinceMs) });
   if (finding !== null) throw new Failure(`the audit log was changed: ${finding}`);
-  if (!json) say(`The audit log is whole: ${tellVerified(verdict)}.`);
+  if (!json) say(`The audit log is intact: ${describeVerdict(verdict)}.`);
 }

@@ -4,12 +4,12 @@ import { readHead } from "../../storage/audit-checkpoints.ts";
 import { type AuditVerdict, verifyAudit } from "../../storage/audit-verify.ts";
 import type { Store } from "../../storage/store.ts";
 
-/** What the audit log of a data folder is worth. Changes nothing. Throws where a file of it cannot be read. */
-export const examineAudit = (store: Store, dataDir: string): AuditVerdict =>
+/** Verifies a data folder's audit log. Changes nothing. Throws if one of its files cannot be read. */
+export const checkAuditLog = (store: Store, dataDir: string): AuditVerdict =>
   verifyAudit({ store, nowMs: Date.now(), publicKey: () => readAuditKey(dataDir), head: readHead(dataDir) });
 
 /** "12 rows since 2026-11-21T10:00:00.000Z, 3 checkpoints". */
-export function tellVerified({ rows, checkpoints, sinceMs }: AuditVerdict): string {
+export function describeVerdict({ rows, checkpoints, sinceMs }: AuditVerdict): string {
   const since = sinceMs === null ? "" : ` since ${isoTime(sinceMs)}`;
   return `${count(rows, "row")}${since}, ${count(checkpoints, "checkpoint")}`;
 }

@@ -8,32 +8,32 @@ import { describeSystemError } from "../../lib/system-error.ts";
 import { isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
-import { examineAudit, tellVerified } from "./check-audit.ts";
+import { checkAuditLog, describeVerdict } from "./check-audit.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
-import { type Finding, ill, well } from "./finding.ts";
+import { type Finding, fail, pass } from "./finding.ts";
 
 type Folder = Pick<Config, "dataDir">;
 
-const RESTORE = "stop the server and put back the latest backup of the data folder";
+const RESTORE = "stop the server and restore the latest backup of the data folder";
 
-/** The file is sound, of this binary's schema, its audit log unbroken and its books balanced. */
+/** The database is undamaged, of this binary's schema, with an intact audit log and balanced books. */
 export function checkDatabase(config: Folder): Finding {
   const path = databaseOf(config);
-  if (!existsSync(path)) return well(`there is none in ${config.dataDir} yet: the first start makes it`);
+  if (!existsSync(path)) return pass(`there is none in ${config.dataDir} yet: the first start creates it`);
   const damage = damageOf(path);
-  if (damage !== null) return ill(`${path} is damaged: ${damage}`, RESTORE);
+  if (damage !== null) return fail(`${path} is damaged: ${damage}`, RESTORE);
   const version = versionOf(path) ?? 0;
   if (version > SCHEMA_VERSION) {
-    return ill(`its schema is ${version}, this binary knows ${SCHEMA_VERSION}`, "use the newer Roost that wrote it");
+    return fail(`its schema is ${version}, this binary knows ${SCHEMA_VERSION}`, "use the newer Roost that wrote it");
   }
-  if (version < SCHEMA_VERSION) return well(`schema ${version}: the next start migrates it to ${SCHEMA_VERSION}`);
+  if (version < SCHEMA_VERSION) return pass(`schema ${version}: the next start migrates it to ${SCHEMA_VERSION}`);
   const { store } = openFoundation(config);
   try {
-    const verdict = examineAudit(store, config.dataDir);
-    if (verdict.finding !== null) return ill(`the audit log was changed: ${verdict.finding}`, RESTORE);
+    const verdict = checkAuditLog(store, config.dataDir);
+    if (verdict.finding !== null) return fail(`the audit log was changed: ${verdict.finding}`, RESTORE);
     const wrong = findImbalance(store);
-    if (wrong !== null) return ill(wrong, RESTORE);
-    return well(`sound, schema ${version}, audit log unbroken (${tellVerified(verdict)}), books balanced`);
+    if (wrong !== null) return fail(wrong, RESTORE);
+    return pass(`undamaged, schema ${version}, audit log intact (${describeVerdict(verdict)}), books balanced`);
   } finally {
     store.close();
   }
@@ -54,68 +54,69 @@ function damageOf(path: string): string | null {
   }
 }
 
-const LEAST_FREE_BYTES = 256 * 1024 * 1024;
+const MIN_FREE_BYTES = 256 * 1024 * 1024;
 
 const OWN_FOLDER = "run as the user who owns it, or chown it";
-const ANOTHER = "give another folder with --data";
+const OTHER_FOLDER = "give another folder with --data";
 
-/** There is room, the folder can be written, and nobody else reads what is in it. */
+/** There is free space, the folder is writable, and nobody else can read what is in it. */
 export function checkDisk({ dataDir }: Folder): Finding {
   const folder = existsSync(dataDir) ? statSync(dataDir) : null;
   if (!folder) return canBeMade(dataDir);
-  if (!folder.isDirectory()) return ill(`${dataDir} is a file`, ANOTHER);
+  if (!folder.isDirectory()) return fail(`${dataDir} is a file`, OTHER_FOLDER);
   if (!isOurs(folder)) {
-    return ill(`${dataDir} belongs to another user, who can read and change all in it`, OWN_FOLDER);
+    return fail(`${dataDir} belongs to another user, who can read and change everything in it`, OWN_FOLDER);
   }
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
-    return ill(`${dataDir} cannot be written by this user`, OWN_FOLDER);
+    return fail(`${dataDir} cannot be written by this user`, OWN_FOLDER);
   }
   const { bavail, bsize } = statfsSync(dataDir);
   const free = `${Math.floor((bavail * bsize) / (1024 * 1024))} MiB free`;
-  if (bavail * bsize < LEAST_FREE_BYTES) return ill(`${free} in ${dataDir}`, "make room: 256 MiB or more");
+  if (bavail * bsize < MIN_FREE_BYTES)
+    return fail(`${free} in ${dataDir}`, "free some space: at least 256 MiB are needed");
   const wrong = [openToOthers(dataDir, folder), ...PRIVATE_FILES.map((name) => wrongFile(join(dataDir, name), folder))];
-  return wrong.find((finding) => finding !== null) ?? well(`${free}, writable, private`);
+  return wrong.find((finding) => finding !== null) ?? pass(`${free}, writable, private`);
 }
 
 function canBeMade(dataDir: string): Finding {
   let above = dirname(dataDir);
   while (!existsSync(above)) above = dirname(above);
   try {
-    if (!statSync(above).isDirectory()) return ill(`${dataDir} cannot be made: ${above} is a file`, ANOTHER);
+    if (!statSync(above).isDirectory()) return fail(`${dataDir} cannot be created: ${above} is a file`, OTHER_FOLDER);
     accessSync(above, constants.W_OK | constants.X_OK);
-    return well(`${dataDir} is not there yet: the first start makes it`);
+    return pass(`${dataDir} does not exist yet: the first start creates it`);
   } catch (error) {
-    throw describeSystemError(`${dataDir} cannot be made in ${above}`, error, ANOTHER);
+    throw describeSystemError(`${dataDir} cannot be created in ${above}`, error, OTHER_FOLDER);
   }
 }
 
 const openToOthers = (path: string, file: Stats): Finding | null =>
-  isOpen(file) ? ill(`${path} is open to other users (mode ${modeOf(file)})`, `chmod go-rwx '${path}'`) : null;
+  isOpen(file) ? fail(`${path} is open to other users (mode ${modeOf(file)})`, `chmod go-rwx '${path}'`) : null;
 
 function wrongFile(path: string, folder: Stats): Finding | null {
   const file = statSync(path, { throwIfNoEntry: false });
   if (!file) return null;
   if (file.uid === folder.uid) return openToOthers(path, file);
-  return ill(`${path} belongs to another user than its folder`, `chown ${folder.uid}:${folder.gid} '${path}'`);
+  return fail(`${path} and its folder belong to different users`, `chown ${folder.uid}:${folder.gid} '${path}'`);
 }
 
-/** The files of keys are there and hold what they should; values are not shown. */
+/** The key files exist and hold keys, which are not shown. */
 export function checkKeys({ dataDir }: Folder): Finding {
-  if (!existsSync(databaseOf({ dataDir }))) return well("none yet: the first start makes them");
+  if (!existsSync(databaseOf({ dataDir }))) return pass("none yet: the first start creates them");
   const broken = KEY_FILES.filter(([name, holdsKey]) => !isGood(join(dataDir, name), holdsKey)).map(([name]) => name);
-  // Whether a wallet may be missing is judged by the check of that name.
+  // checkWallet decides whether a missing wallet is a problem.
   const missing = KEY_FILES.map(([name]) => name).filter(
     (name) => name !== "wallet.json" && !existsSync(join(dataDir, name)),
   );
   if (broken.length > 0) {
-    return ill(`${broken.join(", ")} cannot be read or hold no key`, "put them back from a backup that has the keys");
+    return fail(`${broken.join(", ")} cannot be read or hold no key`, "restore them from a backup that has the keys");
   }
   if (missing.includes("master.key") && hasSecrets(databaseOf({ dataDir }))) {
-    return ill("master.key is gone: no secret can be read", "put it back from a backup that has the keys");
+    return fail("master.key is missing: no secret can be read", "restore it from a backup that has the keys");
   }
-  return well(missing.length === 0 ? "all there" : `the next start makes ${missing.join(", ")}`);
+  return pass(missing.length === 0 ? "complete" : `the next start creates ${missing.join(", ")}`);
 }
 
 const KEY_FILES: [name: string, holdsKey: (content: Buffer) => boolean][] = [

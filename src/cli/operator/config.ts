@@ -1,9 +1,9 @@
 import { allSettings, type SettingValue } from "../../config.ts";
 import { colours, printJson, printTable, say } from "../output.ts";
-import { wrapped } from "../settings-help.ts";
+import { wrapText } from "../settings-help.ts";
 import { readConfig, type ServeSettings } from "./data-folder.ts";
 
-/** `roost config`: every setting, its value (secrets masked), where it came from and what it means. */
+/** `roost config`: every setting with its value (secrets masked), source and meaning. */
 export function showConfig({ json, ...options }: ServeSettings & { json?: true }): void {
   const { settings } = readConfig(options);
   if (json) printJson(settings);
@@ -21,7 +21,7 @@ const meaningOf = ({ name }: SettingValue): string => meanings.get(name) ?? "";
 
 const GAP = "  ";
 
-/** A terminal is too narrow for four columns: where a value came from stands below it, and what is too long is wrapped. */
+/** A terminal is too narrow for four columns: the source goes below the value, and long cells wrap. */
 function printWrapped(settings: readonly SettingValue[], columns: number): void {
   const name = Math.max(...settings.map((setting) => setting.name.length));
   const room = Math.max(40, columns - name - 2 * GAP.length);
@@ -31,9 +31,9 @@ function printWrapped(settings: readonly SettingValue[], columns: number): void 
     [one.padEnd(name), two + " ".repeat(Math.max(0, value - Bun.stringWidth(two))), three].join(GAP).trimEnd();
   say(colours.bold(line("SETTING", "VALUE", "MEANING")));
   for (const setting of settings) {
-    const source = setting.source === "default" ? [] : wrapped(`(${setting.source})`, value);
-    const values = [...wrapped(setting.value.replaceAll(",", ", ") || "-", value), ...source];
-    const meant = wrapped(meaningOf(setting), meaning);
+    const source = setting.source === "default" ? [] : wrapText(`(${setting.source})`, value);
+    const values = [...wrapText(setting.value.replaceAll(",", ", ") || "-", value), ...source];
+    const meant = wrapText(meaningOf(setting), meaning);
     for (let at = 0; at < Math.max(values.length, meant.length); at++) {
       say(line(at === 0 ? setting.name : "", values[at] ?? "", meant[at] ?? ""));
     }

@@ -32,9 +32,9 @@ const MIGRATION_WAIT_MS = 5000;
 const LOOK_AGAIN_MS = 50;
 
 /**
- * Opens the data folder for one operator command and closes it after, with or without a running server. Only `serve`
- * makes a data folder: one that is not there is a mistyped `--data`. With `create`, a folder that somebody has made and
- * nobody has put anything else in becomes one, so that a host can be prepared before its first start.
+ * Opens the data folder for one operator command, with or without a running server, and closes it afterwards. Only
+ * `serve` creates a data folder: if it does not exist, `--data` was probably mistyped. With `create`, an existing empty
+ * folder becomes one, so that a host can be prepared before its first start.
  */
 export async function withData<T>(
   options: DataOptions,
@@ -46,7 +46,7 @@ export async function withData<T>(
   if (!existsSync(databaseOf(config)) && !(absent === "create" && isPrepared(dataDir))) {
     throw new Failure(
       `there is no Roost data in ${dataDir}`,
-      `is --data right? The first start makes it: ${roost("serve", dataDir)}`,
+      `is --data right? The first start creates it: ${roost("serve", dataDir)}`,
     );
   }
   const foundation = await openCurrent(config);
@@ -57,26 +57,27 @@ export async function withData<T>(
   }
 }
 
-const MOST_NAMED = 3;
+/** Names of a foreign folder's entries in its error. */
+const MAX_NAMED = 3;
 
 /**
- * Throws where the folder is somebody's who never meant it for this: it is there, holds no database, and holds what no
- * new host does. To be asked before anything in it is changed.
+ * Throws if the folder belongs to something else: it exists and has entries, but no database and nothing that a new host
+ * has. Call it before anything in the folder is changed.
  */
 export function requireOwnFolder(config: Pick<Config, "dataDir">): void {
   const { dataDir } = config;
   if (existsSync(databaseOf(config))) return;
   const others = entriesOf(dataDir).filter((name) => !isOfPreparing(name));
   if (others.length === 0) return;
-  const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : "";
+  const more = others.length > MAX_NAMED ? ` and ${others.length - MAX_NAMED} more` : "";
   throw new Failure(
-    `${dataDir} holds no roost.db, but ${others.sort().slice(0, MOST_NAMED).join(", ")}${more}: it is another's folder, ` +
+    `${dataDir} has no roost.db, but ${others.sort().slice(0, MAX_NAMED).join(", ")}${more}: it is not a data folder, ` +
       "and is left as it is",
-    "give one that is new or empty, or that holds roost.db, with --data",
+    "use --data with a new or empty folder, or one that has a roost.db",
   );
 }
 
-/** None where there is no folder, or none that this user may read: what follows tells of that. */
+/** None if the folder is missing or unreadable: what follows reports that. */
 function entriesOf(dataDir: string): string[] {
   try {
     return readdirSync(dataDir);
@@ -85,7 +86,7 @@ function entriesOf(dataDir: string): string[] {
   }
 }
 
-/** What a host that never ran may hold: its settings and keys, what others make who start just now, a new disk's own. */
+/** Files that may be there before the first start: settings, keys, those of a start in progress, a new disk's own. */
 const isOfPreparing = (name: string): boolean =>
   PRIVATE_FILES.some((own) => own === name) || /^(server\.|roost\.db-|lost\+found$)/.test(name);
 
@@ -99,12 +100,12 @@ function isPrepared(dataDir: string): boolean {
 
 export const databaseOf = (config: Pick<Config, "dataDir">): string => join(config.dataDir, "roost.db");
 
-/** Migrates under the server's lock alone: never below a running server, never beside another command. */
+/** Migrates only while holding the server's lock: never under a running server or beside another command. */
 async function openCurrent(config: Config): Promise<Foundation> {
   for (const change of makePrivate(config.dataDir)) note(change);
   for (const deadline = Date.now() + MIGRATION_WAIT_MS; ; await Bun.sleep(LOOK_AGAIN_MS)) {
     const version = versionOf(databaseOf(config));
-    // A newer or damaged database is refused, in good words, by the opening itself.
+    // openFoundation itself refuses a newer or damaged database, with a good message.
     if (version === null || version >= SCHEMA_VERSION) return openFoundation(config);
     const lock = tryLock(config.dataDir);
     if (lock !== null) {
@@ -116,8 +117,8 @@ async function openCurrent(config: Config): Promise<Foundation> {
     }
     if (Date.now() > deadline) {
       throw new Failure(
-        `the data in ${config.dataDir} is of an older Roost, whose server is running`,
-        "restart the server with this binary, or use the one it runs",
+        `the data in ${config.dataDir} is from an older Roost, whose server is running`,
+        "restart the server with this binary, or use the server's binary here",
       );
     }
   }
@@ -132,7 +133,7 @@ function tryLock(dataDir: string): { release(): void } | null {
   }
 }
 
-/** The schema's version, 0 where there is no database, null where it cannot be read. Changes nothing on disk. */
+/** The schema's version; 0 if there is no database, null if it cannot be read. Changes nothing on disk. */
 export function versionOf(path: string): number | null {
   if (!existsSync(path)) return 0;
   try {

@@ -1,12 +1,12 @@
-import { wordsOf } from "../failure.ts";
+import { messageOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
-import { type Finding, ill } from "./finding.ts";
+import { type Finding, fail } from "./finding.ts";
 
-/** `roost doctor`: looks at all that the appliance stands on, changes nothing, exits 1 if something is not well. */
+/** `roost doctor`: checks everything the server depends on, changes nothing, exits 1 if a check fails. */
 export async function runDoctor({ json, ...options }: DataOptions & { json?: true }): Promise<void> {
   const { config } = readConfig(options);
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
@@ -31,13 +31,13 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
   if (findings.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
-/** The words of what a check threw end with the mend. */
+/** Messages of thrown errors end with the fix, after the last semicolon. */
 function unexpected(error: unknown): Finding {
-  const words = wordsOf(error);
+  const words = messageOf(error);
   const at = words.lastIndexOf("; ");
   return at < 0
-    ? ill(words, "mend what the message names, then run this again")
-    : ill(words.slice(0, at), words.slice(at + 2));
+    ? fail(words, "fix what the message names, then run this again")
+    : fail(words.slice(0, at), words.slice(at + 2));
 }
 
 function print(check: string, { ok, detail, mend }: Finding): void {

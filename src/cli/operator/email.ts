@@ -1,9 +1,9 @@
 import { email } from "../../http/fields.ts";
-import { WrongUsage } from "../failure.ts";
+import { UsageError } from "../failure.ts";
 
-/** An e-mail address as accounts are kept: trimmed, lower-case. Throws `WrongUsage`. */
+/** Normalises an e-mail address as accounts store it: trimmed, lower-case. Throws `UsageError`. */
 export function readEmail(text: string): string {
   const read = email.safeParse(text);
   if (read.success) return read.data;
-  throw new WrongUsage(`"${text}" is not an e-mail address`);
+  throw new UsageError(`"${text}" is not an e-mail address`);
 }

@@ -1,9 +1,9 @@
-/** What one check of the doctor found; `mend` says what to do where it is not well. */
+/** The result of one check of `roost doctor`; `mend` says how to fix a failure. */
 export interface Finding {
   ok: boolean;
   detail: string;
   mend: string | null;
 }
 
-export const well = (detail: string): Finding => ({ ok: true, detail, mend: null });
-export const ill = (detail: string, mend: string): Finding => ({ ok: false, detail, mend });
+export const pass = (detail: string): Finding => ({ ok: true, detail, mend: null });
+export const fail = (detail: string, mend: string): Finding => ({ ok: false, detail, mend });

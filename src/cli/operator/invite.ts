@@ -10,7 +10,7 @@ interface JsonOption {
   json?: true;
 }
 
-/** `roost invite create`: the code is shown this once. */
+/** `roost invite create`: the code is shown only once. */
 export function createInvite(
   options: DataOptions & JsonOption & { uses: number; credit?: Micros; expires: number },
 ): Promise<void> {
@@ -32,7 +32,7 @@ export function createInvite(
 
 const PAGE = 500;
 
-/** `roost invite list`: newest first; codes are kept as hashes, so none is shown. */
+/** `roost invite list`: newest first. Codes are stored as hashes, so they cannot be shown. */
 export function listInvites(options: DataOptions & JsonOption): Promise<void> {
   return withData(options, "refuse", ({ invites, clock, config }) => {
     const all: Invite[] = [];
@@ -54,7 +54,7 @@ export function listInvites(options: DataOptions & JsonOption): Promise<void> {
           shortTime(invite.expiresAt),
           shortTime(invite.createdAt),
         ]),
-        `There are no invites. To make one: ${roost("invite create", config.dataDir)}`,
+        `There are no invites. To create one: ${roost("invite create", config.dataDir)}`,
       );
   });
 }
@@ -75,13 +75,13 @@ function statusOf({ revokedAt, usesLeft, expiresAt }: Invite, now: number): "ope
   return expiresAt > now ? "open" : "expired";
 }
 
-/** `roost invite revoke ID`: what was registered with it stays. */
+/** `roost invite revoke ID`: accounts registered with it stay. */
 export function revokeInvite(inviteId: string, options: DataOptions & JsonOption): Promise<void> {
   return withData(options, "refuse", ({ invites, config }) => {
     if (!invites.revoke(inviteId)) {
       throw new Failure(
-        `no invite ${inviteId} is there to revoke`,
-        `those there are: ${roost("invite list", config.dataDir)}`,
+        `there is no invite ${inviteId} to revoke`,
+        `to list invites: ${roost("invite list", config.dataDir)}`,
       );
     }
     if (options.json) printJson({ inviteId, revoked: true });

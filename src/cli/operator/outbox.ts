@@ -2,7 +2,7 @@ import { isoTime } from "../../lib/clock.ts";
 import { printJson, printTable, shortTime } from "../output.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
-/** `roost outbox`: mail that no SMTP server was there to take, newest first. */
+/** `roost outbox`: mail kept here because no SMTP server is set, newest first. */
 export function showOutbox(options: DataOptions & { json?: true }): Promise<void> {
   return withData(options, "refuse", ({ outbox }) => {
     const mails = outbox.list();

@@ -11,11 +11,11 @@ import { roost } from "./advice.ts";
 import { readConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
-/** The account that the sign-in link of a start opens. */
+/** The account that the sign-in link shown at each start signs in to. */
 const OWNER = "owner@roost.local";
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** `roost serve`: runs until SIGTERM or SIGINT, then settles and exits 0 (operations.md). */
+/** `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (operations.md). */
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
@@ -24,15 +24,15 @@ export async function serve(options: ServeSettings): Promise<void> {
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
   const onTerminal = process.stdout.isTTY;
-  const outbox = onTerminal ? showingCodes(foundation.outbox) : foundation.outbox;
+  const outbox = onTerminal ? showCodes(foundation.outbox) : foundation.outbox;
   const app = await startApp(config, { ...foundation, outbox }, log);
-  const signalled = untilSignalled();
+  const signalled = waitForSignal();
   const url = config.publicUrl ?? app.url;
   lock.announce(url);
-  const everywhere = isEveryAddress(config.host) ? ", and at every other address of this machine" : "";
+  const everywhere = isEveryAddress(config.host) ? ", and every other address of this machine" : "";
   log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
-  else sayHowToEnter(log, config);
+  else logHowToSignIn(log, config);
   await signalled;
   log.info({ event: "stopping" }, "stopping");
   const timer = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
@@ -44,7 +44,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   process.exit(0);
 }
 
-/** What a person needs who has just started it. Secrets are shown on a terminal only, never logged. */
+/** Shows a person how to get in. Secrets are shown on a terminal only, never logged. */
 function greet(url: string, { accounts, invites, links }: Foundation, config: Config): void {
   const { dataDir, inviteCredit } = config;
   const first = invites.none() && accounts.list(null, 1).length === 0;
@@ -53,9 +53,9 @@ function greet(url: string, { accounts, invites, links }: Foundation, config: Co
   say("  ", colours.bold("Roost is running."));
   say("");
   say("  Open    ", colours.cyan(link));
-  say("          ", colours.dim(`signs you in as ${OWNER}, once, within the hour`));
+  say("          ", colours.dim(`signs you in as ${OWNER}, once, within an hour`));
   if (config.publicUrl === null && isEveryAddress(config.host)) {
-    say("          ", colours.dim("from another machine, with this one's name or address for localhost"));
+    say("          ", colours.dim("from another machine, use this one's name or address instead of localhost"));
   }
   if (first) {
     const { code } = invites.create({ uses: 1, credit: inviteCredit, lifeMs: WEEK_MS });
@@ -66,15 +66,15 @@ function greet(url: string, { accounts, invites, links }: Foundation, config: Co
   say("");
 }
 
-/** Where there is no terminal nothing is shown that signs anybody in. */
-function sayHowToEnter(log: Log, { dataDir }: Config): void {
+/** Without a terminal, only the commands are logged: a log must hold nothing that signs somebody in. */
+function logHowToSignIn(log: Log, { dataDir }: Config): void {
   const link = roost("login-link EMAIL", dataDir, { elsewhere: true });
   const invite = roost("invite create", dataDir, { elsewhere: true });
-  log.info(`for a sign-in link: ${link}; to let somebody in: ${invite}`);
+  log.info(`to get a sign-in link: ${link}; to invite somebody: ${invite}`);
 }
 
-/** A host without SMTP shows sign-in codes on its terminal too (operations.md, Settings). */
-const showingCodes = (outbox: Outbox): Outbox => ({
+/** Without SMTP, sign-in codes are shown on the terminal too (operations.md, Settings). */
+const showCodes = (outbox: Outbox): Outbox => ({
   ...outbox,
   append(mail) {
     outbox.append(mail);
@@ -83,7 +83,7 @@ const showingCodes = (outbox: Outbox): Outbox => ({
   },
 });
 
-function untilSignalled(): Promise<void> {
+function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
     process.once("SIGTERM", () => resolve());
     process.once("SIGINT", () => resolve());

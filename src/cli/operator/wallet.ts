@@ -16,7 +16,7 @@ interface Options extends DataOptions {
 
 function requireWallet({ dataDir }: Pick<Config, "dataDir">): void {
   if (!existsSync(walletFile(dataDir))) {
-    throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` makes one");
+    throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` creates one");
   }
 }
 
@@ -38,18 +38,19 @@ export async function showWallet(options: Options): Promise<void> {
 
 const TYPED = 6;
 
-/** `roost wallet export`: the private key, once the address's end was typed. Its audit row is there before it is shown. */
+/** `roost wallet export`: prints the private key after a confirmation, and after the audit row is written. */
 export async function exportWallet(options: Options): Promise<void> {
   const { config } = readConfig(options);
   if (config.wallet !== null) {
     throw new Failure(
       "there is no private key here",
-      "ROOST_WALLET is an address of yours: its key is where you made it",
+      "ROOST_WALLET is your own address: its key is where you created it",
     );
   }
   requireWallet(config);
   const wallet = readWallet(config.dataDir);
-  if (!(await isKeyForAddress(wallet))) throw new Failure(`${walletFile(config.dataDir)} holds no key of its address`);
+  if (!(await isKeyForAddress(wallet)))
+    throw new Failure(`the key in ${walletFile(config.dataDir)} does not match its address`);
   const { address, privateKey } = wallet;
   await requireTyped(address);
   await withData(options, "refuse", ({ audit }) =>
@@ -59,9 +60,9 @@ export async function exportWallet(options: Options): Promise<void> {
   else say(privateKey);
 }
 
-/** Throws unless whoever asks types the end of the address. */
+/** Throws unless the user types the end of the address. */
 async function requireTyped(address: Address): Promise<void> {
-  note(`This shows the private key of ${address}: whoever sees it can take all that was paid to this host.`);
+  note(`This shows the private key of ${address}: anyone who sees it can take everything paid to this host.`);
   const prompt = openPrompt();
   try {
     const typed = await prompt.ask(`Type the last ${TYPED} characters of the address: `);
@@ -72,7 +73,7 @@ async function requireTyped(address: Address): Promise<void> {
   throw new Failure("that is not the end of the address: nothing is shown");
 }
 
-/** `roost wallet give-up`: what was quoted for another address than the next start has can be paid no more. */
+/** `roost wallet give-up`: quotes for another address than that of the next start can no longer be paid. */
 export function giveUpQuotes(options: Options): Promise<void> {
   return withData(options, "refuse", ({ config, store, clock, audit }) => {
     const lock = lockDataFolder(config.dataDir);
@@ -91,7 +92,7 @@ export function giveUpQuotes(options: Options): Promise<void> {
       if (options.json) printJson({ quotes });
       else {
         const then =
-          next === null ? "the next start makes a new wallet" : `from the next start on, payments go to ${next}`;
+          next === null ? "the next start creates a new wallet" : `from the next start on, payments go to ${next}`;
         say(`Gave up ${quotes === 1 ? "one quote" : `${quotes} quotes`}: ${then}.`);
       }
     } finally {

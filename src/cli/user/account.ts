@@ -1,6 +1,6 @@
 import { cents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
 import type { BillingRecord } from "./billing.ts";
-import { type Client, createClient, loginAt, Refusal } from "./client.ts";
+import { ApiError, type Client, createClient, loginAt } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
 import type { InstanceRecord } from "./find.ts";
 
@@ -16,7 +16,7 @@ interface Options extends ServerOptions {
   json?: true;
 }
 
-/** `roost whoami`: the account's e-mail address; where, for whoever watches. */
+/** `roost whoami`: the account's e-mail address, and on standard error the server. */
 export async function whoAmI(options: Options): Promise<void> {
   const client = openClient(options);
   const account = await client.call<AccountRecord>("GET", "/v1/auth/me");
@@ -27,7 +27,7 @@ export async function whoAmI(options: Options): Promise<void> {
   }
 }
 
-/** `roost status`: the server, and with a login the account's money and instances. */
+/** `roost status`: the server, and when signed in, the account's money and instances. */
 export async function showStatus(options: Options): Promise<void> {
   const url = serverOf(options);
   const { version } = await createClient(url, null).call<{ version: string }>("GET", "/healthz");
@@ -45,7 +45,7 @@ type Fields = [name: string, value: string][];
 
 interface Own {
   account: AccountRecord;
-  /** Null for a key that is limited to one instance. */
+  /** Null if the key is limited to one instance. */
   billing: BillingRecord | null;
   instances: InstanceRecord[];
 }
@@ -53,7 +53,7 @@ interface Own {
 async function readOwn(client: Client): Promise<Own> {
   const account = await client.call<AccountRecord>("GET", "/v1/auth/me");
   const billing = await client.call<BillingRecord>("GET", "/v1/billing").catch((error) => {
-    if (error instanceof Refusal && error.code === "forbidden") return null;
+    if (error instanceof ApiError && error.code === "forbidden") return null;
     throw error;
   });
   return { account, billing, instances: await client.all<InstanceRecord>("/v1/instances") };
@@ -64,7 +64,7 @@ function fieldsOf({ account, billing, instances }: Own): Fields {
   const agents = instances.reduce((sum, { agentCount }) => sum + agentCount, 0);
   const isFree = billing !== null && Number(billing.pricePerHour) === 0;
   const empty = billing?.estimatedEmptyAt ?? null;
-  const until = empty === null ? "" : `, empty at ${shortTime(empty)} as things are`;
+  const until = empty === null ? "" : `, empty at ${shortTime(empty)} at the current rate`;
   return [
     ["Account", account.email],
     ...(isFree ? [] : ([["Balance", `${cents(account.balance)} ${account.currency}${until}`]] satisfies Fields)),

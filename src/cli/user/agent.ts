@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { Failure, WrongUsage } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
-import { requireConsent } from "./prompt.ts";
+import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -13,9 +13,9 @@ interface AgentOptions extends Options {
   name?: string;
   slug?: string;
   displayName?: string;
-  /** `default` for the host's own. */
+  /** `default` for the host's default. */
   model?: string;
-  /** Name in the workspace → path here. */
+  /** Name in the workspace → local path. */
   file?: Record<string, string>;
 }
 
@@ -34,12 +34,12 @@ export async function listAgents(instance: string, options: Options): Promise<vo
         (Array.isArray(files) ? files : Object.keys(files)).join(" "),
         agentId,
       ]),
-      "There are no agents: roost agent create INSTANCE NAME makes one.",
+      "There are no agents. To create one: roost agent create INSTANCE NAME",
       { leaveOut: ["FILES", "MODEL"], shorten: ["SLUG", "NAME"] },
     );
 }
 
-/** `roost agent show INSTANCE AGENT`: the record, its files by name and size; with `--json` their texts too. */
+/** `roost agent show INSTANCE AGENT`: the record and its files' names and sizes; with `--json`, their contents too. */
 export async function showAgent(instance: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);
   const { path, agent } = await findAgent(client, instance, given);
@@ -81,11 +81,11 @@ export async function createAgent(
   print("Created", agent, options);
 }
 
-/** `roost agent edit INSTANCE AGENT`: what is not named stays as it is. */
+/** `roost agent edit INSTANCE AGENT`: changes only what is given. */
 export async function editAgent(instance: string, given: string, options: AgentOptions): Promise<void> {
   const fields = fieldsOf(options);
   if (Object.keys(fields).length === 0) {
-    throw new WrongUsage("nothing to change", "give --name, --display-name, --model or --file");
+    throw new UsageError("nothing to change", "give --name, --display-name, --model or --file");
   }
   const client = openClient(options);
   const { path } = await findAgent(client, instance, given);
@@ -98,7 +98,7 @@ function fieldsOf({ name, slug, displayName, model, file }: AgentOptions): Recor
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** An empty path stands for no file: `--file NOTES.md=` takes it away. */
+/** An empty path means no file: `--file NOTES.md=` removes it. */
 function readText(path: string): string | null {
   if (path === "") return null;
   try {
@@ -114,11 +114,11 @@ function print(done: string, agent: AgentRecord, { json }: Options): void {
   else say(`${done} ${agent.displayName} (${agent.slug})  `, colours.dim(agent.agentId));
 }
 
-/** `roost agent delete INSTANCE AGENT`: with its workspace and history. */
+/** `roost agent delete INSTANCE AGENT`: deletes its workspace and history too. */
 export async function deleteAgent(instance: string, given: string, options: Options & { yes?: true }): Promise<void> {
   const client = openClient(options);
   const { path, agent } = await findAgent(client, instance, given);
-  await requireConsent(`Delete the agent ${given} with its workspace and history?`, options.yes);
+  await confirm(`Delete the agent ${given} with its workspace and history?`, options.yes);
   const deleted = await client.call("DELETE", path);
   if (options.json) printJson(deleted);
   else say(`Deleted ${agent.agentId}.`);

@@ -1,17 +1,17 @@
 import { backTo, colours, mayDraw, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
 import type { RunEvent } from "./follow.ts";
-import { createWrapping } from "./wrapping.ts";
+import { createWordWrap } from "./word-wrap.ts";
 
-/** Shows an answer on the terminal as it comes. */
+/** Shows an answer on the terminal as it streams. */
 export interface AnswerView {
   show(event: RunEvent): void;
-  /** Ends the line that was begun, whatever came of the answer. */
+  /** Ends an unfinished line, however the answer ended. */
   end(): void;
 }
 
 /**
- * Lines end at words where the terminal does; tools, restarts and the end of a stopped answer are told in passing, dim,
- * on lines of their own. `name` stands before the text, and only before text: whatever else is told is not the agent's.
+ * Lines wrap at words. Tools, restarts and cancellations are shown dim, on lines of their own. `name` is shown before
+ * the text and never before those lines, which are not the agent's words.
  */
 export function openAnswerView(name: string | null): AnswerView {
   let isWaiting = mayDraw();
@@ -20,7 +20,7 @@ export function openAnswerView(name: string | null): AnswerView {
   let write = openLine(0);
   if (isWaiting) stream(colours.dim("thinking…"));
 
-  /** The first sign of life takes the place of the waiting. */
+  /** The first output replaces "thinking…". */
   function begin(): void {
     if (isWaiting) stream(backTo(0));
     isWaiting = false;
@@ -38,9 +38,9 @@ export function openAnswerView(name: string | null): AnswerView {
     midLine = !delta.endsWith("\n");
   }
 
-  function aside(told: string): void {
+  function aside(line: string): void {
     endLine();
-    stream(colours.dim(shortened(oneLine(told), (terminalColumns() ?? LONGEST_ASIDE) - 1)), "\n");
+    stream(colours.dim(shortened(oneLine(line), (terminalColumns() ?? MAX_ASIDE) - 1)), "\n");
   }
 
   function endLine(): void {
@@ -63,7 +63,7 @@ export function openAnswerView(name: string | null): AnswerView {
           if (event.isError) aside(`· ${event.name} failed: ${event.output}`);
           break;
         case "run.restarted":
-          aside("· the server was restarted: the answer begins again");
+          aside("· the server was restarted: the answer starts again");
           break;
         case "run.cancelled":
           aside("· cancelled");
@@ -76,12 +76,12 @@ export function openAnswerView(name: string | null): AnswerView {
   };
 }
 
-/** In characters, where no terminal says how wide it is. */
-const LONGEST_ASIDE = 120;
+/** In characters, when no terminal reports its width. */
+const MAX_ASIDE = 120;
 
-/** What writes text that begins at this column: broken into lines on a terminal, as it is elsewhere. */
+/** Returns what writes text starting at this column: wrapped on a terminal, unchanged elsewhere. */
 function openLine(column: number): (text: string) => void {
   if (terminalColumns() === null) return stream;
   const page = { write: (text: string) => stream(text), takeBack: (_: string, from: number) => stream(backTo(from)) };
-  return createWrapping(page, () => terminalColumns() ?? 80, column);
+  return createWordWrap(page, () => terminalColumns() ?? 80, column);
 }

@@ -3,21 +3,21 @@ import { Failure } from "../failure.ts";
 import type { Client } from "./client.ts";
 import { cancelRun, type RunEvent, sendMessage } from "./follow.ts";
 
-/** What a message came to. */
+/** The result of sending a message. */
 export interface Outcome {
   reply: MessageRecord | null;
   cancelled: boolean;
 }
 
-/** Whoever asked did not wait for the end. */
-export class Left extends Failure {}
+/** The user left before the answer ended. */
+export class Interrupted extends Failure {}
 
-/** How long leaving waits for the server to hear that nobody wants the answer any more. */
-const FAREWELL_MS = 2_000;
+/** How long to wait, when the user leaves, for the server to accept the cancellation. */
+const CANCEL_WAIT_MS = 2_000;
 
 /**
- * Sends a message and hands over its events as they come. The first Ctrl-C cancels the run, whose last events still
- * come; the second gives up waiting for them and throws `Left`. Throws a `Failure` for a run that failed.
+ * Sends a message and passes its events on as they arrive. The first Ctrl-C cancels the run and waits for its last
+ * events; the second stops waiting and throws `Interrupted`. Throws `Failure` if the run fails.
  */
 export async function ask(
   client: Client,
@@ -37,7 +37,7 @@ export async function ask(
     if (interrupted) {
       const known = "left while the answer was being cancelled";
       leaving.abort(
-        new Left(runId === null ? "left before the server answered: it may still have the message" : known),
+        new Interrupted(runId === null ? "left before the server answered: it may still have the message" : known),
       );
     } else {
       interrupted = true;
@@ -59,11 +59,11 @@ export async function ask(
     await Promise.all(cancelling);
     return outcome;
   } catch (error) {
-    if (error instanceof Left) await Promise.race([Promise.all(cancelling), Bun.sleep(FAREWELL_MS)]);
+    if (error instanceof Interrupted) await Promise.race([Promise.all(cancelling), Bun.sleep(CANCEL_WAIT_MS)]);
     throw error;
   } finally {
     process.off("SIGINT", onInterrupt);
   }
 }
 
-const NEXT: Record<string, string> = { model_error: "roost doctor, on the host, checks the model" };
+const NEXT: Record<string, string> = { model_error: "on the host, check the model: roost doctor" };

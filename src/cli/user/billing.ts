@@ -32,7 +32,7 @@ const DAYS = 14;
 const DAY_MS = 86_400_000;
 const LINES = 10;
 
-/** `roost billing`: what there is, how long it lasts, what it went on; as JSON the API's record with the rest added. */
+/** `roost billing`: the balance, how long it will last, what it was spent on; as JSON, the API's record and the rest */
 export async function showBilling(options: ServerOptions & { json?: true }): Promise<void> {
   const client = openClient(options);
   const billing = await client.call<BillingRecord>("GET", "/v1/billing");
@@ -58,7 +58,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   }
   say("");
   printTable(
-    ["TIME", "WHAT", "AMOUNT", "BALANCE", "OF"],
+    ["TIME", "TYPE", "AMOUNT", "BALANCE", "FOR"],
     transactions.map(({ createdAt, type, amount, balanceAfter, instanceId, network, txHash }) => [
       shortTime(createdAt),
       type,
@@ -67,7 +67,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
       instanceId ?? (txHash === null ? "-" : `${network} ${txHash}`),
     ]),
     "Nothing was credited or used yet.",
-    { shorten: ["OF"] },
+    { shorten: ["FOR"] },
   );
 }
 
@@ -77,28 +77,28 @@ function fieldsOf(billing: BillingRecord, url: string): [name: string, value: st
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
   return [
     ["Balance", `${cents(balance)} ${currency}`],
-    ["Price", Number(pricePerHour) === 0 ? "this host charges nothing" : price],
+    ["Price", Number(pricePerHour) === 0 ? "this host does not charge" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],
-    ["Empty", estimatedEmptyAt === null ? "never, as things are" : shortTime(estimatedEmptyAt)],
+    ["Empty", estimatedEmptyAt === null ? "never, at the current rate" : shortTime(estimatedEmptyAt)],
     [
       "Top up",
-      `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}: POST ${url}/v1/billing/top-up tells how`,
+      `from ${shortMoney(minimumTopUp)} ${currency}, on ${networks.join(", ")}: POST ${url}/v1/billing/top-up says how`,
     ],
-    ["", `in a browser: ${url}; or ask who runs the host for credit`],
+    ["", `in a browser: ${url}; or ask the operator of this host for credit`],
   ];
 }
 
 const PAGE = 100;
-/** A thousand instances each day have this many pages. */
-const MOST_PAGES = (DAYS * 1_000) / PAGE;
+/** Enough for a thousand instances every day. */
+const MAX_PAGES = (DAYS * 1_000) / PAGE;
 
-/** The cost of each of the last days, micro-USDC, oldest first; days without usage too. */
+/** The cost of each of the last days in micro-USDC, oldest first, including days without usage. */
 async function readDays(client: Client, nowMs: number): Promise<Map<string, bigint>> {
   const dayAt = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const costs = new Map<string, bigint>();
   for (let ago = DAYS - 1; ago >= 0; ago--) costs.set(dayAt(nowMs - ago * DAY_MS), 0n);
   const from = dayAt(nowMs - (DAYS - 1) * DAY_MS);
-  for (let after = "", pages = 0; pages < MOST_PAGES; pages++) {
+  for (let after = "", pages = 0; pages < MAX_PAGES; pages++) {
     const page = await client.call<Page<UsageRecord>>(
       "GET",
       `/v1/billing/usage?from=${from}&limit=${PAGE}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`,
@@ -112,21 +112,21 @@ async function readDays(client: Client, nowMs: number): Promise<Map<string, bigi
   return costs;
 }
 
-const MOST_WIDTH = 40;
+const MAX_WIDTH = 40;
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 
-/** A bar for each day, the largest as wide as the chart, which fits the columns; of letters where no terminal shows blocks. */
+/** A bar for each day; the largest fills the chart, which fits the columns. Without `blocks`, bars are made of `#`. */
 export function barsOf(
   costs: ReadonlyMap<string, bigint>,
   blocks: boolean,
   columns = 80,
 ): { label: string; bar: string; value: string }[] {
   const beside = Math.max(...[...costs].map(([day, cost]) => `${day}   ${shortMoney(cost)}`.length));
-  const width = Math.max(1, Math.min(MOST_WIDTH, columns - beside));
+  const width = Math.max(1, Math.min(MAX_WIDTH, columns - beside));
   const most = [...costs.values()].reduce((largest, cost) => (cost > largest ? cost : largest), 1n);
   return [...costs].map(([day, cost]) => {
     const eighths = Number((cost * BigInt(width * 8)) / most);
-    // Whatever costs something is seen.
+    // Any cost at all gets a visible bar.
     const shown = cost > 0n ? Math.max(1, eighths) : 0;
     const bar = blocks
       ? "█".repeat(Math.floor(shown / 8)) + (EIGHTHS[shown % 8] ?? "")

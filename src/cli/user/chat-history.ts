@@ -3,18 +3,18 @@ import { join } from "node:path";
 import { writePrivateFile } from "../../lib/private-file.ts";
 import { configFolder } from "./credentials.ts";
 
-const MOST = 500;
+const MAX_ENTRIES = 500;
 
-/** What was typed in chats, newest first as readline has it, kept in the config folder, mode 0600. */
+/** What was typed in chats, newest first as readline expects it, stored in the config folder with mode 0600. */
 export function openHistory(): { entries(): string[]; add(text: string): void } {
   const path = join(configFolder(), "chat-history");
-  let entries = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean).slice(0, MOST) : [];
+  let entries = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean).slice(0, MAX_ENTRIES) : [];
   return {
-    // Readline changes the list it is given.
+    // A copy: readline changes the list it gets.
     entries: () => [...entries],
     add(text) {
       const line = text.replaceAll(/\s+/g, " ");
-      entries = [line, ...entries.filter((entry) => entry !== line)].slice(0, MOST);
+      entries = [line, ...entries.filter((entry) => entry !== line)].slice(0, MAX_ENTRIES);
       mkdirSync(configFolder(), { recursive: true, mode: 0o700 });
       writePrivateFile(path, `${entries.join("\n")}\n`);
     },

@@ -1,20 +1,20 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
 import { colours, note, promptOf, say, sayText } from "../output.ts";
-import { ask, Left } from "./answer.ts";
+import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { showEarlier } from "./earlier.ts";
 import { type AgentRecord, findAgent } from "./find.ts";
+import { showRecentMessages } from "./recent-messages.ts";
 
-const HELP = `  /clear  begin a fresh conversation; the old one is gone
-  /help   show this
-  /quit   leave; Ctrl-D does too
-  Ctrl-C stops the answer that comes, once more leaves; at the prompt, twice leaves`;
+const HELP = `  /clear  delete this conversation and start a new one
+  /help   show this help
+  /quit   leave (or Ctrl-D)
+  Ctrl-C  stop the answer; press it again to leave`;
 
-/** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
+/** `roost chat INSTANCE AGENT`: a conversation on a terminal; otherwise each line of standard input is a message. */
 export async function chat(instance: string, given: string, options: ServerOptions): Promise<void> {
   const client = openClient(options);
   const { path, agent } = await findAgent(client, instance, given);
@@ -25,8 +25,8 @@ export async function chat(instance: string, given: string, options: ServerOptio
 async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
   const history = openHistory();
   const name = agent.displayName;
-  await showEarlier(client, path);
-  say(colours.bold(name), " ", colours.dim("listens. /help shows the commands, Ctrl-D leaves."));
+  await showRecentMessages(client, path);
+  say(colours.bold(name), " ", colours.dim("is listening. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
     const typed = await readTyped(promptOf(colours.green("you> ")), history.entries());
@@ -37,7 +37,7 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     leaveAtInterrupt = typed.kind === "interrupt";
     if (typed.kind === "interrupt") {
       say("");
-      say(colours.dim("Ctrl-C once more, or Ctrl-D, leaves."));
+      say(colours.dim("Press Ctrl-C again, or Ctrl-D, to leave."));
       continue;
     }
     const text = typed.text.trim();
@@ -47,22 +47,22 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     try {
       if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
     } catch (error) {
-      if (error instanceof Left) return;
-      // The conversation goes on; what cannot be mended by typing again is for the command's end.
+      if (error instanceof Interrupted) return;
+      // The conversation goes on after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure)) throw error;
       note(colours.red(explain(error).line ?? ""));
     }
   }
 }
 
-/** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. Throws `Left`, and a run's failure. */
+/** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Interrupted` and failures. */
 async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
   const view = openAnswerView(name);
   const { cancelled } = await ask(client, path, message, view.show).finally(view.end);
   return cancelled;
 }
 
-/** Whether the text was a command of the conversation's own. */
+/** Carries out a chat command such as /clear; false if the text is none. */
 async function obey(client: Client, path: string, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
@@ -70,11 +70,11 @@ async function obey(client: Client, path: string, text: string): Promise<boolean
       return true;
     case "/clear":
       await client.call("DELETE", `${path}/messages`);
-      say(colours.dim("A fresh conversation begins."));
+      say(colours.dim("This is a new conversation."));
       return true;
     default:
       if (!/^\/\w+$/.test(text)) return false;
-      say(colours.dim(`There is no command ${text}: /help shows those there are.`));
+      say(colours.dim(`There is no command ${text}: /help shows the commands.`));
       return true;
   }
 }
@@ -82,8 +82,8 @@ async function obey(client: Client, path: string, text: string): Promise<boolean
 type Typed = { kind: "text"; text: string } | { kind: "interrupt" } | { kind: "end" };
 
 /**
- * One line with editing and history. The interface is open for this line alone: while an answer comes the terminal is in
- * its own mode, where Ctrl-C is a signal.
+ * Reads one line, with editing and history. Readline is open only for this line: while an answer streams, the terminal
+ * must be in its normal mode, where Ctrl-C is a signal.
  */
 function readTyped(prompt: string, history: string[]): Promise<Typed> {
   const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: true, history, prompt });
@@ -94,7 +94,7 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
     };
     const pasted: string[] = [];
     lines.on("line", (line) => {
-      // Several lines at once are a paste: one message.
+      // Several lines at once were pasted: one message.
       if (pasted.push(line) === 1) setImmediate(() => settle({ kind: "text", text: pasted.join("\n") }));
     });
     lines.once("SIGINT", () => settle({ kind: "interrupt" }));
@@ -103,7 +103,7 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
   });
 }
 
-/** For pipes: the answers' texts and nothing else on standard output. */
+/** For pipes: prints only the text of each answer. */
 async function answerLines(client: Client, path: string): Promise<void> {
   const lines = createInterface({ input: process.stdin, terminal: false });
   for await (const line of lines) {

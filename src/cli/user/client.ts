@@ -2,11 +2,11 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure } from "../failure.ts";
 
-/** Where `roost serve` listens if nothing else is said. */
+/** Where `roost serve` listens by default. */
 export const DEFAULT_URL = "http://127.0.0.1:7373";
 
-/** The server's own refusal, in its words. */
-export class Refusal extends Failure {
+/** The server's error response, with its message. */
+export class ApiError extends Failure {
   constructor(
     readonly code: string,
     readonly status: number,
@@ -17,7 +17,7 @@ export class Refusal extends Failure {
   }
 }
 
-/** Nobody answered, or the connection broke: worth another try where a command can go on. */
+/** No answer, or a broken connection: worth a retry. */
 export class Unreachable extends Failure {}
 
 export interface CallOptions {
@@ -34,23 +34,23 @@ export interface Page<T> {
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** A Roost server's API, with one account's credential. Paths begin with `/v1`, but for the server's own `/healthz`. */
+/** A client for a server's API, with one account's credential. Paths start with `/v1`, except `/healthz`. */
 export interface Client {
   readonly url: string;
-  /** The answer's body. Throws `Refusal`, `Unreachable`. */
+  /** Returns the response's body. Throws `ApiError`, `Unreachable`. */
   call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
-  /** Every item of a list, page by page; the path may carry a query. */
+  /** Returns every item of a list, from all of its pages. The path may have a query. */
   all<T>(path: string): Promise<T[]>;
-  /** The body of an event stream, once the server has begun it. */
+  /** Returns the body of an event stream, once it has started. */
   stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
 }
 
 const { deadlineMs: DEADLINE_MS, answerBytes } = OUTGOING.command;
 const PAGE = 100;
-/** A million things: a list that goes on behind them is none of Roost's. */
-const MOST_PAGES = 10_000;
+/** A million items: no list of Roost's is longer. */
+const MAX_PAGES = 10_000;
 
-/** `credential` is an API key or a token; null for what needs none. */
+/** `credential` is an API key or a token; null for requests that need none. */
 export function createClient(url: string, credential: string | null, deadlineMs: number = DEADLINE_MS): Client {
   async function send(method: Method, path: string, options: CallOptions, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { ...options.headers };
@@ -60,7 +60,7 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     // A redirect is not followed: it could carry the credential and a secret to another host.
     const answer = await fetch(url + path, { method, headers, body, signal, redirect: "manual" });
     if (answer.status >= 300 && answer.status < 400) {
-      throw new Failure(`${url} points to ${answer.headers.get("location")}`, "give that address with --url");
+      throw new Failure(`${url} redirects to ${answer.headers.get("location")}`, "give that address with --url");
     }
     if (!answer.ok) throw refusalOf(answer, await readBoundedText(answer, answerBytes), url);
     return answer;
@@ -82,18 +82,18 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     async all<T>(path: string): Promise<T[]> {
       const items: T[] = [];
       let after: string | null = null;
-      for (let pages = 0; pages < MOST_PAGES; pages++) {
+      for (let pages = 0; pages < MAX_PAGES; pages++) {
         const cursor: string = after === null ? "" : `&after=${encodeURIComponent(after)}`;
         const page: Page<T> = await call("GET", `${path}${path.includes("?") ? "&" : "?"}limit=${PAGE}${cursor}`);
         items.push(...page.data);
-        // A cursor that does not move would never end.
+        // A cursor that does not advance would loop forever.
         if (page.nextCursor === null || page.nextCursor === after) return items;
         after = page.nextCursor;
       }
-      throw new Failure(`${url} answered with a list without end`, "is it a Roost server?");
+      throw new Failure(`${url} answered with an endless list`, "is it a Roost server?");
     },
     async stream(method, path, options = {}) {
-      // The deadline is for the answer's head; the silence of the body is watched by who reads it.
+      // The deadline covers only the response's head; the body's reader watches for silence.
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new DOMException("late", "TimeoutError")), deadlineMs);
       try {
@@ -117,25 +117,25 @@ const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSigna
 /** The command that signs in to a server. */
 export const loginAt = (url: string): string => `roost login${url === DEFAULT_URL ? "" : ` --url ${url}`}`;
 
-/** What a user can do about a refusal, where the server's message does not say it. */
+/** What to do about an error, where the server's message does not say. */
 const NEXT: Record<string, string> = {
-  instance_not_ready: "roost instance start INSTANCE starts it",
-  internal_error: "the host's log knows more under this id",
+  instance_not_ready: "roost instance start INSTANCE",
+  internal_error: "the host's log has the details under this id",
 };
 
 function refusalOf(answer: Response, text: string, url: string): Failure {
   const error = errorOf(text);
   if (error === null) {
-    const told = `${url} answered ${answer.status} without Roost's words`;
-    // What stands before a server says so while the server is away.
-    if (answer.status >= 502) return new Unreachable(told, "is the server behind it running?");
-    return new Failure(told, "is it a Roost server? --url takes its address");
+    const message = `${url} answered ${answer.status}, not in Roost's format`;
+    // A reverse proxy answers so while the server is down.
+    if (answer.status >= 502) return new Unreachable(message, "is the server behind it running?");
+    return new Failure(message, "is it a Roost server? Give its address with --url");
   }
   const wait = answer.headers.get("retry-after");
   const again = answer.status === 429 && wait !== null ? `try again in ${wait} s` : null;
   const id = error.requestId === undefined ? "" : ` (request ${error.requestId})`;
   const next = error.code === "unauthorized" ? `sign in: ${loginAt(url)}` : NEXT[error.code];
-  return new Refusal(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
+  return new ApiError(error.code, answer.status, `${error.message}${id}`, again ?? next ?? null);
 }
 
 function errorOf(text: string): { code: string; message: string; requestId?: string } | null {
@@ -155,6 +155,6 @@ function explain(error: unknown, url: string, deadlineMs: number, given: AbortSi
   if (error instanceof DOMException && error.name === "TimeoutError") {
     return new Unreachable(`${url} did not answer within ${deadlineMs / 1000} s`, "is the server running there?");
   }
-  const next = "is the server running there? `roost serve` starts one, --url names another";
+  const next = "is the server running there? Start one with `roost serve`, or name another with --url";
   return new Unreachable(`cannot reach ${url}`, next, { cause: error });
 }

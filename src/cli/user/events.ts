@@ -3,7 +3,7 @@ import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { followAgent, type StreamedEvent } from "./follow.ts";
 
-/** `roost events INSTANCE AGENT`: everything that happens to the agent, a line each, until Ctrl-C. */
+/** `roost events INSTANCE AGENT`: the agent's events, one per line, until Ctrl-C. */
 export async function showEvents(
   instance: string,
   agent: string,
@@ -26,7 +26,7 @@ export async function showEvents(
 function lineOf(event: StreamedEvent): Piece[] {
   const { id, type, createdAt, ...own } = event;
   const { agentId: _, runId, ...rest } = own as Record<string, unknown>;
-  const told = Object.keys(rest).length === 0 ? "" : ` ${JSON.stringify(rest)}`;
+  const detail = Object.keys(rest).length === 0 ? "" : ` ${JSON.stringify(rest)}`;
   const run = runId === undefined ? [] : [" ", colours.dim(String(runId))];
-  return [colours.dim(`${id} ${createdAt}`), " ", colours.bold(type), ...run, told];
+  return [colours.dim(`${id} ${createdAt}`), " ", colours.bold(type), ...run, detail];
 }

@@ -18,7 +18,7 @@ export interface AgentRecord {
   slug: string;
   displayName: string;
   model: string | null;
-  /** In lists the names alone. */
+  /** Only the names, in lists. */
   files: string[] | Record<string, string>;
   createdAt: string;
   updatedAt: string;
@@ -26,14 +26,14 @@ export interface AgentRecord {
 
 const ID = /^(inst|agt)_[0-9a-f]{32}$/;
 
-/** The id of the instance that a command names by id or by name. Throws where none or several have the name. */
+/** The id of an instance given by id or name. Throws if none or several have the name. */
 export async function findInstance(client: Client, given: string): Promise<string> {
   if (ID.test(given)) return given;
   const named = (await client.all<InstanceRecord>("/v1/instances")).filter(({ name }) => name === given);
   return only(named, `instance "${given}"`, "roost instance list").instanceId;
 }
 
-/** An agent that a command names by id, slug or name: its path, with the instance's. */
+/** An agent given by id, slug or name, and its path in the API. */
 export async function findAgent(
   client: Client,
   givenInstance: string,
@@ -62,7 +62,7 @@ const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'$
 
 function only<T>(found: T[], what: string, list: string): T {
   const [first, ...others] = found;
-  if (first === undefined) throw new Failure(`there is no ${what}`, `${list} shows what there is`);
-  if (others.length > 0) throw new Failure(`${found.length} have the name of ${what}`, `give the id: ${list} shows it`);
+  if (first === undefined) throw new Failure(`there is no ${what}`, `to see what there is: ${list}`);
+  if (others.length > 0) throw new Failure(`${found.length} match ${what} by name`, `give the id, shown by: ${list}`);
   return first;
 }

@@ -1,15 +1,15 @@
 import { Failure } from "../failure.ts";
 
 /**
- * All of standard input as text, without the one line end that `echo` and editors add. Throws, naming `what` it was to
- * be, where it is longer or no text.
+ * Reads all of standard input as text, without the final newline that `echo` and editors add. Throws, naming it as
+ * `what`, if it is too long or not UTF-8.
  */
-export async function readInput(what: string, mostBytes: number): Promise<string> {
+export async function readInput(what: string, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of Bun.stdin.stream()) {
     size += chunk.byteLength;
-    if (size > mostBytes + 2) throw new Failure(`${what} is longer than ${mostBytes / 1024} KiB`);
+    if (size > maxBytes + 2) throw new Failure(`${what} is longer than ${maxBytes / 1024} KiB`);
     chunks.push(chunk);
   }
   try {

@@ -2,7 +2,7 @@ import type { InstanceStatus } from "../../instances/schema.ts";
 import { colours, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
-import { requireConsent } from "./prompt.ts";
+import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -24,7 +24,7 @@ export async function listInstances(options: Options & { status?: InstanceStatus
         shortTime(createdAt),
         instanceId,
       ]),
-      "There are no instances: roost instance create NAME makes one.",
+      "There are no instances. To create one: roost instance create NAME",
       { leaveOut: ["CREATED", "COST"], shorten: ["NAME", "STATUS"] },
     );
 }
@@ -50,11 +50,11 @@ function print(instance: InstanceRecord, { json }: Options): void {
   else say(`${instance.name} is ${instance.status}  `, colours.dim(instance.instanceId));
 }
 
-/** `roost instance delete INSTANCE`: with its agents, secrets and history. */
+/** `roost instance delete INSTANCE`: deletes its agents, secrets and history too. */
 export async function deleteInstance(given: string, options: Options & { yes?: true }): Promise<void> {
   const client = openClient(options);
   const instanceId = await findInstance(client, given);
-  await requireConsent(`Delete the instance ${given} with its agents, secrets and history?`, options.yes);
+  await confirm(`Delete the instance ${given} with its agents, secrets and history?`, options.yes);
   const deleted = await client.call("DELETE", instancePath(instanceId));
   if (options.json) printJson(deleted);
   else say(`Deleted ${instanceId}.`);

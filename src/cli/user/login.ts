@@ -2,8 +2,8 @@ import { hostname } from "node:os";
 import { Failure } from "../failure.ts";
 import { cents, note, printJson, say } from "../output.ts";
 import type { AccountRecord } from "./account.ts";
-import { type Client, createClient, DEFAULT_URL, Refusal } from "./client.ts";
-import { keepLogin, loginOf, type ServerOptions, withEnvironment } from "./credentials.ts";
+import { ApiError, type Client, createClient, DEFAULT_URL } from "./client.ts";
+import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 
 export interface LoginOptions extends ServerOptions {
@@ -13,23 +13,24 @@ export interface LoginOptions extends ServerOptions {
 }
 
 /**
- * `roost login`: with a code from the mail, or `--key`. Keeps the server's address and an API key under a profile, the
- * server's host if it is not named, mode 0600. Without `--url` it is the server of that profile, else of this machine.
+ * `roost login`: signs in with a mailed code, or with `--key`. Saves the server's address and an API key, mode 0600,
+ * under a profile that is named after the server's host by default. The server is `--url`, else that of the profile,
+ * else this machine's.
  */
 export async function login(options: LoginOptions): Promise<void> {
   const { profile, ...typed } = options;
   const { url: named, key } = withEnvironment(typed);
   const before = profile === undefined ? null : loginOf(profile);
   const url = named ?? before?.url ?? DEFAULT_URL;
-  const account = key === undefined ? await signIn(url, options) : await keepKey(url, key, profile);
+  const account = key === undefined ? await signIn(url, options) : await saveKey(url, key, profile);
   if (options.json) printJson(account);
   else say(`Signed in to ${url} as ${account.email}: the balance is ${cents(account.balance)} ${account.currency}.`);
 }
 
-async function keepKey(url: string, key: string, profile: string | undefined): Promise<AccountRecord> {
+async function saveKey(url: string, key: string, profile: string | undefined): Promise<AccountRecord> {
   const account = await createClient(url, key).call<AccountRecord>("GET", "/v1/auth/me");
   const { accountId, email } = account;
-  keepLogin(profile ?? profileFor(url, email), { url, key, keyId: null, accountId, email });
+  saveLogin(profile ?? profileFor(url, email), { url, key, keyId: null, accountId, email });
   return account;
 }
 
@@ -40,7 +41,7 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     note(`Signing in to ${url}.`);
     const email = options.email ?? (await prompt.ask("E-mail: "));
     await sendCode(client, email, options.invite, prompt);
-    note(`A code is on its way to ${email}. (On a host without mail, its operator sees it with: roost outbox)`);
+    note(`A code is on its way to ${email}. (On a host without mail, its operator can see it with: roost outbox)`);
     const { token, account } = await verify(client, email, prompt);
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
@@ -48,7 +49,7 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     const { accountId } = account;
     const profile = options.profile ?? profileFor(url, account.email);
     const before = loginOf(profile);
-    keepLogin(profile, { url, key: made.key, keyId: made.keyId, accountId, email: account.email });
+    saveLogin(profile, { url, key: made.key, keyId: made.keyId, accountId, email: account.email });
     if (before?.url === url && before.accountId === accountId) await revoke(signedIn, before.keyId);
     await signOut(signedIn);
     return account;
@@ -57,7 +58,7 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
   }
 }
 
-/** The server's host, and where another account has it, with the e-mail before it. */
+/** The server's host; with the e-mail address before it, if another account uses that name. */
 function profileFor(url: string, email: string): string {
   const host = url.replace(/^https?:\/\//, "");
   const other = loginOf(host);
@@ -70,8 +71,8 @@ async function sendCode(client: Client, email: string, invite: string | undefine
   try {
     await send(invite);
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== "invite_required" || invite !== undefined) throw error;
-    note("This e-mail is new here: it takes an invite code to register.");
+    if (!(error instanceof ApiError) || error.code !== "invite_required" || invite !== undefined) throw error;
+    note("This e-mail address is new here: registering takes an invite code.");
     await send(await prompt.ask("Invite: "));
   }
 }
@@ -89,24 +90,24 @@ async function verify(client: Client, email: string, prompt: Prompt): Promise<Si
     try {
       return await client.call<SignedIn>("POST", "/v1/auth/verify-code", { body: { email, code } });
     } catch (error) {
-      const wrong = error instanceof Refusal && (error.status === 401 || error.status === 400);
+      const wrong = error instanceof ApiError && (error.status === 401 || error.status === 400);
       if (!wrong || tried === TRIES) throw error;
       note(error.message);
     }
   }
 }
 
-/** The key of the login before this one, which nothing uses any more. */
+/** Revokes the key of the login that this one replaces. */
 async function revoke(client: Client, keyId: string | null): Promise<void> {
   if (keyId === null) return;
   try {
     await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== "not_found") throw error;
+    if (!(error instanceof ApiError) || error.code !== "not_found") throw error;
   }
 }
 
-/** Ends the token, which has made its key. Where that fails it ends by itself within a day: no reason to fail the login. */
+/** Ends the token that created the key. A failure does not fail the login: the token expires within a day. */
 async function signOut(client: Client): Promise<void> {
   try {
     await client.call("POST", "/v1/auth/sign-out");

@@ -1,29 +1,29 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
-import { createClient, Refusal } from "./client.ts";
-import { forgetLogin, type Login, type LoginChoice, requireLogin } from "./credentials.ts";
+import { ApiError, createClient } from "./client.ts";
+import { deleteLogin, type Login, type LoginChoice, requireLogin } from "./credentials.ts";
 
 export interface LogoutOptions extends LoginChoice {
-  /** Leaves the server alone. */
+  /** Does not contact the server. */
   local?: true;
   json?: true;
 }
 
-/** `roost logout`: the login's credential is worth nothing any more, and is forgotten here. */
+/** `roost logout`: ends the login's credential on the server, and deletes it here. */
 export async function logout(options: LogoutOptions): Promise<void> {
   const { profile, login } = requireLogin(options);
   const ended = options.local ? false : await end(login);
-  forgetLogin(profile);
+  deleteLogin(profile);
   if (options.json) printJson({ profile, url: login.url, ended });
   else {
     say(`Signed out of ${login.url}.`);
-    if (!ended) note("The key still works on the server: who has it can go on using it until it is revoked there.");
+    if (!ended) note("The key still works: anyone who has it can use it until it is revoked on the server.");
   }
 }
 
 /**
- * True when the server takes the credential no more. A key that `roost login` made is revoked and a token signed out; a
- * key that it was given may be in use elsewhere, and stays.
+ * True if the server no longer accepts the credential. A key that `roost login` created is revoked, a token signed out;
+ * a key that it was given may be in use elsewhere and stays valid.
  */
 async function end({ url, key, keyId }: Login): Promise<boolean> {
   const client = createClient(url, key);
@@ -32,9 +32,9 @@ async function end({ url, key, keyId }: Login): Promise<boolean> {
     else await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
     return true;
   } catch (error) {
-    if (error instanceof Refusal && (error.status === 401 || error.status === 404)) return true;
-    if (error instanceof Refusal && error.status === 403 && keyId === null) return false;
+    if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return true;
+    if (error instanceof ApiError && error.status === 403 && keyId === null) return false;
     if (!(error instanceof Failure)) throw error;
-    throw new Failure(error.message, "roost logout --local forgets the login here alone", { cause: error });
+    throw new Failure(error.message, "to delete the login here only: roost logout --local", { cause: error });
   }
 }

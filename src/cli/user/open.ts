@@ -1,10 +1,10 @@
 import { note, say } from "../output.ts";
 import { type LoginChoice, serverOf } from "./credentials.ts";
 
-/** How long a program may take to say that it cannot open a page; one that goes on after it has. */
+/** A program that fails to open a page exits within this time; one still running has opened it. */
 const DEADLINE_MS = 2_000;
 
-/** `roost open`: the console in a browser; its address alone where there is none, or with `--print`. */
+/** `roost open`: opens the console in a browser; only prints its address if there is none, or with `--print`. */
 export async function openConsole({ print, ...choice }: LoginChoice & { print?: true }): Promise<void> {
   const address = `${serverOf(choice)}/`;
   say(address);
@@ -13,7 +13,7 @@ export async function openConsole({ print, ...choice }: LoginChoice & { print?: 
   if (!(await start([opener, address]))) note(`${opener} could not open it: open the address above yourself.`);
 }
 
-/** What opens pages on this machine; null where nobody sees them. */
+/** The program that opens pages on this machine; null if nobody would see them. */
 function findOpener(): string | null {
   const { BROWSER, DISPLAY, WAYLAND_DISPLAY } = process.env;
   if (BROWSER) return Bun.which(BROWSER);
@@ -21,7 +21,7 @@ function findOpener(): string | null {
   return DISPLAY || WAYLAND_DISPLAY ? Bun.which("xdg-open") : null;
 }
 
-/** False when it ended at once with a failure. A browser that stays is left to itself. */
+/** False if it failed at once. A browser keeps running on its own. */
 async function start(command: string[]): Promise<boolean> {
   const child = Bun.spawn(command, { stdio: ["ignore", "ignore", "ignore"] });
   child.unref();

@@ -1,7 +1,7 @@
 import { printJson, printTable, say } from "../output.ts";
 import { readLogins, useProfile } from "./credentials.ts";
 
-/** `roost profile list`: the logins that are kept here. */
+/** `roost profile list`: the saved logins. */
 export function listProfiles({ json }: { json?: true }): void {
   const { current, logins } = readLogins();
   const profiles = Object.entries(logins).map(([profile, { url, email, accountId }]) => ({
@@ -21,9 +21,9 @@ export function listProfiles({ json }: { json?: true }): void {
     );
 }
 
-/** `roost profile use PROFILE`: what commands mean that name no other. */
+/** `roost profile use PROFILE`: chooses the login for commands that name none. */
 export function chooseProfile(profile: string, { json }: { json?: true }): void {
   const { url, email, accountId } = useProfile(profile);
   if (json) printJson({ profile, url, email, accountId, current: true });
-  else say(`Commands go to ${url} as ${email} now.`);
+  else say(`Commands now go to ${url} as ${email}.`);
 }

@@ -3,9 +3,9 @@ import { Writable } from "node:stream";
 import { Failure } from "../failure.ts";
 import { askFor, note, promptOf } from "../output.ts";
 
-/** Questions to whoever runs the command: on a terminal, else answered by the lines of standard input. */
+/** Asks the user questions; without a terminal, lines of standard input are the answers. */
 export interface Prompt {
-  /** The answer, trimmed. Throws when the input ends instead. */
+  /** Returns the answer, trimmed. Throws if the input ends instead. */
   ask(question: string): Promise<string>;
   close(): void;
 }
@@ -31,8 +31,8 @@ export function openPrompt(): Prompt {
   };
 }
 
-/** Asks before something is gone, on a terminal; a script means what it says. Throws when the answer is no. */
-export async function requireConsent(question: string, given: true | undefined): Promise<void> {
+/** On a terminal, asks before something is deleted; a script is not asked. Throws if the answer is no. */
+export async function confirm(question: string, given: true | undefined): Promise<void> {
   if (given || !onTerminal()) return;
   const prompt = openPrompt();
   try {
@@ -43,11 +43,11 @@ export async function requireConsent(question: string, given: true | undefined):
   throw new Failure("nothing was changed");
 }
 
-/** A line that is not shown while it is typed. */
+/** Reads a line without showing what is typed. */
 export function askHidden(question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true, historySize: 0 });
-  // Asked only now that the terminal no longer echoes.
+  // Only now: the terminal no longer echoes.
   askFor(question);
   return new Promise((resolve, reject) => {
     lines.once("line", (line) => {

@@ -3,7 +3,7 @@ import { printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, instancePath } from "./find.ts";
 import { readInput } from "./input.ts";
-import { askHidden, requireConsent } from "./prompt.ts";
+import { askHidden, confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -11,18 +11,18 @@ interface Options extends ServerOptions {
 
 const secretsPath = (instanceId: string): string => `${instancePath(instanceId)}/secrets`;
 
-/** `roost secret set INSTANCE NAME`: the value comes from standard input or a hidden prompt; arguments are public. */
+/** `roost secret set INSTANCE NAME`: the value comes from standard input or a hidden prompt: arguments are public. */
 export async function setSecret(instance: string, name: string, options: Options): Promise<void> {
   const client = openClient(options);
   const path = secretsPath(await findInstance(client, instance));
-  const value = process.stdin.isTTY ? await askHidden(`Value of ${name}: `) : await readInput("the value", MOST_BYTES);
-  if (value === "") throw new Failure("the value is empty", "it comes from standard input, or is typed when asked for");
+  const value = process.stdin.isTTY ? await askHidden(`Value of ${name}: `) : await readInput("the value", MAX_BYTES);
+  if (value === "") throw new Failure("the value is empty", "type it when asked for, or pipe it to standard input");
   const set = await client.call("POST", path, { body: { key: name, value } });
   if (options.json) printJson(set);
   else say(`Set ${name}.`);
 }
 
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 /** `roost secret list INSTANCE`: names; no endpoint returns a value. */
 export async function listSecrets(instance: string, options: Options): Promise<void> {
@@ -35,7 +35,7 @@ export async function listSecrets(instance: string, options: Options): Promise<v
     printTable(
       ["NAME", "SET", "CHANGED"],
       secrets.map(({ key, createdAt, updatedAt }) => [key, shortTime(createdAt), shortTime(updatedAt)]),
-      "There are no secrets: roost secret set INSTANCE NAME adds one.",
+      "There are no secrets. To add one: roost secret set INSTANCE NAME",
     );
 }
 
@@ -43,7 +43,7 @@ export async function listSecrets(instance: string, options: Options): Promise<v
 export async function deleteSecret(instance: string, name: string, options: Options & { yes?: true }): Promise<void> {
   const client = openClient(options);
   const path = secretsPath(await findInstance(client, instance));
-  await requireConsent(`Delete the secret ${name}?`, options.yes);
+  await confirm(`Delete the secret ${name}?`, options.yes);
   const deleted = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
   if (options.json) printJson(deleted);
   else say(`Deleted ${name}.`);

@@ -6,12 +6,12 @@ import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { readInput } from "./input.ts";
 
-/** A message has at most 32,000 characters (api.md section 5), of at most four bytes each. */
-const MOST_BYTES = 128 * 1024;
+/** A message has at most 32,000 characters (api.md section 5) of at most four bytes each. */
+const MAX_BYTES = 128 * 1024;
 
 /**
- * `roost send INSTANCE AGENT TEXT`: the answer as it comes on a terminal, its text elsewhere, its record as JSON. The
- * text `-` stands for standard input.
+ * `roost send INSTANCE AGENT TEXT`: on a terminal, streams the answer; elsewhere prints its text; with `--json`, its
+ * record. The text `-` reads the message from standard input.
  */
 export async function send(
   instance: string,
@@ -31,8 +31,8 @@ export async function send(
 }
 
 async function readMessage(): Promise<string> {
-  if (process.stdin.isTTY) note("The message, then Ctrl-D on a line of its own:");
-  const text = await readInput("the message", MOST_BYTES);
-  if (text.trim() === "") throw new Failure("the message is empty", "with - it comes from standard input");
+  if (process.stdin.isTTY) note("Type the message, then Ctrl-D on a new line:");
+  const text = await readInput("the message", MAX_BYTES);
+  if (text.trim() === "") throw new Failure("the message is empty", "with -, it is read from standard input");
   return text;
 }

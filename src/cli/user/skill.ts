@@ -22,13 +22,13 @@ interface InstalledSkill {
   missingSecrets: string[];
 }
 
-/** `roost skill list`: the server's catalog, which needs no account. */
+/** `roost skill list`: the server's catalog; needs no account. */
 export async function listCatalog(options: Options): Promise<void> {
   const skills = await createClient(serverOf(options), null).all<CatalogSkill>("/v1/skills");
   if (options.json) printJson(skills);
   else
     printTable(
-      ["NAME", "VERSION", "SECRETS", "WHAT IT DOES"],
+      ["NAME", "VERSION", "SECRETS", "DESCRIPTION"],
       skills.map(({ name, version, requires, description }) => [
         name,
         version,
@@ -56,7 +56,7 @@ export async function listInstalled(instance: string, options: Options): Promise
         shortTime(installedAt),
         missingSecrets.join(" ") || "-",
       ]),
-      "No skill is installed: roost skill list shows the catalog.",
+      "No skills are installed. To see the catalog: roost skill list",
     );
 }
 

@@ -1,15 +1,15 @@
-/** One server-sent event; `id` is null where the stream gave none. */
+/** One server-sent event; `id` is null if the stream has sent none. */
 export interface ServerEvent {
   id: string | null;
   data: string;
 }
 
-/** No event of Roost comes near it: what is longer is no Roost. In UTF-16 units. */
-const LONGEST = 16 * 1024 * 1024;
+/** In UTF-16 units: far longer than any event of Roost's. */
+const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 /**
- * The events of a `text/event-stream` body, as they come. Throws when the server says nothing for `silenceMs` (it pings
- * every 15 s); ends when the body does. Leaving the loop closes the connection.
+ * The events of a `text/event-stream` body as they arrive. Throws if the server is silent for `silenceMs` (it pings
+ * every 15 s); ends when the body ends. Leaving the loop closes the connection.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
@@ -26,7 +26,7 @@ export async function* readServerEvents(
       if (done) return;
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
-      if (rest.length > LONGEST) throw new Error("an event is too long");
+      if (rest.length > MAX_EVENT_LENGTH) throw new Error("an event is too long");
       for (const raw of lines) {
         const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw;
         if (line === "" && data.length > 0) {
@@ -37,14 +37,14 @@ export async function* readServerEvents(
       }
     }
   } finally {
-    // Not awaited: a connection that is stuck would hold the command.
+    // Not awaited: a stuck connection would keep the command from ending.
     void reader.cancel().catch(() => undefined);
   }
 }
 
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`nothing was heard for ${ms / 1000} s`)), ms);
+  const timer = setTimeout(() => reject(new Error(`no data for ${ms / 1000} s`)), ms);
   try {
     return await Promise.race([work, late]);
   } finally {

@@ -1,72 +1,72 @@
 import type { Account, Quote } from "./records.ts";
-import { hearTabs, tellTabs } from "./tabs.ts";
+import { listenToTabs, notifyTabs } from "./tabs.ts";
 
 const TOKEN = "roost.token";
 const NOTICE = "roost.notice";
-const ANSWER_WITHIN_MS = 30_000;
-const SIGN_OUT_WITHIN_MS = 5_000;
-const TABS_ANSWER_WITHIN_MS = 250;
+const CALL_TIMEOUT_MS = 30_000;
+const SIGN_OUT_TIMEOUT_MS = 5_000;
+const TABS_TIMEOUT_MS = 250;
 
-/** What the API refused, or why it could not be asked; with what a person can do about it. */
+/** An error from the API, or why it could not be reached; with what a person can do about it. */
 export class ApiError extends Error {
   constructor(
     readonly code: string,
     message: string,
     readonly nextStep: string,
-    /** Of `payment_required`. */
+    /** For `payment_required`. */
     readonly quote: Quote | null = null,
-    /** When it may go better, where the server says so. */
+    /** When to try again, if the server says so. */
     readonly retryAfterSeconds: number | null = null,
   ) {
     super(message);
   }
 }
 
-// In memory, and in this tab's storage so that a reload stays signed in; nowhere else (security.md, HTTP). Another tab of
-// the same browser asks this one for it.
+// Kept in memory, and in this tab's storage so that a reload stays signed in; nowhere else (security.md, HTTP). Other
+// tabs of the browser ask this one for it.
 let token = sessionStorage.getItem(TOKEN);
-/** What a session that another tab brings is waited for with; without it, the page begins anew. */
-let joined: (() => void) | undefined;
+/** Resolves the wait for another tab's session; once nobody waits, a session that arrives reloads the page. */
+let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
 
 export const isSignedIn = (): boolean => token !== null;
 
-/** From now on this tab answers others, and hears when they sign in or out. */
+/** Lets this tab answer others, and follow when they sign in or out. */
 export function shareSession(): void {
-  hearTabs((word) => {
-    switch (word.kind) {
+  listenToTabs((message) => {
+    switch (message.kind) {
       case "who is signed in":
-        if (token !== null) tellTabs({ kind: "session", token });
+        if (token !== null) notifyTabs({ kind: "session", token });
         break;
       case "session":
-        if (token === null && mayJoin) join(word.token);
+        if (token === null && mayJoin) join(message.token);
         break;
       case "ended":
-        if (word.token === token) endSession("You are signed out: this session was ended in another tab.");
+        if (message.token === token) endSession("You are signed out: this session was ended in another tab.");
         break;
     }
   });
 }
 
 /**
- * Takes the session of another tab, now or whenever one is begun. A tab without one, for a moment, does not answer:
- * whoever is the only one waits that long.
+ * Joins the session of another tab, now or whenever one starts. Tabs without a session do not answer, so this waits for
+ * a short timeout if there is none.
  */
 export async function joinSession(): Promise<void> {
   if (token !== null) return;
   mayJoin = true;
   const answer = new Promise<void>((resolve) => {
-    joined = resolve;
-    setTimeout(resolve, TABS_ANSWER_WITHIN_MS);
+    resolveJoin = resolve;
+    setTimeout(resolve, TABS_TIMEOUT_MS);
   });
-  tellTabs({ kind: "who is signed in" });
+  notifyTabs({ kind: "who is signed in" });
   await answer;
-  joined = undefined;
+  resolveJoin = undefined;
 }
 
 function join(given: string): void {
   hold(given);
-  if (joined) joined();
+  if (resolveJoin) resolveJoin();
   else location.reload();
 }
 
@@ -75,18 +75,18 @@ function hold(given: string): void {
   sessionStorage.setItem(TOKEN, given);
 }
 
-/** Holds this token from now on; the one before it, if any, is signed out, in every tab. */
+/** Uses this token from now on. The previous one, if any, is signed out in every tab. */
 export function beginSession(given: string): void {
   const before = token;
   hold(given);
-  if (before === null) tellTabs({ kind: "session", token: given });
+  if (before === null) notifyTabs({ kind: "session", token: given });
   else void endEverywhere(before);
 }
 
-/** Whose session this tab holds; null without one, and for one that the host lets do nothing any more. */
+/** The account of this tab's session; null if there is no session, or it is no longer valid. */
 export async function readSession(): Promise<Account | null> {
   if (token === null) return null;
-  const answer = await ask(token, "GET", "/auth/me", undefined, AbortSignal.timeout(ANSWER_WITHIN_MS));
+  const answer = await ask(token, "GET", "/auth/me", undefined, AbortSignal.timeout(CALL_TIMEOUT_MS));
   if (answer.status === 401 || answer.status === 403) {
     forgetSession();
     return null;
@@ -95,21 +95,23 @@ export async function readSession(): Promise<Account | null> {
   return (await answer.json()) as Account;
 }
 
-/** Ends the session here and in other tabs whatever happens, and on the host where it can be told. */
+/** Ends the session in all tabs in any case, and on the server if it can be reached. */
 export async function signOut(): Promise<void> {
   const ended = token;
   forgetSession();
-  const told = ended === null || (await endEverywhere(ended));
+  const reached = ended === null || (await endEverywhere(ended));
   endSession(
-    told ? "You are signed out." : "You are signed out here. The host could not be told: it ends by itself in a day.",
+    reached
+      ? "You are signed out."
+      : "You are signed out here. The server could not be reached: there, the session ends within a day.",
   );
 }
 
-/** False where the host did not hear it. A token that it no longer takes has ended before. */
+/** False if the server could not be reached. A token that it no longer accepts has ended already. */
 async function endEverywhere(ended: string): Promise<boolean> {
-  tellTabs({ kind: "ended", token: ended });
+  notifyTabs({ kind: "ended", token: ended });
   try {
-    const answer = await ask(ended, "POST", "/auth/sign-out", {}, AbortSignal.timeout(SIGN_OUT_WITHIN_MS));
+    const answer = await ask(ended, "POST", "/auth/sign-out", {}, AbortSignal.timeout(SIGN_OUT_TIMEOUT_MS));
     return answer.ok || answer.status === 401;
   } catch {
     return false;
@@ -121,7 +123,7 @@ function forgetSession(): void {
   sessionStorage.clear();
 }
 
-/** Forgets the session and all that this page holds in memory; the notice is said by the page that loads next. */
+/** Forgets the session and, by reloading, everything in memory; the reloaded page shows the notice. */
 function endSession(notice: string): void {
   forgetSession();
   sessionStorage.setItem(NOTICE, notice);
@@ -134,25 +136,25 @@ export function takeNotice(): string {
   return notice;
 }
 
-/** One call of the API and its answer. Throws `ApiError`. */
+/** Calls the API and returns the response's body. Throws `ApiError`. */
 export async function call<T>(
   method: string,
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},
 ): Promise<T> {
-  const answer = await open(method, path, body, AbortSignal.timeout(ANSWER_WITHIN_MS), headers);
+  const answer = await open(method, path, body, AbortSignal.timeout(CALL_TIMEOUT_MS), headers);
   return (await answer.json()) as T;
 }
 
-/** One call that has nothing to do with this tab's session: a way to sign in. Throws `ApiError`. */
+/** Calls the API without this tab's session, to sign in. Throws `ApiError`. */
 export async function callSignedOut<T>(path: string, body: unknown): Promise<T> {
-  const answer = await ask(null, "POST", path, body, AbortSignal.timeout(ANSWER_WITHIN_MS));
+  const answer = await ask(null, "POST", path, body, AbortSignal.timeout(CALL_TIMEOUT_MS));
   if (!answer.ok) throw await refusal(answer);
   return (await answer.json()) as T;
 }
 
-/** One call of the API, its answer unread. Throws `ApiError`. */
+/** Calls the API and returns the response unread. Throws `ApiError`. */
 export async function open(
   method: string,
   path: string,
@@ -191,7 +193,7 @@ async function ask(
 }
 
 export const unreachable = (): ApiError =>
-  new ApiError("unreachable", "the server does not answer", "See whether it still runs, then try again.");
+  new ApiError("unreachable", "the server does not answer", "Check that it is running, then try again.");
 
 async function refusal(answer: Response): Promise<ApiError> {
   const envelope = await answer.json().catch(() => null);
@@ -206,11 +208,11 @@ function nextStep(code: string, requestId: string): string {
     case "payment_required":
       return "Ask the operator of this host for credit, or top up under Account.";
     case "instance_not_ready":
-      return "Start the instance, then send it again.";
+      return "Start the instance, then send the message again.";
     case "model_error":
-      return "On the host, roost doctor says what is wrong with the model.";
+      return "On the host, roost doctor shows what is wrong with the model.";
     case "internal_error":
-      return `In the host's log: request ${requestId}`;
+      return `The host's log has the details under request ${requestId}.`;
     default:
       return "";
   }

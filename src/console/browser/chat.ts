@@ -1,5 +1,5 @@
 import { call } from "./api.ts";
-import { alertFor, askTwice, attempt, make, part, sayError, tryOut } from "./dom.ts";
+import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
@@ -17,23 +17,23 @@ const clear = part("chat-clear", HTMLButtonElement);
 const earlier = part("chat-earlier", HTMLButtonElement);
 const ideas = part("chat-ideas", HTMLElement);
 const state = part("instance-state", HTMLElement);
-// It scrolls, so it must be reached by keyboard.
+// It scrolls, so it must be reachable by keyboard.
 log.tabIndex = 0;
 const power = part("instance-power", HTMLButtonElement);
 
 export interface ChatParts extends Facts {
-  /** What an operation has answered about an instance. */
+  /** Called with an instance as an operation has just returned it. */
   instanceChanged(instance: Instance): void;
-  /** An agent was made: it is to be shown. */
+  /** Called when an agent was created, to show it. */
   made(instance: Instance, agent: Agent): void;
-  /** Something was spent. */
+  /** Called when something was spent. */
   spent(): void;
 }
 
 export interface Chat {
-  /** Opens the conversation with the chosen agent; offers to make one where there is none. */
+  /** Opens the conversation with the chosen agent; offers to create an agent if there is none. */
   open(choice: Choice | null): Promise<void>;
-  /** The instance as it is now. */
+  /** Shows the instance's current state. */
   showInstance(instance: Instance): void;
   catchUp(): Promise<void>;
   showAccount(account: Account): void;
@@ -44,7 +44,7 @@ export function createChat(parts: ChatParts): Chat {
   const { charges, billing, instanceChanged, made, spent } = parts;
   let choice: Choice | null = null;
   let talk: Talk | undefined;
-  /** What was written and not sent, for each agent. */
+  /** Unsent text, by agent. */
   const drafts = new Map<string, string>();
 
   function showInstance(instance: Instance): void {
@@ -77,7 +77,7 @@ export function createChat(parts: ChatParts): Chat {
     conversation.hidden = agent === null;
     intro.hidden = agent !== null;
     part("intro-title", HTMLElement).textContent =
-      next === null ? "Say hello to your first agent" : `No agent lives in ${next.instance.name} yet`;
+      next === null ? "Say hello to your first agent" : `There is no agent in ${next.instance.name} yet`;
     part("intro-instance", HTMLElement).hidden = next !== null;
     if (next === null || agent === null) return;
 
@@ -107,7 +107,7 @@ export function createChat(parts: ChatParts): Chat {
       },
       failed(error) {
         const alert = alertFor(form);
-        if (alert) sayError(alert, error);
+        if (alert) showError(alert, error);
       },
     });
     await talk.loaded;
@@ -139,7 +139,7 @@ export function createChat(parts: ChatParts): Chat {
     input.value = "";
     input.focus();
     ideas.hidden = true;
-    void tryOut(form, async () => {
+    void reportErrors(form, async () => {
       try {
         await to.send(text);
         clear.hidden = false;
@@ -152,7 +152,7 @@ export function createChat(parts: ChatParts): Chat {
   });
   cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
   earlier.addEventListener("click", () => void attempt(earlier, async () => talk?.loadEarlier()));
-  askTwice(clear, "Sure?", async () => {
+  confirmPress(clear, "Sure?", async () => {
     const cleared = choice;
     await call("DELETE", `/instances/${cleared?.instance.instanceId}/agents/${cleared?.agent?.agentId}/messages`);
     if (cleared === choice) await open(cleared);
@@ -182,18 +182,18 @@ export function createChat(parts: ChatParts): Chat {
       const hint = part("intro-balance", HTMLElement);
       hint.hidden = !charges;
       if (!lacks) {
-        hint.textContent = "An instance costs a little while it runs. You can stop it here at any time.";
+        hint.textContent = "An instance costs a little while it runs. You can stop it at any time.";
         return;
       }
       const topUp = make("a", "", "top up");
       topUp.href = "#account";
-      const has = `Starting one takes a balance of ${exact(needed)} ${currency}, and yours is ${exact(balance)}: `;
+      const has = `Starting one needs a balance of ${exact(needed)} ${currency}, and yours is ${exact(balance)}: `;
       hint.replaceChildren(has, "ask the operator of this host for credit, or ", topUp, ".");
     },
   };
 }
 
-/** Who reads the newest goes on doing so when the window, or a phone's keyboard, changes its room. */
+/** Keeps the log scrolled to its end, if it was there, when the window or a phone's keyboard changes its height. */
 function keepAtEnd(): void {
   let atEnd = true;
   log.addEventListener("scroll", () => {

@@ -1,13 +1,13 @@
 import { ApiError } from "./api.ts";
 
-/** The page's element with this id. Throws where the page and its scripts do not fit together. */
+/** The page's element with this id. Throws if the page and its scripts do not match. */
 export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no #${id}`);
   return found;
 }
 
-/** A new element. Text goes in as text, never as markup. */
+/** Creates an element. Text is inserted as text, never as markup. */
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className = "",
@@ -20,44 +20,44 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * Does what a button or form asks for. Its buttons rest meanwhile; what goes wrong is said in the `role="alert"` of its
- * section, with the next step.
+ * Runs the action of a button or form, with its buttons disabled meanwhile. An error is shown in the `role="alert"` of
+ * its section, with the next step.
  */
 export async function attempt(control: HTMLElement, work: () => Promise<void>): Promise<void> {
   const buttons = control instanceof HTMLButtonElement ? [control] : [...control.querySelectorAll("button")];
   if (buttons.some((button) => button.disabled)) return;
   for (const button of buttons) button.disabled = true;
   try {
-    await tryOut(control, work);
+    await reportErrors(control, work);
   } finally {
     for (const button of buttons) button.disabled = false;
   }
 }
 
-/** The same, and nothing rests: what is asked for may be asked for again meanwhile. */
-export async function tryOut(control: HTMLElement, work: () => Promise<void>): Promise<void> {
+/** The same with the buttons left enabled: the action may be started again meanwhile. */
+export async function reportErrors(control: HTMLElement, work: () => Promise<void>): Promise<void> {
   const alert = alertFor(control);
   if (alert) alert.hidden = true;
   try {
     await work();
   } catch (error) {
-    if (alert) sayError(alert, error);
+    if (alert) showError(alert, error);
   }
 }
 
-/** Where the section of this control says what went wrong. */
+/** The element that shows errors in this control's section. */
 export const alertFor = (control: HTMLElement): HTMLElement | null =>
   control.closest("section")?.querySelector<HTMLElement>("[role=alert]") ?? null;
 
-export function sayError(alert: HTMLElement, error: unknown): void {
+export function showError(alert: HTMLElement, error: unknown): void {
   const { message, nextStep } =
-    error instanceof ApiError ? error : { message: "this page failed", nextStep: `Load it again. (${String(error)})` };
+    error instanceof ApiError ? error : { message: "this page has failed", nextStep: `Reload it. (${String(error)})` };
   alert.replaceChildren(make("strong", "", message), nextStep);
   alert.hidden = false;
 }
 
-/** Says at a field what is wrong with it, and takes the cursor there. Forgotten by `forgetFaults`. */
-export function sayAt(field: HTMLInputElement, fault: string): void {
+/** Shows what is wrong next to a field, and focuses it. `clearFieldErrors` removes it. */
+export function showFieldError(field: HTMLInputElement, fault: string): void {
   const place = part(`${field.id}-error`, HTMLElement);
   place.textContent = fault;
   place.hidden = false;
@@ -68,7 +68,7 @@ export function sayAt(field: HTMLInputElement, fault: string): void {
   field.focus();
 }
 
-export function forgetFaults(form: HTMLFormElement): void {
+export function clearFieldErrors(form: HTMLFormElement): void {
   for (const field of form.querySelectorAll("input[aria-invalid]")) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-describedby");
@@ -79,8 +79,8 @@ export function forgetFaults(form: HTMLFormElement): void {
 export const day = (time: string): string =>
   new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
 
-/** The first press asks, the second does it; leaving the button takes the question back. */
-export function askTwice(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
+/** The first press asks for confirmation, the second runs the action; leaving the button cancels. */
+export function confirmPress(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
   const [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
   const ask = (asking: boolean) => {
     button.classList.toggle("asking", asking);
@@ -95,7 +95,7 @@ export function askTwice(button: HTMLButtonElement, question: string, work: () =
   });
 }
 
-/** Makes every `<button data-copy="id">` copy the text of that element. */
+/** Makes every `<button data-copy="id">` copy the text of the element with that id. */
 export function armCopyButtons(): void {
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-copy]") : null;
@@ -109,7 +109,7 @@ async function copy(source: HTMLElement, button: HTMLElement): Promise<void> {
     await navigator.clipboard.writeText(source.textContent);
     button.textContent = "Copied";
   } catch {
-    // Browsers keep the clipboard from pages without TLS, except on the machine itself.
+    // Browsers block the clipboard on pages without TLS, except from their own machine.
     getSelection()?.selectAllChildren(source);
     button.textContent = "Press Ctrl+C";
   }

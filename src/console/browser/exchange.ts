@@ -2,25 +2,25 @@ import { make } from "./dom.ts";
 import type { Message } from "./records.ts";
 import type { RunEvent } from "./run.ts";
 
-/** What was asked and what was answered: one run's part of the conversation. */
+/** A question and its answer: one run's part of the conversation. */
 export interface Exchange {
   element: HTMLElement;
-  /** Shows the question, which may come later than its answer where older messages are loaded. */
+  /** Shows the question, which may load after its answer when older messages are loaded. */
   ask(question: string): void;
-  /** It is not its turn yet; `withdraw` is offered. */
+  /** Shows that it is waiting for its turn, and offers `withdraw`. */
   wait(withdraw: () => void): void;
-  /** Its turn has come, or will at once. */
+  /** Shows that its turn has come. */
   begin(): void;
   show(event: RunEvent): void;
   finish(message: Pick<Message, "message" | "finishReason">): void;
-  /** Says under the answer why there is no more of it. */
+  /** Shows under the answer why it is incomplete. */
   explain(why: string): void;
 }
 
 const NOTES: Record<string, string> = {
   cancelled: "cancelled",
-  length: "cut at the length limit",
-  error: "broken off by an error",
+  length: "cut off at the length limit",
+  error: "interrupted by an error",
 };
 
 export function makeExchange(): Exchange {
@@ -40,7 +40,7 @@ export function makeExchange(): Exchange {
       const button = make("button", "quiet small", "Withdraw");
       button.type = "button";
       button.addEventListener("click", withdraw);
-      note.replaceChildren("Waits for the answer before it ", button);
+      note.replaceChildren("Waiting for the previous answer ", button);
     },
     begin() {
       note.textContent = "";
@@ -58,7 +58,7 @@ export function makeExchange(): Exchange {
           thinking(true);
           break;
         case "tool.started":
-          note.textContent = `uses ${name}`;
+          note.textContent = `using ${name}`;
           break;
         case "message.completed":
           if (message) this.finish(message);

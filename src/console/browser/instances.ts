@@ -6,21 +6,21 @@ import type { Agent, Instance, Page } from "./records.ts";
 const list = part("instance-list", HTMLUListElement);
 const more = part("more-instances", HTMLButtonElement);
 const section = part("instances", HTMLElement);
-/** Where there is no room beside the chat, they bring the list over it. */
+/** On narrow screens, these buttons open the list over the chat. */
 const openers = [...document.querySelectorAll<HTMLButtonElement>(".show-instances")];
 
-/** What is talked to: an instance, and an agent in it if it has one. */
+/** The chosen instance, and the chosen agent if it has one. */
 export interface Choice {
   instance: Instance;
   agent: Agent | null;
 }
 
 export interface Instances {
-  /** Shows what the address names, or what was running last. */
+  /** Shows the instance and agent given; null picks the most likely. */
   choose(instanceId: string | null, agentId: string | null): Promise<void>;
-  /** Reads the list anew: others make, start and stop instances too. */
+  /** Reloads the list: others create, start and stop instances too. */
   refresh(): Promise<void>;
-  /** Shows what an operation has just answered. */
+  /** Shows an instance as an operation has just returned it. */
   show(instance: Instance): void;
   isChosen(): boolean;
 }
@@ -32,7 +32,7 @@ interface Row {
   state: HTMLElement;
   name: HTMLElement;
   agents: HTMLUListElement;
-  /** How many there were when the agents were last read. */
+  /** The number of agents when they were last loaded; null before. */
   agentsRead: number | null;
 }
 
@@ -49,13 +49,13 @@ export function stateOf({ status, statusReason }: Instance): string {
   return status + (statusReason === null ? "" : `: ${REASONS[statusReason] ?? statusReason.replaceAll("_", " ")}`);
 }
 
-/** What an instance has cost so far; "" where it is nothing. */
+/** What an instance has cost so far; "" if nothing. */
 export const costOf = ({ billing }: Instance): string =>
   isNothing(billing.accrued) ? "" : ` · ${cents(billing.accrued)} ${billing.currency}`;
 
 /**
- * Lists all instances of the account with their agents. `chosen` is told which is talked to, null while there is none;
- * `changed` how one stands now.
+ * Lists all instances of the account with their agents. Calls `chosen` with the choice, null if there is none, and
+ * `changed` with each instance that is loaded again.
  */
 export function listInstances(
   charges: boolean,
@@ -67,8 +67,8 @@ export function listInstances(
   let current: { instanceId: string; agentId: string | null } | undefined;
 
   async function readPage(after: string | null): Promise<Page<Instance>> {
-    const behind = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-    const page = await call<Page<Instance>>("GET", `/instances?limit=100${behind}`);
+    const cursorQuery = after === null ? "" : `&after=${encodeURIComponent(after)}`;
+    const page = await call<Page<Instance>>("GET", `/instances?limit=100${cursorQuery}`);
     for (const instance of page.data) {
       show(instance);
       changed(instance);
@@ -76,7 +76,7 @@ export function listInstances(
     return page;
   }
 
-  /** Rows stand in the order of their ids, which is that of their creation, newest first. */
+  /** Rows are sorted by id, which means newest first. */
   function show(instance: Instance): Row {
     let row = rows.get(instance.instanceId);
     if (!row) {
@@ -148,11 +148,11 @@ export function listInstances(
     return (await call<Page<Agent>>("GET", `${agents}?limit=1`)).data[0] ?? null;
   };
 
-  /** The newest that runs and has an agent, else the newest with one, else the newest. */
+  /** The newest running instance with an agent, else the newest with an agent, else the newest. */
   function likeliest(): Instance | undefined {
     const all = [...rows.values()].map((row) => row.instance).sort((a, b) => (a.instanceId < b.instanceId ? 1 : -1));
-    const inhabited = all.filter(({ agentCount }) => agentCount > 0);
-    return inhabited.find(({ status }) => status === "running") ?? inhabited[0] ?? all[0];
+    const withAgents = all.filter(({ agentCount }) => agentCount > 0);
+    return withAgents.find(({ status }) => status === "running") ?? withAgents[0] ?? all[0];
   }
 
   async function choose(instanceId: string | null, agentId: string | null): Promise<void> {
@@ -189,7 +189,7 @@ export function listInstances(
         cursor = page.nextCursor;
         more.hidden = cursor === null;
       }
-      // Of those that the page covers, what it does not hold is gone.
+      // Rows in the range of this page that are not on it are gone.
       const last = page.nextCursor === null ? "" : (page.data.at(-1)?.instanceId ?? "");
       const there = new Set(page.data.map((instance) => instance.instanceId));
       for (const [instanceId, row] of rows) {
@@ -205,7 +205,7 @@ export function listInstances(
   };
 }
 
-/** Where there is no room beside the chat, the list comes over it, and goes once something is chosen. */
+/** On narrow screens, the list opens over the chat and closes when something is chosen. */
 function armSheet(): void {
   const isShown = () => section.classList.contains("shown");
   const show = (is: boolean) => {

@@ -1,5 +1,5 @@
 import { call } from "./api.ts";
-import { askTwice, attempt, day, make, part } from "./dom.ts";
+import { attempt, confirmPress, day, make, part } from "./dom.ts";
 import type { ApiKey, Page } from "./records.ts";
 
 const list = part("key-list", HTMLUListElement);
@@ -11,8 +11,8 @@ const made = part("made-key", HTMLElement);
 const shown = part("shown-key", HTMLElement);
 
 /**
- * Lets the account's owner make and revoke keys. A key made is told once, null when put away. Gives what lists them, once,
- * when they are first looked at.
+ * Lets the account's owner create and revoke keys. Calls `keyMade` with a new key, and with null once it is stored.
+ * Returns a function that loads the list, to call when it is shown.
  */
 export function openKeys(keyMade: (key: string | null) => void): () => void {
   let cursor: string | null = null;
@@ -65,7 +65,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     make("span", "soft", `${day(key.createdAt)} · ${used}${may}`),
     revoke,
   );
-  askTwice(revoke, "Really revoke?", async () => {
+  confirmPress(revoke, "Really revoke?", async () => {
     await call("DELETE", `/auth/keys/${key.keyId}`);
     row.remove();
     name.focus();

@@ -1,10 +1,10 @@
 import { make, part } from "./dom.ts";
 import type { Agent, Billing, Host } from "./records.ts";
 
-/** What holds for the whole host. */
+/** Facts about the whole host. */
 export interface Facts {
   billing: Billing;
-  /** False on a host where nothing costs anything. */
+  /** False on a host that does not charge. */
   charges: boolean;
   host: Host;
 }
@@ -15,7 +15,7 @@ const line = part("answers-from", HTMLElement);
 const choice = part("ollama-model", HTMLSelectElement);
 const command = part("ollama-command", HTMLElement);
 
-/** Says below the conversation who answers in it, and where a stronger one is to be had. */
+/** Shows below the conversation which model answers, and how to get a stronger one. */
 export function describeAnswers({ host }: Facts, agent: Agent): void {
   const model = agent.model ?? host.model;
   if (model !== INSIDE) {
@@ -24,14 +24,14 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   }
   const link = make("a", "", host.ollama ? "Use Ollama instead" : "Use a stronger one");
   link.href = "#model";
-  const plainly = "Answers come from the small model inside: fluent, but weak on facts, arithmetic and tools. ";
+  const plainly = "Answers come from the small embedded model: fluent, but weak on facts, arithmetic and tools. ";
   line.replaceChildren(plainly, link);
 }
 
 const nameOf = (model: string): string =>
   model.startsWith("local:") ? `${model.slice("local:".length)}, on this host` : model.replace(/^openai:/, "");
 
-/** The page about the model: what it is, and one step to another. */
+/** The page about the model: which one it is, and how to use another. */
 export function showModel({ model, ollama }: Host): void {
   const isInside = model === INSIDE;
   part("model-inside", HTMLElement).hidden = !isInside;
@@ -49,7 +49,7 @@ export function showModel({ model, ollama }: Host): void {
   show();
 }
 
-/** Writes two lines into the settings file, once: a second paste changes nothing. */
+/** A command that adds two lines to the settings file. Running it again changes nothing. */
 function commandFor(settingsFile: string, model: string, baseUrl: string): string {
   const file = quoted(settingsFile);
   const lines = quoted(`\\nmodel = "openai:${model}"\\nopenai_base_url = "${baseUrl}"\\n`);

@@ -6,7 +6,7 @@ const microsOf = (amount: string): bigint => {
   return BigInt(whole) * 1_000_000n + BigInt(part.padEnd(6, "0").slice(0, 6));
 };
 
-/** To the last digit, for what is paid or charged by: `1.003217`, `0.030000` → `0.03`, `10.000000` → `10.00`. */
+/** Exact, for prices and payments: `1.003217`, `0.030000` → `0.03`, `10.000000` → `10.00`. */
 export const exact = (amount: string): string => amount.replace(/(\.\d\d\d*?)0+$/, "$1");
 
 export const isNothing = (amount: string): boolean => microsOf(amount) === 0n;

@@ -1,6 +1,6 @@
 import { part } from "./dom.ts";
 
-/** What the commands are filled in with, as far as it is known. */
+/** The values filled into the commands, as far as they are known. */
 export interface Filling {
   key: string | null;
   instanceId: string | null;
@@ -8,10 +8,10 @@ export interface Filling {
 }
 
 const HEADERS = `  -H "X-API-Key: $ROOST_API_KEY" -H 'Content-Type: application/json' \\`;
-/** Shows the answer and gives the id in it. */
+/** Shows the response and captures the id in it. */
 const idIn = (prefix: string) => `  | tee /dev/stderr | grep -o '${prefix}_[0-9a-f]*' | head -n 1)`;
 
-/** The whole conversation from a shell, to paste step by step; `roost chat` reads the same two variables. */
+/** A whole conversation in a shell, to paste step by step; `roost chat` reads the same two variables. */
 export function showNextSteps({ key, instanceId, agentId }: Filling): void {
   const fill = (id: string, ...lines: string[]) => {
     part(id, HTMLElement).textContent = lines.join("\n");

@@ -1,6 +1,6 @@
 import { call, isSignedIn, joinSession, shareSession, signOut, takeNotice } from "./api.ts";
 import { createChat } from "./chat.ts";
-import { alertFor, armCopyButtons, attempt, part, sayError } from "./dom.ts";
+import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
 import { hashOf, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
@@ -11,7 +11,7 @@ import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
 import { placeOf, showView } from "./views.ts";
 
-const LOOK_EVERY_MS = 15_000;
+const POLL_INTERVAL_MS = 15_000;
 
 async function open(): Promise<void> {
   const link = takeLink();
@@ -19,11 +19,11 @@ async function open(): Promise<void> {
   armCopyButtons();
   const leave = part("sign-out", HTMLButtonElement);
   leave.addEventListener("click", () => void attempt(leave, signOut));
-  // A sign-in link pasted into the address of this page changes nothing but the part behind `#`.
+  // A sign-in link pasted into this page's address bar only changes the part after `#`, which loads nothing.
   addEventListener("hashchange", () => location.hash.startsWith("#link=") && location.reload());
 
   shareSession();
-  // Who has just been signed out stays so until they load the page themselves.
+  // After signing out, a tab must not join another's session until the user reloads the page.
   if (notice === "") await joinSession();
   const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
   if (account) return showPages(account);
@@ -31,7 +31,7 @@ async function open(): Promise<void> {
   offerSignIn((account) => {
     part("signed-out", HTMLElement).hidden = true;
     part("notice", HTMLElement).textContent = "";
-    void showPages(account).catch(sayUnreachable);
+    void showPages(account).catch(showUnreachable);
   });
 }
 
@@ -80,7 +80,7 @@ async function showPages(account: Account): Promise<void> {
   part("top-up", HTMLElement).hidden = !charges;
 
   const chatAlert = alertFor(part("chat-form", HTMLFormElement));
-  const tell = (error: unknown) => void (chatAlert && sayError(chatAlert, error));
+  const tell = (error: unknown) => void (chatAlert && showError(chatAlert, error));
   await instances.refresh();
   const show = async () => {
     const { view, instanceId, agentId } = placeOf(location.hash);
@@ -95,7 +95,7 @@ async function showPages(account: Account): Promise<void> {
     if (document.visibilityState === "hidden") return;
     void Promise.all([instances.refresh(), chat.catchUp(), readBalance()]).catch(() => undefined);
   };
-  setInterval(look, LOOK_EVERY_MS);
+  setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);
 }
 
@@ -116,9 +116,9 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
   say("limit", limits.monthlyLimit === null ? "none" : `${exact(limits.monthlyLimit)} ${currency}`);
 }
 
-function sayUnreachable(): void {
-  // The server answered the page but not the account: nothing to show but the way in.
-  part("notice", HTMLElement).textContent = "The server does not answer. Load the page again when it runs.";
+function showUnreachable(): void {
+  // The server sent the page but not the account: there is nothing to show.
+  part("notice", HTMLElement).textContent = "The server does not answer. Reload the page when it is running.";
 }
 
-open().catch(sayUnreachable);
+open().catch(showUnreachable);

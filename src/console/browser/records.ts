@@ -1,4 +1,4 @@
-/** What this page reads of the API's records. */
+/** The fields of the API's records that this page reads. */
 export interface Account {
   email: string;
   name: string;
@@ -47,10 +47,10 @@ export interface Run {
 }
 export interface Host {
   model: string;
-  /** One that answers beside the host, and where it is written down that it shall be used. */
+  /** An Ollama on the host's machine, and the settings file to configure it in. */
   ollama: { baseUrl: string; models: string[]; settingsFile: string } | null;
 }
-/** What to pay, and where: one amount for every network. */
+/** What to pay and where; the amount is the same on every network. */
 export interface Quote {
   amount: string;
   options: PayOption[];

@@ -1,7 +1,7 @@
 import { ApiError, call, open, unreachable } from "./api.ts";
 import type { Message } from "./records.ts";
 
-/** What this page needs of a run's events (the API's `GET …/events`). */
+/** The fields of a run's events that this page reads (`GET …/events`). */
 export interface RunEvent {
   id: number;
   type: string;
@@ -11,21 +11,21 @@ export interface RunEvent {
   error?: { code: string; message: string };
 }
 
-/** A message that is on the host's disk, and the run that will answer it. */
+/** A message that the server has stored, and the run that will answer it. */
 export interface Sent {
   runId: string;
   messageId: string;
 }
 
 const ENDS = new Set(["run.completed", "run.failed", "run.cancelled"]);
-/** The server says `: ping` every 15 s; silence for this long is a dead connection. */
-const SILENT_MS = 40_000;
-const TRIES = 6;
+/** The server sends `: ping` every 15 s: after this long without data the connection is dead. */
+const MAX_SILENCE_MS = 40_000;
+const MAX_TRIES = 6;
 
 const beforeTry = (tries: number): Promise<void> =>
   tries === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, 250 * 2 ** tries));
 
-/** Sends a message. Where the answer does not arrive it is sent again under the same key, and so written once. */
+/** Sends a message. Without an answer, it is sent again with the same idempotency key, so it is stored only once. */
 export async function sendMessage(agentPath: string, message: string): Promise<Sent> {
   const key = [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
@@ -37,17 +37,17 @@ export async function sendMessage(agentPath: string, message: string): Promise<S
       return await call<Sent>("POST", `${agentPath}/messages`, { message }, headers);
     } catch (error) {
       const code = error instanceof ApiError ? error.code : "";
-      // A conflict says that the try before is still being taken in.
+      // A conflict means that the previous try is still being processed.
       const mayHelp = code === "unreachable" || (code === "conflict" && tries > 0);
-      if (!mayHelp || tries === TRIES - 1) throw error;
+      if (!mayHelp || tries === MAX_TRIES - 1) throw error;
     }
   }
 }
 
-/** A run's events from its first to its last. A connection that breaks is taken up at the next event. */
+/** A run's events, from first to last. A broken connection resumes at the next event. */
 export async function* followRun(agentPath: string, runId: string, until: AbortSignal): AsyncGenerator<RunEvent> {
   let after = "";
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     await beforeTry(tries);
     try {
       for await (const event of readEvents(`${agentPath}/events?runId=${runId}${after}`, until)) {
@@ -65,7 +65,7 @@ export async function* followRun(agentPath: string, runId: string, until: AbortS
 
 async function* readEvents(path: string, until: AbortSignal): AsyncGenerator<RunEvent> {
   const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENT_MS);
+  let timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
   try {
     const { body } = await open("GET", path, undefined, AbortSignal.any([silence.signal, until]));
     if (!body) return;
@@ -73,7 +73,7 @@ async function* readEvents(path: string, until: AbortSignal): AsyncGenerator<Run
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENT_MS);
+      timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
       const frames = (text + part.value).split("\n\n");
       text = frames.pop() ?? "";
       for (const frame of frames) {

@@ -1,5 +1,5 @@
 import { ApiError, beginSession, callSignedOut, readSession } from "./api.ts";
-import { attempt, forgetFaults, part, sayAt, sayError } from "./dom.ts";
+import { attempt, clearFieldErrors, part, showError, showFieldError } from "./dom.ts";
 import type { Account } from "./records.ts";
 
 interface SignedIn {
@@ -14,7 +14,7 @@ const name = part("your-name", HTMLInputElement);
 const enterForm = part("enter-code", HTMLFormElement);
 const code = part("code", HTMLInputElement);
 
-/** The token in the address, taken out of it at once: it must stay in no history, no bookmark and no screenshot. */
+/** The token in the URL, removed from it at once: it must not stay in the history, a bookmark or a screenshot. */
 export function takeLink(): string | null {
   const [, link = null] = /^#link=(.+)$/.exec(location.hash) ?? [];
   if (link !== null) history.replaceState(null, "", location.pathname);
@@ -22,8 +22,8 @@ export function takeLink(): string | null {
 }
 
 /**
- * Signs in by a link; where that fails, says so beside the other ways. Who is signed in already is asked first: a link
- * from somebody else would put them, unseen, into an account that is not theirs.
+ * Signs in with a link; if that fails, shows the error next to the other ways to sign in. A user who is signed in
+ * already is asked first: somebody else's link would silently switch them to an account that is not theirs.
  */
 export async function followLink(link: string): Promise<Account | null> {
   const current = await readSession();
@@ -31,12 +31,12 @@ export async function followLink(link: string): Promise<Account | null> {
   try {
     return await redeem(link);
   } catch (error) {
-    sayError(part("sign-in-alert", HTMLElement), error);
+    showError(part("sign-in-alert", HTMLElement), error);
     return null;
   }
 }
 
-/** The account that was chosen: the one of now, or that of the link. */
+/** Resolves with the account chosen: the current one, or the link's. */
 function askToReplace(current: Account, link: string): Promise<Account> {
   const question = part("replace-session", HTMLElement);
   const keep = part("keep-session", HTMLButtonElement);
@@ -56,20 +56,21 @@ function askToReplace(current: Account, link: string): Promise<Account> {
   });
 }
 
-const redeem = async (link: string): Promise<Account> => begin(await callSignedOut("/auth/redeem-link", { link }));
+const redeem = async (link: string): Promise<Account> =>
+  startSession(await callSignedOut("/auth/redeem-link", { link }));
 
-/** Shows the forms for a code; `signedIn` is told when one was right. */
+/** Shows the forms for signing in with a code; calls `signedIn` when one is accepted. */
 export function offerSignIn(signedIn: (account: Account) => void): void {
   part("signed-out", HTMLElement).hidden = false;
   email.focus();
-  void sayWhereCodesGo();
+  void showWhereCodesGo();
   askForm.addEventListener("submit", (event) => {
     event.preventDefault();
-    void attempt(askForm, () => explained(askForm, askForCode));
+    void attempt(askForm, () => withFieldErrors(askForm, askForCode));
   });
   enterForm.addEventListener("submit", (event) => {
     event.preventDefault();
-    void attempt(enterForm, () => explained(enterForm, async () => signedIn(await enterCode())));
+    void attempt(enterForm, () => withFieldErrors(enterForm, async () => signedIn(await enterCode())));
   });
   part("other-address", HTMLButtonElement).addEventListener("click", () => showForm(askForm, email));
 }
@@ -84,20 +85,20 @@ async function askForCode(): Promise<void> {
 async function enterCode(): Promise<Account> {
   const given = { email: email.value, code: code.value.replaceAll(/\s/g, "") };
   const ownName = name.value.trim();
-  return begin(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) }));
+  return startSession(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) }));
 }
 
-/** Says a refusal in a person's words, at the field that it is about. Throws what is about no field. */
-async function explained(form: HTMLFormElement, work: () => Promise<void>): Promise<void> {
-  forgetFaults(form);
+/** Explains an error next to the field that it is about. Throws an error that is about no field. */
+async function withFieldErrors(form: HTMLFormElement, work: () => Promise<void>): Promise<void> {
+  clearFieldErrors(form);
   try {
     await work();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const fault = form === askForm ? faultOfAsking(error) : faultOfCode(error);
-    if (fault === null) throw describeSystemError(error);
+    if (fault === null) throw explain(error);
     const [field, words] = fault;
-    sayAt(field, words);
+    showFieldError(field, words);
   }
 }
 
@@ -111,49 +112,49 @@ function faultOfAsking({ code, message }: ApiError): Fault | null {
   if (!isAboutInvite) return null;
   if (inviteCode.value.trim() !== "") {
     const again = "If you have signed in here before, leave it empty.";
-    return [inviteCode, `This invite code is not good: mistyped, used up, or over. ${again}`];
+    return [inviteCode, `This invite code is not valid: mistyped, used up or expired. ${again}`];
   }
   part("newcomer", HTMLDetailsElement).open = true;
-  const newcomers = "If you are new here, fill in the invite code that this host's operator gave you.";
-  return [email, `Nobody signs in here as ${email.value.trim()}. Is it spelt right? ${newcomers}`];
+  const newcomers = "If you are new here, enter the invite code that the operator of this host gave you.";
+  return [email, `There is no account for ${email.value.trim()} here. Is it spelt right? ${newcomers}`];
 }
 
 function faultOfCode({ code: refused }: ApiError): Fault | null {
   if (refused === "invalid_request") return [code, "A code has eight digits."];
   if (refused !== "unauthorized") return null;
-  return [code, "This code is wrong or over. One is good for ten minutes, and only the newest counts."];
+  return [code, "This code is wrong or expired. A code is valid for ten minutes, and only the newest one works."];
 }
 
-function describeSystemError(error: ApiError): ApiError {
+function explain(error: ApiError): ApiError {
   const { code, message, nextStep, retryAfterSeconds: seconds } = error;
   switch (code) {
     case "rate_limited": {
       const when =
         seconds === null ? "later" : seconds < 90 ? `in ${seconds} seconds` : `in ${Math.ceil(seconds / 60)} minutes`;
-      return new ApiError(code, "That was tried too often", `Try again ${when}.`);
+      return new ApiError(code, "Too many tries", `Try again ${when}.`);
     }
     case "forbidden":
       return new ApiError(code, "This account is suspended", "Ask the operator of this host.");
     case "invite_required":
-      return new ApiError(code, "The invite was used up meanwhile", "Ask the operator of this host for another.");
+      return new ApiError(code, "The invite has been used up", "Ask the operator of this host for another.");
     default:
       return new ApiError(code, message, nextStep);
   }
 }
 
-/** Whether this host sends mail, said before anybody waits for one. */
-async function sayWhereCodesGo(): Promise<void> {
+/** Says whether this host sends mail, before anybody waits for it. */
+async function showWhereCodesGo(): Promise<void> {
   const answer = await fetch("/console/host.json").catch(() => null);
   if (!answer?.ok) return;
   const { mailed } = (await answer.json()) as { mailed: boolean };
   part("gate-lead", HTMLElement).textContent = mailed
-    ? "Sign in with a code that this host sends to your e-mail address."
-    : "Sign in with a code. This host sends no mail: the code appears on its terminal.";
+    ? "Sign in with a code sent to your e-mail address."
+    : "Sign in with a code. This host sends no mail: the code is shown on its terminal.";
   part("code-mailed", HTMLElement).hidden = !mailed;
   part("code-kept", HTMLElement).hidden = mailed;
 }
 
-function begin({ token, account }: SignedIn): Account {
+function startSession({ token, account }: SignedIn): Account {
   beginSession(token);
   return account;
 }
@@ -162,6 +163,6 @@ function showForm(form: HTMLFormElement, first: HTMLInputElement): void {
   askForm.hidden = form !== askForm;
   enterForm.hidden = form !== enterForm;
   code.value = "";
-  forgetFaults(form);
+  clearFieldErrors(form);
   first.focus();
 }

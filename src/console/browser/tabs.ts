@@ -1,14 +1,14 @@
-/** What tabs of this page say to each other, within one browser and one origin. It goes from memory to memory. */
-export type Word =
+/** Messages between tabs of one browser and origin. They are never stored. */
+export type TabMessage =
   | { kind: "who is signed in" }
   | { kind: "session"; token: string }
-  /** The session of this token is over. */
+  /** This token's session has ended. */
   | { kind: "ended"; token: string };
 
 const channel = new BroadcastChannel("roost.session");
 
-export const tellTabs = (word: Word): void => channel.postMessage(word);
+export const notifyTabs = (message: TabMessage): void => channel.postMessage(message);
 
-export function hearTabs(listener: (word: Word) => void): void {
-  channel.addEventListener("message", ({ data }) => listener(data as Word));
+export function listenToTabs(listener: (message: TabMessage) => void): void {
+  channel.addEventListener("message", ({ data }) => listener(data as TabMessage));
 }

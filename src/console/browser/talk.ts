@@ -5,14 +5,14 @@ import { followRun, sendMessage } from "./run.ts";
 
 /** The open conversation with one agent. */
 export interface Talk {
-  /** Until then what is asked for waits. Throws `ApiError` where it could not be read. */
+  /** Resolves when the conversation is loaded. Throws `ApiError` if it cannot be. */
   loaded: Promise<void>;
-  /** Shows the message at once. Throws `ApiError` where it was not taken, and shows it no more. */
+  /** Sends a message and shows it at once. If it is rejected, removes it again and throws `ApiError`. */
   send(text: string): Promise<void>;
-  /** Cancels the run in progress; what it said is kept. */
+  /** Cancels the run in progress; its partial answer is kept. */
   cancel(): Promise<void>;
   loadEarlier(): Promise<void>;
-  /** Shows what was said elsewhere: in another tab, by a program. */
+  /** Shows messages sent elsewhere: in another tab, or by a program. */
   catchUp(): Promise<void>;
   close(): void;
 }
@@ -20,9 +20,9 @@ export interface Talk {
 export interface TalkParts {
   agentPath: string;
   log: HTMLElement;
-  /** Told when something runs or waits, and when nothing does any more. */
+  /** Called when runs start or wait, and when none do any more. */
   busy(is: boolean): void;
-  /** Told when a run has ended, and once the conversation is loaded. */
+  /** Called when a run has ended, and when the conversation is loaded. */
   settled(): void;
   hasEarlier(has: boolean): void;
   failed(error: unknown): void;
@@ -36,18 +36,18 @@ interface Turn {
 const PAGE = 50;
 const NEAR_END_PX = 80;
 
-/** Loads the conversation and follows what runs in it. One run after the other, as the host answers them. */
+/** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
   const { agentPath, log, busy, settled, hasEarlier, failed } = parts;
   const messages = `${agentPath}/messages`;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
-  /** Runs that have not ended, in their order; the first is followed. */
+  /** Unfinished runs in order; the first is followed. */
   const turns: Turn[] = [];
   let earlier: string | null = null;
   let newest: string | undefined;
   let following = false;
-  /** One message after the other, in the order they were written. */
+  /** Messages are sent one after the other, in the order they were written. */
   let sending: Promise<unknown> = Promise.resolve();
   let unsent = 0;
   let loading: Promise<void> = Promise.resolve();
@@ -61,7 +61,7 @@ export function openTalk(parts: TalkParts): Talk {
     if (atEnd) toEnd();
   }
 
-  /** Exchanges that are not shown yet, in the messages' order. */
+  /** The page's exchanges that are not shown yet, in order. */
   function exchangesOf(page: readonly Message[]): HTMLElement[] {
     const fresh: HTMLElement[] = [];
     for (const message of page) {
@@ -87,7 +87,7 @@ export function openTalk(parts: TalkParts): Talk {
   async function withdraw(turn: Turn): Promise<void> {
     try {
       await call("POST", `${agentPath}/runs/${turn.runId}/cancel`);
-      // Its turn may have come meanwhile: then its events say how it ends.
+      // If its turn has come meanwhile, its events show how it ends.
       if (turns.indexOf(turn) > 0) {
         turns.splice(turns.indexOf(turn), 1);
         turn.exchange.explain("cancelled");
@@ -114,7 +114,7 @@ export function openTalk(parts: TalkParts): Talk {
         settled();
       }
     } catch (error) {
-      for (const { exchange } of turns.splice(0)) exchange.explain("not followed any more");
+      for (const { exchange } of turns.splice(0)) exchange.explain("lost track of this answer");
       if (!closing.signal.aborted) failed(error);
     } finally {
       following = false;
@@ -125,8 +125,8 @@ export function openTalk(parts: TalkParts): Talk {
     }
   }
 
-  /** Takes up the runs that have not ended: the newest, for they are answered in their order. */
-  async function takeUp(page: readonly Message[]): Promise<void> {
+  /** Finds and follows the runs that have not ended. They are the newest, because runs are answered in order. */
+  async function resumeRuns(page: readonly Message[]): Promise<void> {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
     const open = page.filter(({ role, runId }) => role === "user" && !answered.has(runId) && !isFollowed(runId));
     const found: Turn[] = [];
@@ -148,7 +148,7 @@ export function openTalk(parts: TalkParts): Talk {
     const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=${PAGE}`);
     if (closing.signal.aborted) return;
     if (!page.data.some(({ messageId }) => messageId === newest)) {
-      // The first time; or all that is shown was cleared elsewhere, or is long ago.
+      // The first load; or everything shown was cleared elsewhere, or is far behind.
       exchanges.clear();
       log.replaceChildren();
     }
@@ -163,7 +163,7 @@ export function openTalk(parts: TalkParts): Talk {
       log.append(...fresh);
       toEnd();
     }
-    await takeUp(inOrder);
+    await resumeRuns(inOrder);
     settled();
   }
 
@@ -172,7 +172,7 @@ export function openTalk(parts: TalkParts): Talk {
   return {
     loaded,
     async send(text) {
-      // What is being read may hold this message already: one of the two comes after the other.
+      // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
       const exchange = makeExchange();

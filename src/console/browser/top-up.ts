@@ -11,10 +11,10 @@ const proof = part("pay-quote", HTMLFormElement);
 const hash = part("tx-hash", HTMLInputElement);
 const paid = part("paid", HTMLElement);
 
-/** Asks for a quote, says what to send and where, and takes the transaction's hash as the proof. */
-export function openTopUp(least: string, balanceChanged: () => void): void {
-  part("top-up-least", HTMLElement).textContent = exact(least);
-  amount.placeholder = exact(least);
+/** Requests a quote, shows what to send and where, and takes the transaction's hash as proof of payment. */
+export function openTopUp(minimum: string, balanceChanged: () => void): void {
+  part("top-up-least", HTMLElement).textContent = exact(minimum);
+  amount.placeholder = exact(minimum);
   let options: PayOption[] = [];
   const showOption = () => {
     const option = options.find((one) => one.network === network.value);
@@ -45,14 +45,14 @@ export function openTopUp(least: string, balanceChanged: () => void): void {
       const added = await call<{ amount: string }>("POST", "/billing/top-up", {}, { "X-PAYMENT": payment });
       hash.value = "";
       bill.hidden = true;
-      paid.textContent = `${exact(added.amount)} USDC came in.`;
+      paid.textContent = `${exact(added.amount)} USDC received.`;
       paid.hidden = false;
       balanceChanged();
     });
   });
 }
 
-/** A quote comes as a refusal: 402. */
+/** A quote comes as an error response: 402. */
 function quoteOf(error: unknown): Quote {
   if (error instanceof ApiError && error.quote) return error.quote;
   throw error;

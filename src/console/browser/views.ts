@@ -3,7 +3,7 @@ import { part } from "./dom.ts";
 const VIEWS = ["chat", "model", "terminal", "account"] as const;
 type View = (typeof VIEWS)[number];
 
-/** What the address names behind `#`: a view, or in the chat an instance and an agent. */
+/** What the URL's fragment names: a view, or in the chat an instance and an agent. */
 export interface Place {
   view: View;
   instanceId: string | null;

@@ -1,4 +1,4 @@
-/** Shows /openapi.json with Swagger UI, which the page has loaded before this. */
+/** Shows /openapi.json with Swagger UI, which the page loads first. */
 
 type Spec = { getIn(path: string[]): { has(type: string): boolean } | undefined };
 type AllowTryOut = (state: { get(name: string): Spec | undefined }, path: string, method: string) => boolean;
@@ -10,7 +10,7 @@ const followScheme = () => document.documentElement.classList.toggle("dark-mode"
 dark.addEventListener("change", followScheme);
 followScheme();
 
-/** The viewer waits for an answer's end, and a stream of events has none. */
+/** The viewer waits for the end of a response, which an event stream does not have. */
 const withoutStreams =
   (allowed: AllowTryOut) =>
   (state: Parameters<AllowTryOut>[0], path: string, method: string): boolean => {
@@ -26,9 +26,9 @@ SwaggerUIBundle({
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
-  // A key lives as long as the page: nothing is stored.
+  // A key is kept only as long as the page: nothing is stored.
   persistAuthorization: false,
-  // Colours double the time in which an operation opens.
+  // Highlighting doubles the time that it takes to open an operation.
   syntaxHighlight: false,
   validatorUrl: null,
   plugins: [{ statePlugins: { spec: { wrapSelectors: { allowTryItOutFor: withoutStreams } } } }],

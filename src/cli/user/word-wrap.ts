@@ -1,30 +1,30 @@
 /** Where wrapped text goes. */
 export interface Page {
   write(text: string): void;
-  /** Takes back what was written last, which begins at this column of its line. */
+  /** Removes the text written last, which starts at this column of its line. */
   takeBack(text: string, column: number): void;
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** What joins the character before it: marks, joiners, skin tones, and closing punctuation, which begins no line. */
+/** Stays with the character before it: marks, joiners, skin tones, and closing punctuation, which starts no line. */
 const JOINS = /^(?:\p{M}|\p{Pe}|\p{Pf}|\p{Po}|\p{Emoji_Modifier}|\u200D)/u;
-/** What the character behind it joins: a joiner, an opening bracket or quote. */
+/** Keeps the character after it: a joiner, an opening bracket or quote. */
 const TAKES = /[\p{Ps}\p{Pi}\u200D]$/u;
 const isWide = (text: string): boolean => Bun.stringWidth(text) > 1;
 
 /**
- * Breaks text at words while it comes, in pieces of any length: what is written is seen at once, and a word that turns
- * out too long for its line is taken back and goes on the next. Wide characters may part anywhere but before closing
- * punctuation. A word longer than a line is left to the terminal, so that an address stays whole when it is copied.
- * `columns` is asked at each character, for windows change; `column` is where the first line begins.
+ * Wraps text at words while it arrives in pieces of any length. Characters are written at once; a word that turns out
+ * too long for its line is removed and written on the next. Wide characters may break anywhere except before closing
+ * punctuation. A word longer than a line is left to the terminal to break, so that a URL can still be copied in one
+ * piece. `columns` is called for each character, because windows are resized; `column` is where the first line starts.
  */
-export function createWrapping(page: Page, columns: () => number, column = 0): (text: string) => void {
-  /** What may not be parted from what comes, the column where it begins, and its last character. */
+export function createWordWrap(page: Page, columns: () => number, column = 0): (text: string) => void {
+  /** The current word, the column where it starts, and the last character written. */
   let word = "";
   let start = column;
   let last = "";
-  /** In a word that is longer than a line. */
+  /** Whether the current word is longer than a line. */
   let overlong = false;
 
   function endWord(): void {
@@ -36,7 +36,7 @@ export function createWrapping(page: Page, columns: () => number, column = 0): (
   function space(text: string, width: number): void {
     endWord();
     const next = text === "\t" ? start + 8 - (start % 8) : start + 1;
-    // A space at a line's end is the line's end.
+    // A space at the end of a line is dropped.
     if (next < width) page.write(text);
     start = Math.min(next, width);
   }
@@ -49,7 +49,7 @@ export function createWrapping(page: Page, columns: () => number, column = 0): (
     }
     if (word !== "" && (isWide(text) || isWide(last)) && !JOINS.test(text) && !TAKES.test(last)) endWord();
     const end = start + Bun.stringWidth(word + text);
-    // The last column stays free: a terminal's cursor does not say on which side of it it stands.
+    // The last column stays free: terminals differ in where the cursor goes after a character there.
     if (end < width || start === 0) page.write(text);
     else {
       if (word !== "") page.takeBack(word, start);
@@ -79,10 +79,10 @@ export function createWrapping(page: Page, columns: () => number, column = 0): (
   };
 }
 
-/** A whole text in lines of at most `columns`. */
-export function wrapped(text: string, columns: number): string[] {
+/** Wraps a whole text into lines of at most `columns`. */
+export function wrapText(text: string, columns: number): string[] {
   let page = "";
-  const write = createWrapping(
+  const write = createWordWrap(
     {
       write: (piece) => {
         page += piece;

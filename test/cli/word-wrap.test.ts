@@ -1,38 +1,38 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createWrapping, wrapped } from "../../src/cli/user/wrapping.ts";
+import { createWordWrap, wrapText } from "../../src/cli/user/word-wrap.ts";
 
-test("lines end at words, and a space at a line's end is the end", () => {
-  expect(wrapped("The quick brown fox jumps over the lazy dog", 16)).toEqual([
+test("lines wrap at words, and a space at the end of a line is dropped", () => {
+  expect(wrapText("The quick brown fox jumps over the lazy dog", 16)).toEqual([
     "The quick brown",
     "fox jumps over",
     "the lazy dog",
   ]);
-  expect(wrapped("one\n\n  two three", 10)).toEqual(["one", "", "  two", "three"]);
+  expect(wrapText("one\n\n  two three", 10)).toEqual(["one", "", "  two", "three"]);
 });
 
-test("width is what is seen: wide characters count twice, marks and joiners nothing", () => {
-  expect(wrapped("日本語のテキスト", 9)).toEqual(["日本語の", "テキスト"]);
-  expect(wrapped("e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301", 8)).toEqual([
+test("width is visible width: wide characters count twice, marks and joiners nothing", () => {
+  expect(wrapText("日本語のテキスト", 9)).toEqual(["日本語の", "テキスト"]);
+  expect(wrapText("e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301", 8)).toEqual([
     "e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301",
   ]);
-  expect(wrapped("👩‍💻👩‍💻👩‍💻", 6)).toEqual(["👩‍💻👩‍💻", "👩‍💻"]);
+  expect(wrapText("👩‍💻👩‍💻👩‍💻", 6)).toEqual(["👩‍💻👩‍💻", "👩‍💻"]);
 });
 
-test("no line begins with closing punctuation", () => {
-  expect(wrapped("日本語の。はい", 9)).toEqual(["日本語", "の。はい"]);
+test("no line starts with closing punctuation", () => {
+  expect(wrapText("日本語の。はい", 9)).toEqual(["日本語", "の。はい"]);
 });
 
-test("a word longer than a line is left whole, on a line of its own", () => {
+test("a word longer than a line stays in one piece, on a line of its own", () => {
   const address = `https://example.org/${"a".repeat(65)}`;
-  expect(wrapped(`see ${address} there`, 20)).toEqual(["see", `${address} there`]);
-  expect(wrapped(`see ${address} for all the rest`, 20)).toEqual(["see", `${address} for all the`, "rest"]);
+  expect(wrapText(`see ${address} there`, 20)).toEqual(["see", `${address} there`]);
+  expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", `${address} for all the`, "rest"]);
 });
 
 /** What a terminal of so many columns shows, of text and taking back alone. */
 function createScreen(columns: number, prefix: string) {
   const lines = [prefix];
-  const write = createWrapping(
+  const write = createWordWrap(
     {
       write(text) {
         const [first = "", ...others] = text.split("\n");
@@ -58,7 +58,7 @@ const WORDS = fc
   })
   .map((words) => words.join(" "));
 
-test("in whatever pieces a text comes, it is broken as when it comes at once, and nothing of it is lost", () => {
+test("text wraps the same in any number of pieces, and nothing of it is lost", () => {
   fc.assert(
     fc.property(WORDS, fc.integer({ min: 14, max: 40 }), fc.array(fc.nat(7)), (text, columns, cuts) => {
       const whole = createScreen(columns, "Ada> ");
