@@ -18,9 +18,6 @@ export const agents = sqliteTable("agents", {
   indexedAt: integer("indexed_at"),
   /** Null for all that anybody sees. */
   removedAt: integer("removed_at"),
-  /** Up to where the conversation was cleared. */
-  clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
-  clearedEventId: integer("cleared_event_id").notNull().default(0),
   /** What the events that are kept take, and up to where they are not. */
   eventBytes: integer("event_bytes").notNull().default(0),
   prunedEventId: integer("pruned_event_id").notNull().default(0),

@@ -151,8 +151,7 @@ async function startBehind(
   );
 
   workspaces.recover();
-  conversations.runs.recover();
-  conversations.aftermath.run();
+  conversations.recover();
   listener.answerWith(fetch);
   // The meter begins once there is something to be had for the money.
   meter.resume(instances.allRunning());

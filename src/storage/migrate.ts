@@ -10,6 +10,7 @@ import skillSizes from "./migrations/0006-skill-sizes.sql" with { type: "text" }
 import signIn from "./migrations/0007-sign-in.sql" with { type: "text" };
 import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" with { type: "text" };
 import history from "./migrations/0009-history.sql" with { type: "text" };
+import conversations from "./migrations/0010-conversations.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its place in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -22,6 +23,7 @@ const MIGRATIONS: readonly string[] = [
   signIn,
   auditAndIdempotency,
   history,
+  conversations,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -2,8 +2,11 @@ import type { Log } from "../lib/log.ts";
 import { createBackgroundWork, rest } from "./background-work.ts";
 import type { Store } from "./store.ts";
 
-/** What was deleted, or of a conversation cleared; `trash` is what an earlier process left of an instance's folders. */
-export type RemovalKind = "instance" | "agent" | "conversation" | "trash";
+/**
+ * What was deleted; `history` is what a conversation held that was cleared, `trash` what an earlier process left of an
+ * instance's folders.
+ */
+export type RemovalKind = "instance" | "agent" | "conversation" | "history" | "trash";
 
 /**
  * Clears one part of it away, a slice at each step. Rows: a step is a transaction of its own, and a later process begins

@@ -14,6 +14,12 @@ import type { LoopEvent } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 const AGENT = "agt_a";
+const CAUSED = {
+  agentId: AGENT,
+  conversationId: `conv_${AGENT.slice(4)}`,
+  originType: "user",
+  originId: null,
+} as const;
 const INSTANCE = "inst_a";
 const RETRY_MS = 20;
 
@@ -69,7 +75,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const queue = (): Run => store.transaction(() => runs.queue(AGENT, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
+const queue = (): Run => store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
