@@ -13,8 +13,8 @@ const VERBS = { GET: "get", POST: "create", PUT: "put", PATCH: "update", DELETE:
 export function nameOf(route: Route): RouteName {
   const { noun, holder, isOne } = nounsOf(route.path);
   const top = route.path.split("/")[2] ?? "";
-  // An action is a word with a verb of its own, or the end of a thing's path that takes nothing.
-  const isAction = route.method === "POST" && (noun.includes("-") || (holder !== "" && route.body === undefined));
+  // An action is a word with a verb of its own, or one thing's, that is no collection.
+  const isAction = route.method === "POST" && (noun.includes("-") || (holder !== "" && !noun.endsWith("s")));
   const tag = top !== "instances" ? top : isAction ? holder : noun;
   if (isAction) return { operationId: camel(noun) + pascal(singular(holder)), tag };
   const isList = pageItem(route.answer) !== null;

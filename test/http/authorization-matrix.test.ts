@@ -296,7 +296,6 @@ test("two bad credentials at once are refused like one, and the host lives on", 
 
 test("two keys of one account are one caller, with the weaker one's reach", async () => {
   const { owner, params } = world;
-  const { conversationId } = await made(owner, `/v1/instances/${instanceId}/agents/${agentId}/conversations`, {});
   const keyOf = async (input: object): Promise<string> => (await owner.ask("POST", "/v1/auth/keys", input)).body.key;
   const [reader, writer] = [await keyOf({ scopes: ["read"] }), await keyOf({ scopes: ["write"] })];
   const limited = await keyOf({ instanceId: params.instanceId });

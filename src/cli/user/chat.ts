@@ -7,25 +7,39 @@ import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { showEarlier } from "./earlier.ts";
-import { type AgentRecord, findAgent } from "./find.ts";
+import { type AgentRecord, findAgent, findConversation } from "./find.ts";
 
 const HELP = `  /clear  begin a fresh conversation; the old one is gone
   /help   show this
   /quit   leave; Ctrl-D does too
   Ctrl-C stops the answer that comes, once more leaves; at the prompt, twice leaves`;
 
-/** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
-export async function chat(instance: string, given: string, options: ServerOptions): Promise<void> {
-  const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
-  if (process.stdin.isTTY && process.stdout.isTTY) await converse(client, path, agent);
-  else await answerLines(client, path);
+/** Where a conversation is: its agent's path, and its id where it is not the default one. */
+interface Place {
+  client: Client;
+  path: string;
+  conversationId: string | undefined;
 }
 
-async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
+/** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
+export async function chat(
+  instance: string,
+  given: string,
+  { conversation, ...options }: ServerOptions & { conversation?: string },
+): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  const conversationId =
+    conversation === undefined ? undefined : (await findConversation(client, path, conversation)).conversationId;
+  const place = { client, path, conversationId };
+  if (process.stdin.isTTY && process.stdout.isTTY) await converse(place, agent);
+  else await answerLines(place);
+}
+
+async function converse(place: Place, agent: AgentRecord): Promise<void> {
   const history = openHistory();
   const name = agent.displayName;
-  await showEarlier(client, path);
+  await showEarlier(place.client, place.path, place.conversationId);
   say(colours.bold(name), " ", colours.dim("listens. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
@@ -45,7 +59,7 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     history.add(text);
     if (text === "/quit") return;
     try {
-      if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
+      if (!(await obey(place, text))) leaveAtInterrupt = await answer(place, name, typed.text);
     } catch (error) {
       if (error instanceof Left) return;
       // The conversation goes on; what cannot be mended by typing again is for the command's end.
@@ -56,20 +70,23 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
 }
 
 /** Streams the answer; true when it was cancelled, so that the next Ctrl-C leaves. Throws `Left`, and a run's failure. */
-async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
+async function answer({ client, path, conversationId }: Place, name: string, message: string): Promise<boolean> {
   const view = openAnswerView(name);
-  const { cancelled } = await ask(client, path, message, view.show).finally(view.end);
+  const { cancelled } = await ask(client, path, { message, conversationId }, view.show).finally(view.end);
   return cancelled;
 }
 
 /** Whether the text was a command of the conversation's own. */
-async function obey(client: Client, path: string, text: string): Promise<boolean> {
+async function obey({ client, path, conversationId }: Place, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
       sayText(HELP);
       return true;
     case "/clear":
-      await client.call("DELETE", `${path}/messages`);
+      await client.call(
+        "DELETE",
+        `${path}/messages${conversationId === undefined ? "" : `?conversationId=${conversationId}`}`,
+      );
       say(colours.dim("A fresh conversation begins."));
       return true;
     default:
@@ -104,13 +121,14 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
 }
 
 /** For pipes: the answers' texts and nothing else on standard output. */
-async function answerLines(client: Client, path: string): Promise<void> {
+async function answerLines(place: Place): Promise<void> {
+  const { client, path, conversationId } = place;
   const lines = createInterface({ input: process.stdin, terminal: false });
   for await (const line of lines) {
     const text = line.trim();
     if (text === "/quit") return;
-    if (text === "" || (await obey(client, path, text))) continue;
-    const { reply, cancelled } = await ask(client, path, line, () => undefined);
+    if (text === "" || (await obey(place, text))) continue;
+    const { reply, cancelled } = await ask(client, path, { message: line, conversationId }, () => undefined);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }

@@ -10,10 +10,11 @@ const CHARACTERS = 4_000;
 const INDENT = "  ";
 
 /** What was said last in a conversation that is taken up, dim: enough to go on from, long messages by their beginning. */
-export async function showEarlier(client: Client, path: string): Promise<void> {
+export async function showEarlier(client: Client, path: string, conversationId?: string): Promise<void> {
+  const of = conversationId === undefined ? "" : `&conversationId=${conversationId}`;
   const { data, nextCursor } = await client.call<Page<MessageRecord>>(
     "GET",
-    `${path}/messages?order=desc&limit=${MESSAGES}`,
+    `${path}/messages?order=desc&limit=${MESSAGES}${of}`,
   );
   if (nextCursor !== null) say(colours.dim("…"));
   for (const message of data.toReversed()) for (const line of linesOf(message)) say(colours.dim(line));
