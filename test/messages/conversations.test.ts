@@ -148,11 +148,11 @@ describe("an agent's conversations", () => {
 describe("what is said in a conversation", () => {
   test("is in no other one's history, prompt, runs or events", async () => {
     const [first, second] = [await make("one"), await make("two")];
-    await say(first, "my name is Ada");
+    await say(first, "my name is Grace");
     const { runId } = await say(second, "who am I?");
     expect(await textsOf(second)).toEqual(["who am I?", "Hello, world"]);
     expect(await textsOf(idOfDefault())).toEqual([]);
-    expect(JSON.stringify(it.mock.requests.at(-1)?.body.messages)).not.toContain("Ada");
+    expect(JSON.stringify(it.mock.requests.at(-1)?.body.messages)).not.toContain("Grace");
     const runs = (await ask("GET", `/runs?conversationId=${second}`)).body.data;
     expect(runs).toHaveLength(1);
     expect(runs[0]).toMatchObject({ runId, conversationId: second, status: "completed", waitingFor: null });

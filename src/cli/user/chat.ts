@@ -85,7 +85,7 @@ async function obey({ client, path, conversationId }: Place, text: string): Prom
     case "/clear":
       await client.call(
         "DELETE",
-        `${path}/messages${conversationId === undefined ? "" : `?conversationId=${conversationId}`}`,
+        `${path}/messages${conversationId === undefined ? "" : `?conversationId=${encodeURIComponent(conversationId)}`}`,
       );
       say(colours.dim("A fresh conversation begins."));
       return true;

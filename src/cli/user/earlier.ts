@@ -11,7 +11,7 @@ const INDENT = "  ";
 
 /** What was said last in a conversation that is taken up, dim: enough to go on from, long messages by their beginning. */
 export async function showEarlier(client: Client, path: string, conversationId?: string): Promise<void> {
-  const of = conversationId === undefined ? "" : `&conversationId=${conversationId}`;
+  const of = conversationId === undefined ? "" : `&conversationId=${encodeURIComponent(conversationId)}`;
   const { data, nextCursor } = await client.call<Page<MessageRecord>>(
     "GET",
     `${path}/messages?order=desc&limit=${MESSAGES}${of}`,
