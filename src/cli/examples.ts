@@ -53,7 +53,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "conversation new": ["roost conversation new home librarian --title Trips"],
   "conversation fork": [
     "roost conversation fork home librarian default",
-    "roost conversation fork home librarian Trips --message msg_0123456789abcdef0123456789abcdef",
+    "roost conversation fork home librarian Trips --message msg_0123…",
   ],
   "conversation delete": ["roost conversation delete home librarian Trips"],
   chat: [
