@@ -18,9 +18,6 @@ export const agents = sqliteTable("agents", {
   indexedAt: integer("indexed_at"),
   /** Null unless deleted. */
   removedAt: integer("removed_at"),
-  /** Up to where the conversation was cleared. */
-  clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
-  clearedEventId: integer("cleared_event_id").notNull().default(0),
   /** The size of the events that are kept, and the last one that is not. */
   eventBytes: integer("event_bytes").notNull().default(0),
   prunedEventId: integer("pruned_event_id").notNull().default(0),

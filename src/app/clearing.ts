@@ -1,11 +1,13 @@
 import { TOLD } from "../messages/events/event-reader.ts";
+import { RUN_STATUSES } from "../messages/schema.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
 
-const CLEARED_MESSAGES = "message_seq <= (SELECT cleared_message_seq FROM agents WHERE agent_id = ?1)";
-const CLEARED_RUNS = "first_event_id <= (SELECT cleared_event_id FROM agents WHERE agent_id = ?1)";
-const CLEARED_EVENTS = `event_id <= (SELECT cleared_event_id FROM agents WHERE agent_id = ?1) AND type IN ${TOLD}`;
+const markOf = (mark: string) => `(SELECT ${mark} FROM conversations WHERE conversation_id = ?1)`;
+const CLEARED_MESSAGES = `message_seq <= ${markOf("cleared_message_seq")}`;
+const CLEARED_RUNS = `first_event_id <= ${markOf("cleared_event_id")}`;
+const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")} AND type IN ${TOLD}`;
 
 /** Everything that belongs to an instance, an agent or a conversation, in the order in which it is cleared. */
 export function clearingPlan(
@@ -14,14 +16,32 @@ export function clearingPlan(
 ): ClearingPlan {
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
-  const messages: RowsOf = { table: "messages", by: "agent_id", key: "message_seq", before: -1, batch: 100 };
-  const runs: RowsOf = { table: "runs", by: "agent_id", key: "rowid", before: -1, batch: 250 };
-  const events: RowsOf = { table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 };
+  const messages: RowsOf = { table: "messages", by: "conversation_id", key: "message_seq", before: -1, batch: 100 };
+  /** A status at a time, as their index has them. */
+  const runs = (only: string): ClearingStep[] =>
+    RUN_STATUSES.map((status) =>
+      rows({
+        table: "runs",
+        by: "conversation_id",
+        key: "first_event_id",
+        before: -1,
+        batch: 250,
+        only: `status = '${status}' AND ${only}`,
+      }),
+    );
+  const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
-  /** A new message may reuse the number of the last one, and must not count as cleared. */
-  const resetClearedSeq = (agentId: string) =>
-    sqlite.run("UPDATE agents SET cleared_message_seq = 0 WHERE agent_id = ?", [agentId]);
+  /** A number that the last message had may be given to a new one: it must not be taken for cleared. */
+  const uncover = (id: string) =>
+    sqlite.run("UPDATE conversations SET cleared_message_seq = 0 WHERE conversation_id = ?", [id]);
+  /** Nothing is hidden any more, unless it was cleared once more meanwhile. */
+  const settle = (id: string) =>
+    sqlite.run(
+      `UPDATE conversations SET cleared_event_id = 0 WHERE conversation_id = ?1
+       AND (SELECT count(*) FROM removals WHERE id = ?1) <= 1`,
+      [id],
+    );
   const instanceOf = (agentId: string) =>
     sqlite.query<{ id: string }, [string]>("SELECT instance_id AS id FROM agents WHERE agent_id = ?").get(agentId)?.id;
   const firstAgent = (instanceId: string) =>
@@ -29,17 +49,27 @@ export function clearingPlan(
       .query<{ id: string }, [string]>("SELECT agent_id AS id FROM agents WHERE instance_id = ? LIMIT 1")
       .get(instanceId)?.id ?? null;
 
+  const firstConversation = (agentId: string) =>
+    sqlite
+      .query<{ id: string }, [string]>("SELECT conversation_id AS id FROM conversations WHERE agent_id = ? LIMIT 1")
+      .get(agentId)?.id ?? null;
+
   return {
+    history: [
+      rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
+      ...runs(CLEARED_RUNS),
+      rows({ ...told, only: CLEARED_EVENTS }, settle),
+    ],
     conversation: [
-      rows({ ...messages, only: CLEARED_MESSAGES }, resetClearedSeq),
-      rows({ ...runs, only: CLEARED_RUNS }),
-      rows({ ...events, only: CLEARED_EVENTS }),
+      rows(messages),
+      ...runs("TRUE"),
+      rows({ ...told, only: `type IN ${TOLD}` }),
+      rows(self("conversations", "conversation_id")),
     ],
     agent: [
       { files: (agentId) => workspaces.clearTrash(instanceOf(agentId) ?? agentId) },
-      rows(messages),
-      rows(runs),
-      rows(events),
+      { each: "conversation", first: firstConversation },
+      rows({ table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 }),
       rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", batch: 250 }),
       rows(self("agents", "agent_id")),
     ],

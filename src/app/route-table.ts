@@ -7,6 +7,7 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
+import { conversationRoutes } from "../messages/conversation-routes.ts";
 import { messageRoutes } from "../messages/routes.ts";
 import { usageRoutes } from "../meter/routes.ts";
 import { type HostRouteParts, hostRoutes } from "../models/routes.ts";
@@ -80,6 +81,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...usageRoutes({ db: store.db, clock, meter }),
     ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
+    ...conversationRoutes({ agents, ...conversations, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),

@@ -154,8 +154,7 @@ async function startOn(
   );
 
   workspaces.recover();
-  conversations.runs.recover();
-  conversations.aftermath.run();
+  conversations.recover();
   listener.answerWith(fetch);
   // Metering starts only when instances can be used.
   meter.resume(instances.allRunning());

@@ -3,7 +3,13 @@ import type { Candidate } from "./completion.ts";
 import { oneLine } from "./output.ts";
 import { type Client, createClient, type Page } from "./user/client.ts";
 import { findLogin, readLogins, withEnvironment } from "./user/credentials.ts";
-import { type AgentRecord, agentsPath, type InstanceRecord, instancePath } from "./user/find.ts";
+import {
+  type AgentRecord,
+  agentsPath,
+  type ConversationRecord,
+  type InstanceRecord,
+  instancePath,
+} from "./user/find.ts";
 
 /** What is on the line already: command words, arguments, and options by attribute name. */
 export interface Typed {
@@ -30,6 +36,18 @@ export const SOURCES: Readonly<Record<string, Source>> = {
     ),
   agent: async (typed) =>
     (await agentsOf(typed)).map(({ slug, displayName }) => ({ value: slug, description: displayName })),
+  conversation: async (typed) => {
+    const { client, instanceId } = await whereOf(typed);
+    const [, given] = typed.arguments;
+    const agent = (await agentsOf(typed)).find(({ slug, agentId }) => slug === given || agentId === given);
+    if (agent === undefined) throw new Error("no such agent");
+    const path = `${agentsPath(instanceId)}/${agent.agentId}/conversations`;
+    return (await pageOf<ConversationRecord>(client, path)).map(({ conversationId, isDefault, title }, _, all) => {
+      if (isDefault) return { value: "default", description: title ?? "" };
+      const isOwn = title !== null && isWord(title) && all.filter((other) => other.title === title).length === 1;
+      return isOwn ? { value: title, description: "" } : { value: conversationId, description: title ?? "" };
+    });
+  },
   skill: async (typed) => {
     const { client, instance } = await whereOf(typed);
     const isInstalled = typed.words.at(-1) === "remove";

@@ -49,7 +49,18 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost agent edit home librarian --model openai:gpt-4o-mini",
   ],
   "agent delete": ["roost agent delete home librarian"],
-  chat: ["roost chat home librarian", "printf 'Hello\\nAnd goodbye\\n' | roost chat home librarian"],
+  "conversation list": ["roost conversation list home librarian"],
+  "conversation new": ["roost conversation new home librarian --title Trips"],
+  "conversation fork": [
+    "roost conversation fork home librarian default",
+    "roost conversation fork home librarian Trips --message msg_0123…",
+  ],
+  "conversation delete": ["roost conversation delete home librarian Trips"],
+  chat: [
+    "roost chat home librarian",
+    "roost chat home librarian --conversation Trips",
+    "printf 'Hello\\nAnd goodbye\\n' | roost chat home librarian",
+  ],
   send: [
     "roost send home librarian 'What should I read on a train?'",
     "roost send home librarian - < letter.md",

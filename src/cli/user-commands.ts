@@ -7,6 +7,7 @@ const USER = "On any server:";
 const STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
 const INSTANCE = "its id or name";
 const AGENT = "its id, slug or name";
+const CONVERSATION = "its id or title, or default";
 
 /** User commands: they work against any server's API (operations.md, Command line). */
 export function addUserCommands(program: Command): void {
@@ -57,9 +58,10 @@ export function addUserCommands(program: Command): void {
   addInstanceCommands(group("instance", "show and manage instances"));
   addAgentCommands(group("agent", "show and manage agents"));
 
-  onServer(ofAgent(group("chat", "talk with an agent"))).action(async (instance, agent, options) =>
-    (await import("./user/chat.ts")).chat(instance, agent, options),
-  );
+  onServer(ofAgent(group("chat", "talk with an agent")))
+    .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
+    .action(async (instance, agent, options) => (await import("./user/chat.ts")).chat(instance, agent, options));
+  addConversationCommands(group("conversation", "see, begin, fork and delete an agent's conversations"));
   asJson(ofAgent(group("send", "send one message and print the answer")))
     .argument("<text>", "the message; - reads it from standard input")
     .action(async (instance, agent, text, options) =>
@@ -136,6 +138,28 @@ export function addUserCommands(program: Command): void {
       );
     sure(ofAgent(agent.command("delete").description("delete an agent, its workspace and history"))).action(
       async (instance, given, options) => (await import("./user/agent.ts")).deleteAgent(instance, given, options),
+    );
+  }
+
+  function addConversationCommands(conversation: Command): void {
+    const within = (command: Command): Command => ofAgent(command).argument("<conversation>", CONVERSATION);
+    asJson(ofAgent(conversation.command("list").description("list them, the latest activity first"))).action(
+      async (instance, agent, options) =>
+        (await import("./user/conversation.ts")).listConversations(instance, agent, options),
+    );
+    asJson(ofAgent(conversation.command("new").description("begin one beside the others")))
+      .option("--title <title>", "what it is about")
+      .action(async (instance, agent, options) =>
+        (await import("./user/conversation.ts")).newConversation(instance, agent, options),
+      );
+    asJson(within(conversation.command("fork").description("begin one with a copy of what was said in another")))
+      .option("--message <id>", "the last message of the copy, if not the last there is")
+      .action(async (instance, agent, given, options) =>
+        (await import("./user/conversation.ts")).forkConversation(instance, agent, given, options),
+      );
+    sure(within(conversation.command("delete").description("delete one with its messages"))).action(
+      async (instance, agent, given, options) =>
+        (await import("./user/conversation.ts")).deleteConversation(instance, agent, given, options),
     );
   }
 

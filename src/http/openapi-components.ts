@@ -105,6 +105,7 @@ const FILE_PART = "[A-Za-z0-9_ -][A-Za-z0-9._ -]{0,99}";
 export const PATH_PARAMETERS = {
   instanceId: ofId("inst"),
   agentId: ofId("agt"),
+  conversationId: ofId("conv"),
   runId: ofId("run"),
   keyId: ofId("key"),
   name: inPath("^[a-z0-9]+(-[a-z0-9]+)*$", "code-review", "A skill's name"),

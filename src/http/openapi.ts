@@ -195,7 +195,7 @@ const failures = (route: Route): Json =>
 /** What can go wrong in a route, by the status that it is answered with. */
 function failuresOf(route: Route): Map<number, FailureName[]> {
   const everyRoute: Partial<Record<FailureName, boolean>> = {
-    invalid_request: takesBody(route) || route.query !== undefined || route.path.endsWith("*"),
+    invalid_request: takesBody(route) || mayRefuseQuery(route) || route.path.endsWith("*"),
     unauthorized: route.access !== "public",
     forbidden: route.access !== "public",
     not_found: route.path.includes(":"),
@@ -272,3 +272,7 @@ function convert(schema: z.ZodType, io: "input" | "output", names: Names = new M
   });
   return json;
 }
+
+/** An id that nothing has is not found; everything else of a query may be wrong. */
+const mayRefuseQuery = ({ query }: Route): boolean =>
+  query instanceof z.ZodObject && !Object.keys(query.shape).every((name) => name.endsWith("Id"));

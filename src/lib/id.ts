@@ -1,7 +1,19 @@
 import { randomBytes } from "node:crypto";
 
 /** Prefixes of the API's ids (api.md section 1) and of the records that only operators see. */
-export type IdPrefix = "acct" | "key" | "inst" | "agt" | "msg" | "run" | "inv" | "txn" | "invite" | "change";
+export type IdPrefix =
+  | "acct"
+  | "key"
+  | "inst"
+  | "agt"
+  | "conv"
+  | "msg"
+  | "run"
+  | "appr"
+  | "inv"
+  | "txn"
+  | "invite"
+  | "change";
 
 let latestMs = 0;
 let counter = 0;

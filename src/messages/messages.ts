@@ -6,14 +6,18 @@ import { newId } from "../lib/id.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import type { ConversationQueries } from "./conversation-queries.ts";
+import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
+import { MOST_AT_ONCE } from "./runs/active-runs.ts";
 import type { Runs } from "./runs/runs.ts";
-import type { Message, Run } from "./schema.ts";
+import type { Run } from "./schema.ts";
 
-/** Messages that may wait for an agent, besides the run in progress (api.md section 5, rule 1). */
+/** Messages that may wait for an agent, besides the runs in progress (api-agents.md section 9). */
 const MOST_QUEUED = 32;
-/** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
-const PAGE_BYTES = 256 * 1024;
+
+/** What becomes of a message while its conversation has a run that is not over. */
+export const WHILE_RUNNING = ["queue", "interrupt", "reject"] as const;
 
 export interface Sender {
   type: string;
@@ -21,46 +25,66 @@ export interface Sender {
   name: string;
 }
 
+export interface NewMessage {
+  conversationId: string;
+  text: string;
+  sender: Sender;
+  /** `interrupt` cancels the run whose turn it is; `reject` refuses the message. */
+  whileRunning: (typeof WHILE_RUNNING)[number];
+}
+
 export interface Messages {
   /**
-   * Writes the message and its queued run. Throws `conflict` when the account's history is full, `rate_limited` when the
-   * agent's queue is, `instance_not_ready` when its instance is not running. Call it in a transaction.
+   * Writes the message and its queued run. Throws `conflict` when the account's history is full, or the message is not to
+   * wait and would, `rate_limited` when the agent's queue is full, `instance_not_ready` when its instance is not running.
+   * Call it in a transaction.
    */
-  send(instance: Instance, agent: Agent, input: { text: string; sender: Sender }): Run;
-  /** At most `limit` messages, and fewer where they are so long that the page is large without the others. */
-  page(agent: Agent, order: Order, after: number | null, limit: number): { rows: Message[]; hasMore: boolean };
+  send(instance: Instance, agent: Agent, message: NewMessage): Run;
+  page(conversationId: string, order: Order, after: number | null, limit: number): HistoryPage;
   /**
-   * Cancels what runs, and forgets the conversation with its runs and what their events told: from here on nobody sees
-   * them; they are cleared away later. That they were, and how they ended, stays in the log: who follows one of them
-   * learns its end. Call it in a transaction.
+   * Cancels what runs, and forgets what the conversation holds, with its runs and what their events told: from here on
+   * nobody sees them; they are cleared away later. That they were, and how they ended, stays in the log: who follows one
+   * of them learns its end. Call it in a transaction.
    */
-  clear(agent: Agent): void;
+  clear(conversationId: string): void;
 }
 
 export function createMessages(
   store: Store,
   clock: Clock,
   queries: MessageQueries,
+  conversations: Pick<ConversationQueries, "clear">,
   runs: Runs,
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
 ): Messages {
   return {
-    send(instance, agent, { text, sender }) {
+    send(instance, { agentId }, { conversationId, text, sender, whileRunning }) {
       return store.transaction(() => {
         // The answer to a message that was accepted is kept in any case.
         quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(text));
-        if (queries.countUnfinished(agent.agentId) > MOST_QUEUED) {
-          throw new AppError("rate_limited", `${MOST_QUEUED} messages wait for this agent already; try again later`, {
-            retryAfterSeconds: 5,
-          });
+        const unfinished = queries.inTurn(agentId);
+        const current = unfinished.find((run) => run.conversationId === conversationId);
+        if (current && whileRunning === "reject") {
+          throw new AppError(
+            "conflict",
+            `the conversation has a run in progress (${current.runId}): wait for its end, cancel it, or send with whileRunning "queue" or "interrupt"`,
+          );
         }
+        const interrupted = whileRunning === "interrupt" ? current : undefined;
+        requireRoomInQueue(
+          unfinished.filter((run) => run !== interrupted),
+          conversationId,
+        );
         requireRunning(instance);
+        if (interrupted) runs.cancel(interrupted);
         const messageId = newId("msg");
-        const run = runs.queue(agent.agentId, instance, messageId);
+        const caused = { agentId, conversationId, originType: "user", originId: null } as const;
+        const run = runs.queue(caused, instance, messageId);
         queries.insertMessage({
           messageId,
-          agentId: agent.agentId,
+          agentId,
+          conversationId,
           runId: run.runId,
           role: "user",
           text,
@@ -76,25 +100,25 @@ export function createMessages(
         return run;
       });
     },
-    page({ agentId }, order, after, limit) {
-      const sizes = queries.sizes(agentId, order, after, limit + 1);
-      let left = PAGE_BYTES;
-      const end = sizes.findIndex((bytes) => {
-        left -= bytes;
-        return left < 0;
-      });
-      // One at least, however long it is.
-      const count = Math.min(limit, end < 0 ? sizes.length : Math.max(1, end));
-      return { rows: queries.page(agentId, order, after, count), hasMore: sizes.length > count };
-    },
-    clear(agent) {
+    page: (conversationId, order, after, limit) => readPage(queries, conversationId, order, after, limit),
+    clear(conversationId) {
       store.transaction(() => {
-        runs.cancelAll(queries.unfinishedOf(agent.agentId));
-        queries.clear(agent.agentId);
-        removals.add("conversation", agent.agentId);
+        runs.cancelAll(queries.unfinishedIn(conversationId));
+        conversations.clear(conversationId, clock.now());
+        removals.add("history", conversationId);
       });
     },
   };
+}
+
+/** Throws `rate_limited` where too many would wait behind the runs of this agent that may be in progress. */
+function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
+  const inProgress = new Set([...unfinished.map((run) => run.conversationId), conversationId]);
+  const waiting = unfinished.length + 1 - Math.min(MOST_AT_ONCE, inProgress.size);
+  if (waiting <= MOST_QUEUED) return;
+  throw new AppError("rate_limited", `${MOST_QUEUED} messages wait for this agent already; try again later`, {
+    retryAfterSeconds: 5,
+  });
 }
 
 /** Specification, section 3, rule 1. */

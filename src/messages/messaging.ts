@@ -7,10 +7,13 @@ import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type Aftermath, createAftermath } from "./aftermath.ts";
+import { conversationQueries } from "./conversation-queries.ts";
+import { type Conversations, createConversations } from "./conversations.ts";
 import type { AgentEvent } from "./events/event.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
 import { createEventReader } from "./events/event-reader.ts";
 import { createHub, type Hub } from "./events/hub.ts";
+import { createForks, type Forks } from "./forks.ts";
 import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
 import { type PrepareParts, prepareRun } from "./runs/prepare.ts";
@@ -33,6 +36,10 @@ export interface Messaging {
   hub: Hub;
   runs: Runs;
   messages: Messages;
+  conversations: Conversations;
+  forks: Forks;
+  /** Goes on with what an earlier process left. */
+  recover(): void;
   aftermath: Aftermath;
 }
 
@@ -54,7 +61,19 @@ export function createMessaging(parts: MessagingParts): Messaging {
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
-  const messages = createMessages(store, clock, queries, runs, parts.removals, parts.quotas);
+  const { removals, quotas } = parts;
+  const rows = conversationQueries(store.db);
+  const messages = createMessages(store, clock, queries, rows, runs, removals, quotas);
+  const conversations = createConversations({
+    store,
+    clock,
+    queries,
+    rows,
+    runs,
+    removals,
+    endStreams: ({ agentId, conversationId }) => hub.end(agentId, conversationId),
+  });
+  const forks = createForks({ store, clock, queries, rows, conversations, removals, quotas });
 
   /** Who follows an agent that is gone, or waits for it, learns the end. */
   function part(agentId: string): number {
@@ -99,5 +118,10 @@ export function createMessaging(parts: MessagingParts): Messaging {
       store.afterCommit(() => host.sleep(instanceId));
     },
   });
-  return { events, hub, runs, messages, aftermath };
+  function recover(): void {
+    store.transaction(forks.recover);
+    runs.recover();
+    aftermath.run();
+  }
+  return { events, hub, runs, messages, conversations, forks, recover, aftermath };
 }

@@ -1,17 +1,13 @@
-import { and, asc, desc, eq, getTableColumns, gt, lt, max, type SQL, sql } from "drizzle-orm";
-import { agents } from "../agents/schema.ts";
+import { and, asc, desc, eq, getTableColumns, gt, lt, max, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import type { Db } from "../storage/store.ts";
-import { type Message, messages, type Run, runs } from "./schema.ts";
+import { conversations, type Message, messages, type Run, type RunStatus, runs } from "./schema.ts";
 
 /** The prepared queries of messages and runs. */
 export function messageQueries(db: Db) {
   const p = sql.placeholder;
-  // The partial index of unfinished runs is named, because without figures SQLite prefers the index of all runs and
-  // reads an agent's whole past. It may be used only where its own condition stands word for word.
-  const unfinished = (whose: SQL) => sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
-    WHERE status IN ('queued', 'running') AND ${whose})`;
-  const unfinishedOfAgent = unfinished(sql`agent_id = ${p("agentId")}`);
+  const unfinished = sql`${runs.status} IN ${UNFINISHED}`;
+  const unfinishedOfAgent = sql`${runs.agentId} = ${p("agentId")} AND ${unfinished}`;
   /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
@@ -47,7 +43,7 @@ export function messageQueries(db: Db) {
       .from(messages)
       .where(
         and(
-          eq(messages.agentId, p("agentId")),
+          eq(messages.conversationId, p("conversationId")),
           eq(messages.inReplyTo, p("messageId")),
           // A reply stands behind its message, and close to it: without this the whole conversation is searched.
           gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
@@ -57,19 +53,36 @@ export function messageQueries(db: Db) {
       .limit(1)
       .prepare(),
   );
-  const nextUnfinished = lazily(() =>
+  const inTurn = lazily(() =>
     db
       .select()
       .from(runs)
       .where(waitingOfAgent)
-      // The place in the log is the order of arrival; ids follow the wall clock, which a restart may find set back. One in
-      // progress arrived before those that wait. They are few: a limit would cost SQLite more than it saves.
+      // Those in progress first. The place in the log is the order of arrival; ids follow the wall clock, which a restart
+      // may find set back. They are few: a limit would cost SQLite more than it saves.
+      .orderBy(desc(runs.status), asc(runs.firstEventId))
+      .prepare(),
+  );
+  const unfinishedOf = lazily(() =>
+    db
+      .select()
+      .from(runs)
+      .where(and(eq(runs.conversationId, p("conversationId")), unfinished))
       .orderBy(asc(runs.firstEventId))
       .prepare(),
   );
-  const countUnfinished = lazily(() =>
-    db.select({ count: sql<number>`count(*)` }).from(runs).where(waitingOfAgent).prepare(),
-  );
+  const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
+    lazily(() =>
+      db
+        .select()
+        .from(runs)
+        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), lt(runs.firstEventId, p("before"))))
+        .orderBy(desc(runs.firstEventId))
+        .limit(p("limit"))
+        .prepare(),
+    );
+  const runsOfAgent = page(runs.agentId);
+  const runsOfConversation = page(runs.conversationId);
   const unfinishedRuns = lazily(() =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
   );
@@ -79,7 +92,7 @@ export function messageQueries(db: Db) {
       .from(runs)
       .where(
         sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-          WHERE status IN ('queued', 'running') AND instance_id = ${p("instanceId")}
+          WHERE status IN ${UNFINISHED} AND instance_id = ${p("instanceId")}
             AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
           ORDER BY run_id LIMIT ${p("limit")})`,
       )
@@ -88,7 +101,7 @@ export function messageQueries(db: Db) {
   const startRun = lazily(() =>
     db
       .update(runs)
-      .set({ status: "running", startedAt: p("startedAt") as never })
+      .set({ status: "running", startedAt: p("startedAt") as never, model: p("model") as never })
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
@@ -107,16 +120,16 @@ export function messageQueries(db: Db) {
       .prepare(),
   );
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
-  const uncleared = (agentId: unknown) =>
-    gt(messages.messageSeq, sql`(SELECT cleared_message_seq FROM agents WHERE agent_id = ${agentId})`);
+  const ofConversation = and(
+    eq(messages.conversationId, p("conversationId")),
+    gt(
+      messages.messageSeq,
+      sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`,
+    ),
+  );
   const { messageSeq, messageId, runId, role, text } = messages;
   const bytes = sql<number>`octet_length(${text})`;
-  const behind = (order: Order) =>
-    and(
-      eq(messages.agentId, p("agentId")),
-      uncleared(p("agentId")),
-      (order === "asc" ? gt : lt)(messageSeq, p("after")),
-    );
+  const behind = (order: Order) => and(ofConversation, (order === "asc" ? gt : lt)(messageSeq, p("after")));
   const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
   const pages = inBothOrders((order) =>
     lazily(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare()),
@@ -138,7 +151,7 @@ export function messageQueries(db: Db) {
         shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
       })
       .from(messages)
-      .where(and(eq(messages.agentId, p("agentId")), uncleared(p("agentId"))))
+      .where(ofConversation)
       .orderBy(desc(messages.messageSeq))
       .limit(p("limit"))
       .prepare(),
@@ -153,9 +166,9 @@ export function messageQueries(db: Db) {
   );
   const clearedEvents = lazily(() =>
     db
-      .select({ id: agents.clearedEventId })
-      .from(agents)
-      .where(eq(agents.agentId, p("agentId")))
+      .select({ id: conversations.clearedEventId })
+      .from(conversations)
+      .where(eq(conversations.conversationId, p("conversationId")))
       .prepare(),
   );
 
@@ -164,17 +177,24 @@ export function messageQueries(db: Db) {
     insertRun: (row: Run) => void insertRun().run(row),
     run: (runId: string): Run | undefined => runById().get({ runId }),
     message: (messageId: string): Message | undefined => messageById().get({ messageId }),
-    reply: (agentId: string, messageId: string): Message | undefined => replyTo().get({ agentId, messageId }),
-    nextUnfinished: (agentId: string): Run | undefined => nextUnfinished().get({ agentId }),
-    countUnfinished: (agentId: string): number => countUnfinished().get({ agentId })?.count ?? 0,
+    reply: (conversationId: string, messageId: string): Message | undefined =>
+      replyTo().get({ conversationId, messageId }),
+    /** The agent's unfinished runs in the order of their turns, without those of before its instance's last stop. */
+    inTurn: (agentId: string): Run[] => inTurn().all({ agentId }),
     /** Newest first. */
-    recent: (agentId: string, limit: number): RecentMessage[] => recent().all({ agentId, limit }),
+    recent: (conversationId: string, limit: number): RecentMessage[] => recent().all({ conversationId, limit }),
     text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
-    startRun: (runId: string, startedAt: number) => void startRun().run({ runId, startedAt }),
+    startRun: (runId: string, startedAt: number, model: string) => void startRun().run({ runId, startedAt, model }),
     setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
+    unfinishedIn: (conversationId: string): Run[] => unfinishedOf().all({ conversationId }),
+    /** Runs of one status that began before this place in the log, newest first. */
+    runsOf: (whose: RunsOf, status: RunStatus, before: number, limit: number): Run[] =>
+      whose.conversationId === null
+        ? runsOfAgent().all({ id: whose.agentId, status, before, limit })
+        : runsOfConversation().all({ id: whose.conversationId, status, before, limit }),
     /** Unfinished runs of before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
     /** Those with a run in progress before those whose runs wait. */
@@ -182,24 +202,24 @@ export function messageQueries(db: Db) {
       db
         .select({ agentId: runs.agentId })
         .from(runs)
-        .where(unfinished(sql`TRUE`))
+        // Without its name SQLite, which has no figures, would read all runs.
+        .where(
+          sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
+            WHERE status IN ${UNFINISHED})`,
+        )
         .groupBy(runs.agentId)
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
         .all()
         .map(({ agentId }) => agentId),
-    page: (agentId: string, order: Order, after: number | null, limit: number): Message[] =>
-      pages[order]().all({ agentId, after: after ?? START[order], limit }),
+    page: (conversationId: string, order: Order, after: number | null, limit: number): Message[] =>
+      pages[order]().all({ conversationId, after: after ?? START[order], limit }),
     /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
-    sizes: (agentId: string, order: Order, after: number | null, limit: number): number[] =>
+    sizes: (conversationId: string, order: Order, after: number | null, limit: number): number[] =>
       sizes[order]()
-        .all({ agentId, after: after ?? START[order], limit })
+        .all({ conversationId, after: after ?? START[order], limit })
         .map(({ bytes }) => bytes),
-    /** Hides what there is: messages, and the runs up to the last event. Their rows are cleared away later. */
-    clear(agentId: string): void {
-      db.run(sql`UPDATE agents SET cleared_event_id = last_event_id, cleared_message_seq =
-        coalesce((SELECT max(message_seq) FROM messages WHERE agent_id = ${agentId}), 0) WHERE agent_id = ${agentId}`);
-    },
-    isCleared: (run: Run): boolean => run.firstEventId <= (clearedEvents().get(run)?.id ?? 0),
+    isCleared: (run: Pick<Run, "conversationId" | "firstEventId">): boolean =>
+      run.firstEventId <= (clearedEvents().get(run)?.id ?? 0),
   };
 }
 
@@ -211,6 +231,8 @@ export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" |
   bytes: number;
   shortText: string | null;
 };
+/** All runs of the agent, or of one of its conversations. */
+export type RunsOf = { agentId: string; conversationId: string | null };
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
@@ -222,6 +244,9 @@ const ENDING = [
   "promptTokens",
   "completionTokens",
 ] as const satisfies (keyof Run)[];
+
+/** Statuses of runs that are not over; the index of those of an instance names them word for word. */
+const UNFINISHED = sql.raw("('queued', 'running', 'waiting')");
 
 /** In UTF-8: what most messages are under, and of which many may be read to no end. */
 const SHORT_TEXT_BYTES = 2048;

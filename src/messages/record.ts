@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
-import { idForm } from "../lib/forms.ts";
+import { idForm, moneyForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
 import type { NewMessage } from "./queries.ts";
-import { FINISH_REASONS, RUN_STATUSES, type Run } from "./schema.ts";
+import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } from "./schema.ts";
 
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 
@@ -13,6 +13,7 @@ export const MessageRecord = record(
   z.object({
     messageId: idForm("msg"),
     agentId: idForm("agt"),
+    conversationId: idForm("conv"),
     runId: idForm("run"),
     role: z.enum(["user", "agent"]),
     message: z.string(),
@@ -25,17 +26,41 @@ export const MessageRecord = record(
 );
 export type MessageRecord = z.output<typeof MessageRecord>;
 
+const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
+
+/** A conversation as the API shows it (api-agents.md section 9). */
+export const ConversationRecord = record(
+  "Conversation",
+  z.object({
+    conversationId: idForm("conv"),
+    agentId: idForm("agt"),
+    title: z.string().nullable(),
+    isDefault: z.boolean(),
+    origin: OriginRecord,
+    messageCount: z.int(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  }),
+);
+
 export const RunRecord = record(
   "Run",
   z.object({
     runId: idForm("run"),
+    conversationId: idForm("conv"),
     status: z.enum(RUN_STATUSES),
+    origin: OriginRecord,
+    model: z.string().nullable().describe("Who answers; null until it has started"),
+    waitingFor: idForm("appr").nullable(),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
     steps: z.int(),
     createdAt: z.iso.datetime(),
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable(),
-    usage: UsageRecord.nullable(),
+    usage: UsageRecord.extend({
+      cachedTokens: z.int().nullable().describe("Of the prompt's tokens; null where it is not known"),
+      cost: moneyForm("0.001200").nullable().describe("In USD; null where no price is known"),
+    }).nullable(),
   }),
 );
 
@@ -48,6 +73,7 @@ const usageOf = (promptTokens: number, completionTokens: number) => ({
 export const showMessage = (row: NewMessage): MessageRecord => ({
   messageId: row.messageId,
   agentId: row.agentId,
+  conversationId: row.conversationId,
   runId: row.runId,
   role: row.role,
   message: row.text,
@@ -59,13 +85,31 @@ export const showMessage = (row: NewMessage): MessageRecord => ({
   finishReason: row.finishReason,
 });
 
+export const showConversation = (row: Conversation): z.output<typeof ConversationRecord> => ({
+  conversationId: row.conversationId,
+  agentId: row.agentId,
+  title: row.title,
+  isDefault: row.isDefault,
+  origin: { type: row.originType, id: row.originId },
+  messageCount: row.messageCount,
+  createdAt: isoTime(row.createdAt),
+  updatedAt: isoTime(row.updatedAt),
+});
+
 export const showRun = (row: Run): z.output<typeof RunRecord> => ({
   runId: row.runId,
+  conversationId: row.conversationId,
   status: row.status,
+  origin: { type: row.originType, id: row.originId },
+  model: row.model,
+  waitingFor: null,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   steps: row.steps,
   createdAt: isoTime(row.createdAt),
   startedAt: isoTimeOrNull(row.startedAt),
   finishedAt: isoTimeOrNull(row.finishedAt),
-  usage: row.promptTokens + row.completionTokens === 0 ? null : usageOf(row.promptTokens, row.completionTokens),
+  usage:
+    row.promptTokens + row.completionTokens === 0
+      ? null
+      : { ...usageOf(row.promptTokens, row.completionTokens), cachedTokens: null, cost: null },
 });

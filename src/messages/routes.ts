@@ -7,18 +7,20 @@ import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
-import { AppError } from "../lib/app-error.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
+import type { Conversations } from "./conversations.ts";
 import type { EventLog } from "./events/event-log.ts";
 import type { Hub, Subscription } from "./events/hub.ts";
-import type { Messages } from "./messages.ts";
+import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
 import type { EndedRun, Runs } from "./runs/runs.ts";
-import type { Run } from "./schema.ts";
+import { RUN_STATUSES, type Run } from "./schema.ts";
 
 export interface MessageRouteParts {
   agents: Agents;
   messages: Messages;
+  conversations: Conversations;
   runs: Runs;
   events: EventLog;
   hub: Hub;
@@ -43,19 +45,33 @@ const MessageInput = z.object({
     )
     .nullish(),
   stream: flag.nullish(),
+  conversationId: idForm("conv").nullish().describe("The agent's default conversation where none is named"),
+  whileRunning: z
+    .enum(WHILE_RUNNING, { error: "queue, interrupt or reject" })
+    .nullish()
+    .describe("What becomes of it while its conversation has a run that is not over; queue where nothing is said"),
 });
+
+const ofConversation = idForm("conv").optional().describe("Of this conversation");
 
 const ORDER = "asc or desc";
 const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
 const CURSOR = "the id of an event, in decimal digits";
 
 export function messageRoutes(parts: MessageRouteParts): Route[] {
-  const { agents, messages, runs, events, hub, lasting, keepOpen } = parts;
+  const { agents, messages, conversations, runs, events, hub, lasting, keepOpen } = parts;
 
   const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);
   const ownRun = (asked: Asked<{ instanceId: string; agentId: string; runId: string }>) =>
     runs.get(own(asked).agent.agentId, asked.params.runId);
+
+  /** The agent, and the conversation that the query names, if any: looked for before the rest of the query is checked. */
+  const named = (asked: Asked<{ instanceId: string; agentId: string }>) => {
+    const { agent } = own(asked);
+    const { conversationId } = queryOf(asked.request);
+    return { agent, named: conversationId === undefined ? null : conversations.get(agent, conversationId) };
+  };
 
   function eventStream(request: Request, place: LastingAnswer, subscription: Subscription): Response {
     keepOpen(request);
@@ -83,8 +99,8 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     }
     const place = lasting.open(caller, "run");
     try {
-      const { runId, agentId, firstEventId } = await send();
-      if (stream) return eventStream(request, place, { agentId, after: firstEventId - 1, runId });
+      const { runId, agentId, conversationId, firstEventId } = await send();
+      if (stream) return eventStream(request, place, { agentId, after: firstEventId - 1, conversationId, runId });
       keepOpen(request);
       const ended = await runs.whenEnded(runId);
       place.close();
@@ -106,14 +122,21 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       bound: "run",
       body: MessageInput,
       answer: MessageRecord,
-      errors: ["rate_limited", "model_error", "instance_not_ready"],
+      errors: ["conflict", "rate_limited", "model_error", "instance_not_ready"],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
         const input = await body();
         const send = ({ instance, agent }: FoundAgent) => {
+          const { conversationId } = conversations.get(agent, input.conversationId);
           const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
-          return messages.send(instance, agent, { text: input.message, sender: { type, id, name } });
+          const whileRunning = input.whileRunning ?? "queue";
+          return messages.send(instance, agent, {
+            conversationId,
+            text: input.message,
+            sender: { type, id, name },
+            whileRunning,
+          });
         };
         return answer(request, caller, input.stream ?? false, () => commit(send, ({ runId }) => runId));
       },
@@ -130,14 +153,18 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "The conversation",
       access: "read",
       bound: "page",
-      query: pageQuery.extend({ order: z.enum(["asc", "desc"], { error: ORDER }).default("asc") }),
+      query: pageQuery.extend({
+        order: z.enum(["asc", "desc"], { error: ORDER }).default("asc"),
+        conversationId: ofConversation,
+      }),
       answer: pageOf(MessageRecord),
-      find: own,
-      handle({ found: { agent }, query, startPage }) {
+      find: named,
+      handle({ found: { agent, named }, query, startPage }) {
         const { order, ...page } = query();
-        const start = startPage(`messages ${agent.agentId} ${order}`, page);
+        const { conversationId } = named ?? conversations.get(agent);
+        const start = startPage(`messages ${conversationId} ${order}`, page);
         const after = start.position === null ? null : Number(start.position);
-        const { rows, hasMore } = messages.page(agent, order, after, start.limit);
+        const { rows, hasMore } = messages.page(conversationId, order, after, start.limit);
         return toPage(start, rows, (row) => String(row.messageSeq), showMessage, hasMore);
       },
     }),
@@ -149,12 +176,40 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       summary: "Start a fresh conversation; the old one is gone",
       access: "write",
       bound: "record",
+      query: z.object({ conversationId: ofConversation }),
       answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
-      find: own,
+      find: named,
       commit: "alone",
-      write({ found: { agent } }) {
-        messages.clear(agent);
+      write({ found: { agent, named } }) {
+        messages.clear((named ?? conversations.get(agent)).conversationId);
         return { agentId: agent.agentId, deleted: true };
+      },
+    }),
+    route({
+      method: "GET",
+      path: `${AGENT}/runs`,
+      name: "listAgentRuns",
+      tag: "runs",
+      summary: "The agent's runs, newest first",
+      access: "read",
+      bound: "page",
+      query: pageQuery.extend({
+        status: z.enum(RUN_STATUSES, { error: `one of ${RUN_STATUSES.join(", ")}` }).optional(),
+        conversationId: ofConversation,
+      }),
+      answer: pageOf(RunRecord),
+      find: named,
+      handle({ found: { agent, named }, query, startPage }) {
+        const { status = null, ...page } = query();
+        const whose = { agentId: agent.agentId, conversationId: named?.conversationId ?? null };
+        const start = startPage(`runs ${whose.agentId} ${whose.conversationId ?? ""} ${status ?? ""}`, page);
+        const before = start.position === null ? null : Number(start.position);
+        return toPage(
+          start,
+          runs.page(whose, status, before, start.limit + 1),
+          (run) => String(run.firstEventId),
+          showRun,
+        );
       },
     }),
     route({
@@ -195,6 +250,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
           .string()
           .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
           .optional(),
+        conversationId: idForm("conv").optional().describe("What happens in that conversation alone"),
         runId: idForm("run")
           .optional()
           .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
@@ -202,14 +258,18 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       answer: "text/event-stream",
       errors: ["not_found"],
       find(asked) {
-        const { agentId } = own(asked).agent;
+        const { agent, named: conversation } = named(asked);
         const { runId } = queryOf(asked.request);
-        return { agentId, run: runId === undefined ? null : runs.get(agentId, runId) };
+        const run = runId === undefined ? null : runs.get(agent.agentId, runId);
+        const conversationId = (conversation ?? run)?.conversationId ?? null;
+        if (run && run.conversationId !== conversationId) throw notFound("run");
+        return { agentId: agent.agentId, run, conversationId };
       },
-      handle({ caller, found: { agentId, run }, query, request }) {
+      handle({ caller, found: { agentId, run, conversationId }, query, request }) {
         const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
         const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
-        return eventStream(request, lasting.open(caller, "events"), { agentId, after, runId: run?.runId ?? null });
+        const runId = run?.runId ?? null;
+        return eventStream(request, lasting.open(caller, "events"), { agentId, after, conversationId, runId });
       },
     }),
   ];
@@ -217,7 +277,8 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
 
 function replyOf({ run, reply }: EndedRun): MessageRecord {
   if (reply && run.status !== "failed") return reply;
-  const code = run.errorCode === "model_error" ? "model_error" : "internal_error";
+  // A model that goes in circles (`loop_detected`) has failed too.
+  const code = run.errorCode === "internal_error" ? "internal_error" : "model_error";
   throw new AppError(code, run.errorMessage ?? "the run failed");
 }
 

@@ -1,15 +1,45 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-export const RUN_STATUSES = ["queued", "running", "completed", "failed", "cancelled"] as const;
+export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
 export const FINISH_REASONS = ["stop", "length", "cancelled", "error"] as const;
 export type FinishReason = (typeof FINISH_REASONS)[number];
+
+/** Who or what began a conversation, or caused a run. */
+export const ORIGINS = ["user", "schedule", "heartbeat", "trigger", "agent", "openai"] as const;
+export type OriginType = (typeof ORIGINS)[number];
+
+export const conversations = sqliteTable("conversations", {
+  conversationId: text("conversation_id").primaryKey(),
+  agentId: text("agent_id").notNull(),
+  isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
+  /** Nobody sees one that is not `open`: a fork that is being copied, or one that was deleted. */
+  state: text("state", { enum: ["copying", "open", "removed"] })
+    .notNull()
+    .default("open"),
+  title: text("title"),
+  originType: text("origin_type", { enum: ORIGINS }).notNull().default("user"),
+  originId: text("origin_id"),
+  /** A trigger counts what is said, and notes when. */
+  messageCount: integer("message_count").notNull().default(0),
+  updatedAt: integer("updated_at").notNull(),
+  /** Up to where it was cleared. */
+  clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
+  clearedEventId: integer("cleared_event_id").notNull().default(0),
+  createdAt: integer("created_at").notNull(),
+});
 
 export const runs = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),
   agentId: text("agent_id").notNull(),
   instanceId: text("instance_id").notNull(),
+  conversationId: text("conversation_id").notNull(),
   messageId: text("message_id").notNull(),
   status: text("status", { enum: RUN_STATUSES }).notNull(),
+  originType: text("origin_type", { enum: ORIGINS }).notNull().default("user"),
+  originId: text("origin_id"),
+  /** Who answers; null until it has started. */
+  model: text("model"),
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
   steps: integer("steps").notNull().default(0),
@@ -27,6 +57,7 @@ export const messages = sqliteTable("messages", {
   messageSeq: integer("message_seq").primaryKey(),
   messageId: text("message_id").notNull(),
   agentId: text("agent_id").notNull(),
+  conversationId: text("conversation_id").notNull(),
   runId: text("run_id").notNull(),
   role: text("role", { enum: ["user", "agent"] }).notNull(),
   text: text("text").notNull(),
@@ -46,6 +77,7 @@ export const events = sqliteTable(
     agentId: text("agent_id").notNull(),
     eventId: integer("event_id").notNull(),
     runId: text("run_id"),
+    conversationId: text("conversation_id"),
     type: text("type").notNull(),
     data: text("data").notNull(),
     createdAt: integer("created_at").notNull(),
@@ -53,6 +85,7 @@ export const events = sqliteTable(
   (table) => [primaryKey({ columns: [table.agentId, table.eventId] })],
 );
 
+export type Conversation = typeof conversations.$inferSelect;
 export type Run = typeof runs.$inferSelect;
 export type Message = typeof messages.$inferSelect;
 export type StoredEvent = typeof events.$inferSelect;

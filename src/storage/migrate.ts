@@ -11,6 +11,7 @@ import signIn from "./migrations/0007-sign-in.sql" with { type: "text" };
 import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" with { type: "text" };
 import history from "./migrations/0009-history.sql" with { type: "text" };
 import invoiceAddress from "./migrations/0010-invoice-address.sql" with { type: "text" };
+import conversations from "./migrations/0011-conversations.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -24,6 +25,7 @@ const MIGRATIONS: readonly string[] = [
   auditAndIdempotency,
   history,
   invoiceAddress,
+  conversations,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -2,8 +2,11 @@ import type { Log } from "../lib/log.ts";
 import { createBackgroundWork, pauseAfter } from "./background-work.ts";
 import type { Store } from "./store.ts";
 
-/** What was deleted, or cleared (a conversation); `trash` is what an earlier process left of an instance's folders. */
-export type RemovalKind = "instance" | "agent" | "conversation" | "trash";
+/**
+ * What was deleted; `history` is what a cleared conversation held, `trash` what an earlier process left of an instance's
+ * folders.
+ */
+export type RemovalKind = "instance" | "agent" | "conversation" | "history" | "trash";
 
 /**
  * Removes one part of it, a slice at each step. Rows: each step is a transaction; a later process starts again from the

@@ -3,7 +3,7 @@ import { importsOf, readSources, type SourceFile } from "./source.ts";
 
 /**
  * The arrows of ARCHITECTURE.md: a room may import from the rooms below it, never from its own line or above. The
- * `routes.ts` of every feature is a room of its own, `routes`, and so is the composition root, `app`: the files at the
+ * `routes.ts` of every feature (`…-routes.ts` too) is a room of its own, `routes`, and so is the composition root, `app`: the files at the
  * top of src/ but main.ts and config.ts.
  */
 const FLOORS: readonly (readonly string[])[] = [
@@ -94,7 +94,7 @@ const files = await readSources();
 function roomOf(path: string): string {
   const [first = "", ...rest] = path.split("/");
   if (rest.length === 0) return first === "main.ts" || first === "config.ts" ? first.slice(0, -3) : "app";
-  return rest.at(-1) === "routes.ts" ? "routes" : first;
+  return /(^|-)routes\.ts$/.test(rest.at(-1) ?? "") ? "routes" : first;
 }
 
 const floorOf = (room: string): number => FLOORS.findIndex((rooms) => rooms.includes(room));

@@ -66,6 +66,9 @@ describe("offered are", () => {
     expect(await offered("chat", "--profile", new URL(server.url).host, "home", "")).toHaveLength(2);
     expect(await offered("skill", "install", "home", "")).toContain("meeting-notes");
     expect(await offered("skill", "remove", "home", "")).toEqual([]);
+    expect((await run(home, ["conversation", "new", "home", "librarian", "--title", "Trips"])).code).toBe(0);
+    expect(await offered("conversation", "delete", "home", "librarian", "")).toEqual(["Trips", "default"]);
+    expect(await offered("chat", "home", "librarian", "--conversation", "")).toEqual(["Trips", "default"]);
     await run(home, ["secret", "set", "home", "TOKEN"], { input: "x" });
     expect(await offered("secret", "delete", "home", "")).toEqual(["TOKEN"]);
   });

@@ -185,3 +185,31 @@ test("a chat continues after an answer that failed", async () => {
   terminal.type("\x04");
   expect(await terminal.exited).toBe(0);
 });
+
+test("conversations are begun, talked in, forked, listed and deleted, by title or id", async () => {
+  const agent = await makeAgent();
+  const conversation = (...words: string[]) =>
+    run(home, ["conversation", words[0] ?? "", "Hello", agent, ...words.slice(1)]);
+  const made = await conversation("new", "--title", "Trips");
+  expect([made.code, made.output]).toEqual([0, expect.stringMatching(/^Begun Trips {2}conv_[0-9a-f]{32}\n$/)]);
+  const chat = (where: string, input: string) =>
+    run(home, ["chat", "Hello", agent, "--conversation", where], { input });
+  expect(await chat("Trips", "To Oslo\n")).toMatchObject({ code: 0, output: `${HELLO}\n`, errors: "" });
+  expect(await chat("default", "Hi\nAgain\n")).toMatchObject({ code: 0, output: `${HELLO}\n${HELLO}\n` });
+  const forked = (await conversation("fork", "Trips", "--json")).json();
+  expect(forked).toMatchObject({ title: "Trips", messageCount: 2, isDefault: false });
+  const rows = (await conversation("list", "--json")).json();
+  expect(rows.map(({ messageCount }: { messageCount: number }) => messageCount)).toEqual([2, 4, 2]);
+  expect((await conversation("list")).output).toContain(forked.conversationId);
+  // Two have the title now.
+  const twice = await conversation("delete", "Trips", "--yes");
+  expect([twice.code, twice.errors]).toEqual([1, expect.stringContaining("2 have the name of conversation")]);
+  expect((await conversation("delete", forked.conversationId, "--yes")).output).toBe(
+    `Deleted ${forked.conversationId}.\n`,
+  );
+  expect(await chat("Trips", "/clear\n")).toMatchObject({ code: 0 });
+  const left = (await conversation("list", "--json")).json();
+  expect(left.map(({ messageCount }: { messageCount: number }) => messageCount).sort()).toEqual([0, 4]);
+  const nowhere = await chat("Nowhere", "Hi\n");
+  expect([nowhere.code, nowhere.errors]).toEqual([1, expect.stringContaining('there is no conversation "Nowhere"')]);
+});

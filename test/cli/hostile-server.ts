@@ -21,6 +21,7 @@ export const DELTAS = ["one\u001b", "[2J two\u009b", "31m three\u202e", "four \u
 const HEX = "0123456789abcdef".repeat(2);
 export const INSTANCE = `inst_${HEX}`;
 export const AGENT = `agt_${HEX}`;
+export const CONVERSATION = `conv_${HEX}`;
 const TIME = "2026-11-21T10:00:00.000Z";
 const MONEY = "1.000000";
 
@@ -30,6 +31,12 @@ export const RECORD = {
   agentId: EVIL,
   accountId: EVIL,
   email: EVIL,
+  conversationId: EVIL,
+  messageId: EVIL,
+  title: EVIL,
+  isDefault: false,
+  origin: { type: EVIL, id: EVIL },
+  messageCount: 1,
   name: EVIL,
   slug: EVIL,
   displayName: EVIL,
@@ -69,7 +76,7 @@ export const RECORD = {
   installedAt: TIME,
 };
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files)$/;
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files|conversations)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

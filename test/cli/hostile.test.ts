@@ -6,6 +6,7 @@ import { addUserCommands } from "../../src/cli/user-commands.ts";
 import { type Home, makeHome, onTerminal, run } from "./command-line.ts";
 import {
   AGENT,
+  CONVERSATION,
   DELTAS,
   EVIL,
   type HostileServer,
@@ -47,6 +48,10 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "agent edit": { words: ["agent", "edit", INSTANCE, AGENT, "--name", "x"] },
   "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },
   chat: { words: ["chat", INSTANCE, AGENT], input: "Hi\n/clear\n", json: false },
+  "conversation list": { words: ["conversation", "list", INSTANCE, AGENT], list: true },
+  "conversation new": { words: ["conversation", "new", INSTANCE, AGENT, "--title", "x"] },
+  "conversation fork": { words: ["conversation", "fork", INSTANCE, AGENT, CONVERSATION] },
+  "conversation delete": { words: ["conversation", "delete", INSTANCE, AGENT, CONVERSATION, "--yes"] },
   send: { words: ["send", INSTANCE, AGENT, "Hi"] },
   "skill list": { words: ["skill", "list"], list: true },
   "skill install": { words: ["skill", "install", INSTANCE, "x"] },

@@ -69,24 +69,34 @@ async function ask(method: string, path: string, body?: unknown): Promise<Pick<A
   return { status: response.status, body: (await response.json()) as Answer["body"] };
 }
 
-/** A client of one agent: sends messages under keys until each is acknowledged, and follows the agent's events. */
-function startClient(path: string) {
+/**
+ * A client of one agent: sends messages under keys, to its conversations in turn, until each is acknowledged, and follows
+ * the agent's events.
+ */
+function startClient(path: string, conversations: readonly string[]) {
   let sends = true;
   let follows = true;
   let leave = async () => {};
   const keys: string[] = [];
   const acknowledged = new Set<string>();
   const frames: Frame[] = [];
-  const prefer: Record<string, string>[] = [{ Prefer: "respond-async" }, {}];
+  // Every fifth is waited for: the conversations have runs in progress at once.
+  const prefer = (at: number): Record<string, string> => (at % 5 === 0 ? {} : { Prefer: "respond-async" });
 
   const sending = (async () => {
     while (sends) {
       const key = crypto.randomUUID();
+      const conversationId = conversations[keys.length % conversations.length];
       keys.push(key);
       for (;;) {
         try {
-          const headers = { "Idempotency-Key": key, ...prefer[keys.length % 2] };
-          const response = await request("POST", `${path}/messages`, { message: key, stream: false }, headers);
+          const headers = { "Idempotency-Key": key, ...prefer(keys.length) };
+          const response = await request(
+            "POST",
+            `${path}/messages`,
+            { message: key, conversationId, stream: false },
+            headers,
+          );
           const { runId } = (await response.json()) as { runId?: string };
           if (response.ok && runId !== undefined) {
             acknowledged.add(runId);
@@ -217,7 +227,17 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
     Array.from({ length: AGENTS }, (_, at) => ask("POST", `/v1/instances/${instance}/agents`, { name: `Agent ${at}` })),
   );
   const paths = agents.map(({ body }) => `/v1/instances/${instance}/agents/${body.agentId}`);
-  const clients = paths.map(startClient);
+  const conversations = await Promise.all(
+    paths.map((path) =>
+      Promise.all(
+        Array.from(
+          { length: 4 },
+          async () => (await ask("POST", `${path}/conversations`, {})).body.conversationId as string,
+        ),
+      ),
+    ),
+  );
+  const clients = paths.map((path, at) => startClient(path, conversations[at] ?? []));
   const keeper = startKeeper(instance);
   // Where the machine is slow, some more: until enough has been kept to be lost.
   for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT; kill++) {
@@ -230,9 +250,16 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   let restarts = 0;
   for (const [at, { keys, acknowledged, frames }] of clients.entries()) {
     expect(frames.map(({ id }) => id)).toEqual(frames.map((_, index) => index + 1));
-    const history = await wholeHistory(paths[at] ?? "");
+    const theirs = conversations[at] ?? [];
+    const histories = await Promise.all(theirs.map((id) => wholeHistory(paths[at] ?? "", id)));
+    for (const [place, history] of histories.entries()) {
+      const asked = history.filter(({ role }) => role === "user").map(({ message }) => message);
+      expect(asked).toEqual(keys.filter((_, number) => number % theirs.length === place));
+    }
+    for (const conversationId of theirs) expect(mostAtOnce(frames, conversationId)).toBe(1);
+    const history = histories.flat();
     const sent = history.filter(({ role }) => role === "user");
-    expect(sent.map(({ message }) => message)).toEqual(keys);
+    expect(sent).toHaveLength(keys.length);
     expect(acknowledged.size).toBe(keys.length);
     for (const { runId } of sent) {
       expect(acknowledged).toContain(runId);
@@ -287,10 +314,25 @@ function restartsOf(own: Frame[]): number {
   return restarts;
 }
 
-async function wholeHistory(path: string): Promise<{ role: string; message: string; runId: string }[]> {
+/** Runs in progress together in a conversation. */
+function mostAtOnce(frames: Frame[], conversationId: string): number {
+  let most = 0;
+  let now = 0;
+  for (const { event, data } of frames) {
+    if (data.conversationId !== conversationId) continue;
+    if (event === "run.started") most = Math.max(most, ++now);
+    else if (ENDS.test(event)) now--;
+  }
+  return most;
+}
+
+async function wholeHistory(
+  path: string,
+  conversationId: string,
+): Promise<{ role: string; message: string; runId: string }[]> {
   const all = [];
   for (let after = ""; ; ) {
-    const { body } = await ask("GET", `${path}/messages?limit=100${after}`);
+    const { body } = await ask("GET", `${path}/messages?limit=100&conversationId=${conversationId}${after}`);
     all.push(...body.data);
     if (!body.hasMore) return all;
     after = `&after=${body.nextCursor}`;

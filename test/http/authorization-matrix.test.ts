@@ -47,6 +47,17 @@ const RULES: Record<string, Rule> = {
   [`POST ${AGENT}/messages`]: { needs: "chat", body: { message: " " }, passes: 400 },
   [`GET ${AGENT}/messages`]: { needs: "read", passes: 200 },
   [`DELETE ${AGENT}/messages`]: { needs: "write", passes: 200 },
+  [`POST ${AGENT}/conversations`]: { needs: "chat", body: { title: "Plans" }, passes: 201 },
+  [`GET ${AGENT}/conversations`]: { needs: "read", passes: 200 },
+  [`GET ${AGENT}/conversations/:conversationId`]: { needs: "read", passes: 200 },
+  [`PATCH ${AGENT}/conversations/:conversationId`]: { needs: "chat", body: { title: null }, passes: 200 },
+  [`DELETE ${AGENT}/conversations/:conversationId`]: { needs: "chat", passes: 200, spends: true },
+  [`POST ${AGENT}/conversations/:conversationId/fork`]: {
+    needs: "chat",
+    body: { messageId: `msg_${"0".repeat(32)}` },
+    passes: "404 message",
+  },
+  [`GET ${AGENT}/runs`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/runs/:runId`]: { needs: "read", passes: "404 run" },
   [`POST ${AGENT}/runs/:runId/cancel`]: { needs: "chat", passes: "404 run" },
   [`GET ${AGENT}/events`]: { needs: "read", passes: 200 },
@@ -109,6 +120,7 @@ async function makeWorld(): Promise<World> {
   const { instanceId } = await made(owner, "/v1/instances", { name: "one" });
   const { instanceId: otherId } = await made(owner, "/v1/instances", { name: "other" });
   const { agentId } = await made(owner, `/v1/instances/${instanceId}/agents`, { name: "Ada", files: { "a.md": "a" } });
+  const { conversationId } = await made(owner, `/v1/instances/${instanceId}/agents/${agentId}/conversations`, {});
   const keyOf = async (input: object) => (await made(owner, "/v1/auth/keys", input)) as { key: string; keyId: string };
 
   const spare = await keyOf({ name: "to be deleted" });
@@ -175,6 +187,7 @@ async function makeWorld(): Promise<World> {
   const params = {
     instanceId,
     agentId,
+    conversationId,
     keyId: spare.keyId,
     runId: `run_${"0".repeat(32)}`,
     name: "code-review",

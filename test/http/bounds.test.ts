@@ -18,7 +18,8 @@ beforeAll(async () => {
   const sent = { message: "hi" };
   const at = `/v1/instances/${instanceId}/agents/${agentId}/messages`;
   const { runId } = (await person.ask("POST", at, sent, { Prefer: "respond-async" })).body;
-  ids = { instanceId, agentId, keyId, runId, key: "TOKEN", name: "code-review", "*": "SOUL.md" };
+  const conversationId = agentId.replace("agt_", "conv_");
+  ids = { instanceId, agentId, keyId, runId, conversationId, key: "TOKEN", name: "code-review", "*": "SOUL.md" };
 });
 afterAll(() => appliance.stop());
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/id.ts";
 import { MAX_HISTORY_BYTES } from "../../src/limits/account-limits.ts";
+import { defaultConversationOf } from "../../src/messages/conversations.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { createEventReader } from "../../src/messages/events/event-reader.ts";
 import { createHub, type Hub } from "../../src/messages/events/hub.ts";
@@ -32,6 +33,7 @@ function say(texts: readonly string[]): void {
       insertMessage({
         messageId: newId("msg"),
         agentId: it.agent,
+        conversationId: defaultConversationOf(it.agent),
         runId: newId("run"),
         role: "user",
         text,
@@ -175,10 +177,11 @@ describe("the events of an agent", () => {
 
   test("are told from their beginning without reading more at once than a reader takes", () => {
     tell(100, 100_000);
-    const [lengths, none] = [log().follow(it.agent, 0, 200, 32 * 1024), log().follow(it.agent, lastId(), 200, 1)];
+    const follow = (after: number, bytes: number) => log().follow(it.agent, after, { rows: 200, bytes }, null)?.rows;
+    const [lengths, none] = [follow(0, 32 * 1024), follow(lastId(), 1)];
     expect(lengths?.map(({ eventId }) => eventId)).toEqual([1]);
     expect(none).toEqual([]);
-    expect(log().follow(it.agent, 0, 200, 250_000)).toHaveLength(3);
+    expect(follow(0, 250_000)).toHaveLength(3);
   });
 
   test("are pruned by so many rows in a commit, until no agent has too many or too old ones", async () => {
@@ -209,7 +212,9 @@ describe("the events of an agent", () => {
         }
       });
     say(10);
-    await using slow = readEvents(new Response(hub.open({ agentId: it.agent, after: 0, runId: null }).body));
+    await using slow = readEvents(
+      new Response(hub.open({ agentId: it.agent, after: 0, conversationId: null, runId: null }).body),
+    );
     expect((await slow.next())?.id).toBe(1);
     say(50);
     const frames = await slow.rest();

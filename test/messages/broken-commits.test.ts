@@ -14,6 +14,12 @@ import type { LoopEvent } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 const AGENT = "agt_a";
+const CAUSED = {
+  agentId: AGENT,
+  conversationId: `conv_${AGENT.slice(4)}`,
+  originType: "user",
+  originId: null,
+} as const;
 const INSTANCE = "inst_a";
 const RETRY_MS = 20;
 
@@ -69,7 +75,7 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const queue = (): Run => store.transaction(() => runs.queue(AGENT, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
+const queue = (): Run => store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
@@ -107,6 +113,41 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
     expect(runs.get(AGENT, third.runId).status).toBe("queued");
   });
 }
+
+test("a run that is taken up again later holds up its own conversation alone, and keeps one of the agent's four places", async () => {
+  const ids = ["conv_1", "conv_2", "conv_3", "conv_4"];
+  for (const id of ids) {
+    store.sqlite.run(
+      "INSERT INTO conversations (conversation_id, agent_id, updated_at, created_at) VALUES (?, ?, 0, 0)",
+      [id, AGENT],
+    );
+  }
+  const queueIn = (conversationId: string): Run =>
+    store.transaction(() =>
+      runs.queue({ ...CAUSED, conversationId }, { instanceId: INSTANCE, stops: 0 }, newId("msg")),
+    );
+  const order = () => hosted.map(({ input }) => input.runId);
+  const stalled = queue();
+  const behind = queue();
+  const [one, two, three, four] = ids.map(queueIn) as [Run, Run, Run, Run];
+  expect(order()).toEqual([stalled, one, two, three].map(({ runId }) => runId));
+  const mend = breakWrites("ABORT", `NEW.run_id = '${stalled.runId}'`);
+  await hosted[0]?.sink([{ type: "delta", text: "lost" }]);
+  expect(cancelled).toEqual([stalled.runId]);
+  const next = queueIn(ids[0] ?? "");
+  await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done]);
+  // The first come: the fourth conversation's before the next one of the first.
+  expect(order().slice(4)).toEqual([four.runId]);
+  mend();
+  await retried();
+  expect(order().slice(5)).toEqual([stalled.runId]);
+  await hosted[2]?.sink([done]);
+  expect(order().slice(6)).toEqual([next.runId]);
+  await hosted[5]?.sink([done]);
+  expect(order().slice(7)).toEqual([behind.runId]);
+  expect(kinds().filter((kind) => kind === "run.failed")).toEqual([]);
+  expect(runs.get(AGENT, two.runId).status).toBe("completed");
+});
 
 test("cancelling a run that waits to be taken up keeps the text that was shown, no more", async () => {
   const { runId } = queue();

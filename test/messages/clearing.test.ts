@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
-import { messageQueries } from "../../src/messages/queries.ts";
+import { conversationQueries } from "../../src/messages/conversation-queries.ts";
+import { defaultConversationOf } from "../../src/messages/conversations.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
 const RUNS = 600;
@@ -17,6 +18,7 @@ const rowsOf = (table: string, agentId: string) =>
 
 /** A past of this many runs, each with its question, its answer and its events. Gives the runs' ids. */
 function past(agentId: string, instanceId: string, count = RUNS): string[] {
+  const conversationId = defaultConversationOf(agentId);
   const { store } = it.appliance.foundation;
   const runIds = Array.from({ length: count }, () => newId("run"));
   store.transaction(() => {
@@ -24,22 +26,22 @@ function past(agentId: string, instanceId: string, count = RUNS): string[] {
       .query<{ id: number }, [string]>("SELECT last_event_id AS id FROM agents WHERE agent_id = ?")
       .get(agentId) ?? { id: 0 };
     const run = store.sqlite.prepare(
-      "INSERT INTO runs (run_id, agent_id, instance_id, message_id, status, first_event_id, created_at, finished_at) VALUES (?, ?, ?, ?, 'completed', ?, 0, 0)",
+      "INSERT INTO runs (run_id, agent_id, instance_id, conversation_id, message_id, status, first_event_id, created_at, finished_at) VALUES (?, ?, ?, ?, ?, 'completed', ?, 0, 0)",
     );
     const message = store.sqlite.prepare(
-      "INSERT INTO messages (message_id, agent_id, run_id, role, text, sender_type, sender_id, sender_name, in_reply_to, created_at) VALUES (?, ?, ?, ?, 'old secret', 'human', 'x', 'x', ?, 0)",
+      "INSERT INTO messages (message_id, agent_id, conversation_id, run_id, role, text, sender_type, sender_id, sender_name, in_reply_to, created_at) VALUES (?, ?, ?, ?, ?, 'old secret', 'human', 'x', 'x', ?, 0)",
     );
-    const event = store.sqlite.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)");
+    const event = store.sqlite.prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)");
     const kinds = ["run.queued", "run.started", "message.delta", "message.completed", "run.completed"];
     runIds.forEach((runId, at) => {
       const [asked, answered] = [newId("msg"), newId("msg")];
       const first = before + at * kinds.length + 1;
-      run.run(runId, agentId, instanceId, asked, first);
-      message.run(asked, agentId, runId, "user", null);
-      message.run(answered, agentId, runId, "agent", asked);
+      run.run(runId, agentId, instanceId, conversationId, asked, first);
+      message.run(asked, agentId, conversationId, runId, "user", null);
+      message.run(answered, agentId, conversationId, runId, "agent", asked);
       kinds.forEach((kind, place) => {
         const data = kind.startsWith("message.") ? '{"delta":"old secret"}' : "{}";
-        event.run(agentId, first + place, runId, kind, data, Date.now());
+        event.run(agentId, first + place, runId, conversationId, kind, data, Date.now());
       });
     });
     store.sqlite.run("UPDATE agents SET last_event_id = ? WHERE agent_id = ?", [
@@ -57,7 +59,7 @@ describe("clearing a long conversation", () => {
     past(agent, instance);
     const changes = () => store.sqlite.query<{ n: number }, []>("SELECT total_changes() AS n").get()?.n ?? 0;
     const before = changes();
-    store.transaction(() => messageQueries(store.db).clear(agent));
+    store.transaction(() => conversationQueries(store.db).clear(defaultConversationOf(agent), 0));
     expect(changes() - before).toBe(1);
   });
 

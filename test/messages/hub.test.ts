@@ -12,16 +12,17 @@ function createLog(pingMs?: number) {
   const rows: StoredEvent[] = [];
   const reads: number[] = [];
   let publishedId = 0;
-  const hub = createHub((_, after, limit, bytes) => {
+  const hub = createHub((_, after, { rows: limit, bytes }) => {
     let left = bytes;
     const found: StoredEvent[] = [];
-    for (const row of rows.filter(({ eventId }) => eventId > after).slice(0, limit)) {
+    const behind = rows.filter(({ eventId }) => eventId > after);
+    for (const row of behind.slice(0, limit)) {
       if (left <= 0) break;
       left -= row.data.length;
       found.push(row);
     }
     reads.push(found.length);
-    return found;
+    return { rows: found, upTo: found.at(-1)?.eventId ?? after, isEnd: found.length === behind.length };
   }, pingMs);
   hubs.push(hub);
   return {
@@ -35,6 +36,7 @@ function createLog(pingMs?: number) {
         agentId: AGENT,
         eventId: first + index,
         runId,
+        conversationId: null,
         type,
         data: JSON.stringify({ delta: "x".repeat(size) }),
         createdAt: 0,
@@ -46,7 +48,7 @@ function createLog(pingMs?: number) {
     },
     published: () => publishedId,
     open: (after: number, runId: string | null = null) =>
-      readEvents(new Response(hub.open({ agentId: AGENT, after, runId }).body)),
+      readEvents(new Response(hub.open({ agentId: AGENT, after, conversationId: null, runId }).body)),
   };
 }
 const hubs: Hub[] = [];
@@ -130,7 +132,9 @@ test("an ended agent's streams end behind what they were sent; other agents' go 
 
 test("a silent stream is kept alive by pings", async () => {
   const log = createLog(30);
-  const reader = new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body).body?.getReader();
+  const reader = new Response(
+    log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body,
+  ).body?.getReader();
   let text = "";
   while (!text.includes(": ping\n\n: ping\n\n")) text += new TextDecoder().decode((await reader?.read())?.value);
   expect(text).toStartWith("retry: 2000\n\n: ping\n\n");
@@ -143,7 +147,7 @@ test("a reader that does not read costs no memory, and then gets everything in o
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body),
+    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body),
   });
   const socket = await open(server.port ?? 0);
   try {
@@ -197,7 +201,7 @@ const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(res
 test("at the end each stream is told when to come back: between one second and five, and not all at once", async () => {
   const log = createLog();
   const streams = Array.from({ length: 40 }, () =>
-    new Response(log.hub.open({ agentId: AGENT, after: 0, runId: null }).body).text(),
+    new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body).text(),
   );
   log.hub.endAll();
   const waits = (await Promise.all(streams)).map((text) => Number(/retry: (\d+)\n\n$/.exec(text)?.[1]));

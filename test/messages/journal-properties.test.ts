@@ -52,7 +52,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<RunO
   let dead = lives === 0;
   const append = (event: Parameters<typeof toRow>[2]) => {
     if (dead) return;
-    rows.push(toRow("agt_a", rows.length + 1, event, 0));
+    rows.push({ ...toRow("agt_a", "conv_a", event, 0), eventId: rows.length + 1 });
     if (--left === 0) dead = true;
   };
   if (rows.length === 0) append({ type: "run.started", runId: run.runId });

@@ -8,9 +8,26 @@ const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;
 
 /** The journal of a run with these events, another run's between them. */
 function journalOf(...told: [type: string, own?: object][]) {
+  const conversationId = "conv_a";
   const rows: StoredEvent[] = told.flatMap(([type, own = {}], at) => [
-    { agentId: "agt_a", eventId: 3 + 2 * at, runId: "run_a", type, data: JSON.stringify(own), createdAt: 0 },
-    { agentId: "agt_a", eventId: 4 + 2 * at, runId: "run_b", type: "run.queued", data: "{}", createdAt: 0 },
+    {
+      agentId: "agt_a",
+      eventId: 3 + 2 * at,
+      runId: "run_a",
+      conversationId,
+      type,
+      data: JSON.stringify(own),
+      createdAt: 0,
+    },
+    {
+      agentId: "agt_a",
+      eventId: 4 + 2 * at,
+      runId: "run_b",
+      conversationId,
+      type: "run.queued",
+      data: "{}",
+      createdAt: 0,
+    },
   ]);
   const ofRun: EventLog["ofRun"] = ({ runId }, after, limit) =>
     rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit);

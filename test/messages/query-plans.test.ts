@@ -6,9 +6,9 @@ import { clearingPlan } from "../../src/app/clearing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createAftermath } from "../../src/messages/aftermath.ts";
+import { conversationQueries, NEWEST } from "../../src/messages/conversation-queries.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
-import type { Run } from "../../src/messages/schema.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { plansOf } from "../support/query-plans.ts";
 
@@ -27,9 +27,10 @@ test("no question of the hot path is answered by reading a whole history", () =>
   const plans = plansOf(store, () => {
     const queries = messageQueries(store.db);
     const events = createEventLog(store, systemClock, () => {});
-    queries.nextUnfinished("a");
-    queries.countUnfinished("a");
+    queries.inTurn("a");
     queries.unfinishedOf("a");
+    queries.unfinishedIn("c");
+    for (const conversationId of [null, "c"]) queries.runsOf({ agentId: "a", conversationId }, "failed", 9, 10);
     queries.stoppedIn("i", 100);
     queries.agentsWithUnfinished();
     queries.recent("a", 10);
@@ -37,19 +38,32 @@ test("no question of the hot path is answered by reading a whole history", () =>
     queries.reply("a", "m");
     queries.sizes("a", "desc", 5, 10);
     queries.page("a", "desc", 5, 10);
-    events.read("a", 1, 10);
-    events.follow("a", 1, 10, 1_000);
-    events.ofRun({ agentId: "a", runId: "r", firstEventId: 1 }, 0, 10);
+    for (const conversationId of [null, "c"]) events.follow("a", 1, { rows: 10, bytes: 1_000 }, conversationId);
+    events.ofRun({ agentId: "a", conversationId: "c", runId: "r", firstEventId: 1 }, 0, 10);
     events.startAt("a", null);
     events.prune("", 100, 100);
-    queries.isCleared({ agentId: "a", firstEventId: 1 } as Run);
+    queries.isCleared({ conversationId: "c", firstEventId: 1 });
+    const conversations = conversationQueries(store.db);
+    conversations.find("c");
+    conversations.page("a", "user", NEWEST, 10);
+    conversations.count("a");
+    conversations.copying();
+    store.transaction(() => {
+      conversations.clear("c", 0);
+      conversations.setTitle("c", "x", 0);
+      conversations.setState("c", "removed");
+    });
   });
   expect(plans.length).toBeGreaterThan(8);
-  // Runs are found by their id or among the unfinished ones; a full scan is never made.
-  expect(plans.filter((plan) => /^SCAN (?!.*unfinished_runs)|runs_by_agent/.test(plan))).toEqual([]);
+  // Of unfinished runs and unfinished copies there are few; a full scan is never made.
+  expect(plans.filter((plan) => /^SCAN (?!.*(unfinished_runs|conversations_being_copied))/.test(plan))).toEqual([]);
+  // Runs are looked up by their status, so that a whole past is never read.
+  const byRuns = plans.filter((plan) => /runs_by_(agent|conversation)/.test(plan));
+  expect(byRuns.length).toBeGreaterThan(4);
+  expect(byRuns.filter((plan) => !plan.includes("status=?"))).toEqual([]);
 });
 
-test("what lasts of a cleared conversation is found without reading over what goes", () => {
+test("what is seen of a cleared conversation is looked for a part at a time, by an index", () => {
   store.transaction(() => {
     const { sqlite } = store;
     sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct', 'a@b.c', 'A', 0)");
@@ -57,13 +71,25 @@ test("what lasts of a cleared conversation is found without reading over what go
       "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('i', 'acct', 'x', 'running', 0)",
     );
     sqlite.run(
-      `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at, last_event_id,
-         cleared_event_id) VALUES ('b', 'i', 'x', 'b', 'x', 0, 0, 9, 9)`,
+      `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at, last_event_id)
+         VALUES ('agt_b', 'i', 'x', 'b', 'x', 0, 0, 5000)`,
     );
+    const event = sqlite.prepare("INSERT INTO events VALUES ('agt_b', ?, 'run_b', 'conv_b', 'message.delta', '{}', 0)");
+    for (let id = 1; id <= 5_000; id++) event.run(id);
+    sqlite.run("UPDATE conversations SET cleared_event_id = 4500 WHERE conversation_id = 'conv_b'");
   });
-  const plans = plansOf(store, () => void createEventLog(store, systemClock, () => {}).read("b", 0, 10));
-  expect(plans.some((plan) => /lasting_events \(agent_id=\? AND event_id>\? AND event_id<\?\)/.test(plan))).toBe(true);
+  const log = createEventLog(store, systemClock, () => {});
+  const follow = (after: number) => log.follow("agt_b", after, { rows: 10, bytes: 1_000 }, "conv_b");
+  const plans = plansOf(store, () => void follow(0));
+  const looked = plans.filter((plan) => plan.includes("events_by_conversation"));
+  expect(looked.length).toBeGreaterThan(0);
+  expect(looked.filter((plan) => !plan.includes("event_id>? AND event_id<?"))).toEqual([]);
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
+  expect(follow(0)).toEqual({ rows: [], upTo: 1_000, isEnd: false });
+  expect(follow(4_000)).toEqual({ rows: [], upTo: 4_500, isEnd: false });
+  expect(follow(4_500)?.rows.map(({ eventId }) => eventId)).toEqual(
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((at) => 4_500 + at),
+  );
 });
 
 test("what follows an instance's change, and what is pruned, is found by an index", async () => {
@@ -110,7 +136,7 @@ test("what is cleared away is found by an index, a slice at a time", () => {
   const owned = store.sqlite
     .query<{ name: string }, []>(
       `SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS f
-       WHERE t.type = 'table' AND f."table" IN ('agents', 'instances')`,
+       WHERE t.type = 'table' AND f."table" IN ('agents', 'conversations', 'instances')`,
     )
     .all();
   expect(owned.length).toBeGreaterThan(6);

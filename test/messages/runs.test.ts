@@ -22,7 +22,11 @@ test("a run's record tells its course", async () => {
   const running = (await it.run(runId)).body;
   expect(running).toEqual({
     runId,
+    conversationId: it.agent.replace("agt_", "conv_"),
     status: "running",
+    origin: { type: "user", id: null },
+    model: "openai:mock",
+    waitingFor: null,
     error: null,
     steps: 1,
     createdAt: expect.any(String),

@@ -13,6 +13,7 @@ test("a message is answered with the agent's message record", async () => {
   expect(body).toEqual({
     messageId: expect.stringMatching(/^msg_[0-9a-f]{32}$/),
     agentId: it.agent,
+    conversationId: it.agent.replace("agt_", "conv_"),
     runId: expect.stringMatching(/^run_[0-9a-f]{32}$/),
     role: "agent",
     message: "Hello, world",

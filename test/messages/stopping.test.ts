@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
 import { AFTERMATH_SLICE } from "../../src/messages/aftermath.ts";
+import { defaultConversationOf } from "../../src/messages/conversations.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
@@ -36,10 +37,27 @@ async function fillQueue(count: number): Promise<void> {
       .get(it.instance) ?? {};
   store().transaction(() => {
     for (let at = 0; at < count; at++) {
-      const run = { runId: newId("run"), messageId: newId("msg"), agentId: it.agent };
-      const none = { errorCode: null, errorMessage: null, startedAt: null, finishedAt: null };
+      const conversationId = defaultConversationOf(it.agent);
+      const run = { runId: newId("run"), messageId: newId("msg"), agentId: it.agent, conversationId };
+      const none = {
+        model: null,
+        originId: null,
+        errorCode: null,
+        errorMessage: null,
+        startedAt: null,
+        finishedAt: null,
+      };
       const zero = { steps: 0, promptTokens: 0, completionTokens: 0, createdAt: 0 };
-      insertRun({ ...run, ...none, ...zero, instanceId: it.instance, status: "queued", firstEventId: 10 + at, stops });
+      insertRun({
+        ...run,
+        ...none,
+        ...zero,
+        instanceId: it.instance,
+        originType: "user",
+        status: "queued",
+        firstEventId: 10 + at,
+        stops,
+      });
       insertMessage({
         ...run,
         role: "user",

@@ -45,7 +45,8 @@ beforeAll(async () => {
   const messages = `/v1/instances/${instanceId}/agents/${agentId}/messages`;
   const { runId } = await made(messages, { message: "hello" }, { Prefer: "respond-async" });
   const { keyId } = await made("/v1/auth/keys", {});
-  ids = { instanceId, agentId, runId, keyId, name: "code-review", key: "TOKEN", "*": "SOUL.md" };
+  const conversationId = agentId.replace("agt_", "conv_");
+  ids = { instanceId, agentId, conversationId, runId, keyId, name: "code-review", key: "TOKEN", "*": "SOUL.md" };
   stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 
@@ -103,6 +104,8 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
   "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),
+  /** The default one. */
+  "DELETE /v1/instances/:instanceId/agents/:agentId/conversations/:conversationId conflict": () => ({}),
   "POST /v1/instances/:instanceId/agents/:agentId/messages model_error": () => json({ message: "hello" }),
   async "POST /v1/instances/:instanceId/agents/:agentId/messages instance_not_ready"() {
     const { body } = await owner.ask("POST", `/v1/instances/${stoppedId}/agents`, { name: "Cy" });

@@ -66,7 +66,8 @@ async function newWorld(appliance: Appliance): Promise<World> {
   const foreign = await create("/v1/instances", { name: "foreign" }, stranger);
   const at = `/v1/instances/${instanceId}`;
   const { agentId } = await create(`${at}/agents`, { name: "Ada" });
-  const { runId } = await create(`${at}/agents/${agentId}/messages`, { message: "hello" });
+  const { runId, messageId, conversationId } = await create(`${at}/agents/${agentId}/messages`, { message: "hello" });
+  const second = await create(`${at}/agents/${agentId}/conversations`, { title: "Plans" });
   const secondAgent = await create(`${at}/agents`, { name: "Bo", useDefaults: false });
   await create(`${at}/secrets`, { key: "TOKEN", value: "secret" });
   const [skill, spare] = (await owner.ask("GET", "/v1/skills")).body.data.map(({ name }: { name: string }) => name);
@@ -85,6 +86,8 @@ async function newWorld(appliance: Appliance): Promise<World> {
       instanceId: [...Array(8).fill(instanceId), other.instanceId, foreign.instanceId],
       agentId: [agentId, agentId, secondAgent.agentId],
       runId: [runId],
+      conversationId: [conversationId, second.conversationId],
+      messageId: [messageId],
       keyId: [whole.keyId, revoked.keyId],
       name: [skill, spare ?? skill],
       key: ["TOKEN", "token"],

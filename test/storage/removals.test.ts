@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 const THINGS: RowsOf = { table: "things", by: "owner", key: "id", before: -1, batch: 100 };
-const nothing: ClearingPlan = { instance: [], agent: [], conversation: [], trash: [] };
+const nothing: ClearingPlan = { instance: [], agent: [], conversation: [], history: [], trash: [] };
 const planOf = (rows = THINGS, last?: () => void): ClearingPlan => ({
   ...nothing,
   agent: [{ rows: clearRows(store, rows, last) }],

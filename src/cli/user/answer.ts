@@ -1,7 +1,7 @@
 import type { MessageRecord } from "../../messages/record.ts";
 import { Failure } from "../failure.ts";
 import type { Client } from "./client.ts";
-import { cancelRun, type RunEvent, sendMessage } from "./follow.ts";
+import { cancelRun, type MessageInput, type RunEvent, sendMessage } from "./follow.ts";
 
 /** The result of sending a message. */
 export interface Outcome {
@@ -22,7 +22,7 @@ const CANCEL_WAIT_MS = 2_000;
 export async function ask(
   client: Client,
   path: string,
-  message: string,
+  message: MessageInput,
   onEvent: (event: RunEvent) => void,
 ): Promise<Outcome> {
   const leaving = new AbortController();

@@ -6,7 +6,7 @@ import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { type AgentRecord, findAgent } from "./find.ts";
+import { type AgentRecord, findAgent, findConversation } from "./find.ts";
 import { showRecentMessages } from "./recent-messages.ts";
 
 const HELP = `  /clear  delete this conversation and start a new one
@@ -14,18 +14,32 @@ const HELP = `  /clear  delete this conversation and start a new one
   /quit   leave (or Ctrl-D)
   Ctrl-C  stop the answer; press it again to leave`;
 
-/** `roost chat INSTANCE AGENT`: a conversation on a terminal; otherwise each line of standard input is a message. */
-export async function chat(instance: string, given: string, options: ServerOptions): Promise<void> {
-  const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
-  if (process.stdin.isTTY && process.stdout.isTTY) await converse(client, path, agent);
-  else await answerLines(client, path);
+/** Where a conversation is: its agent's path, and its id where it is not the default one. */
+interface Place {
+  client: Client;
+  path: string;
+  conversationId: string | undefined;
 }
 
-async function converse(client: Client, path: string, agent: AgentRecord): Promise<void> {
+/** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
+export async function chat(
+  instance: string,
+  given: string,
+  { conversation, ...options }: ServerOptions & { conversation?: string },
+): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  const conversationId =
+    conversation === undefined ? undefined : (await findConversation(client, path, conversation)).conversationId;
+  const place = { client, path, conversationId };
+  if (process.stdin.isTTY && process.stdout.isTTY) await converse(place, agent);
+  else await answerLines(place);
+}
+
+async function converse(place: Place, agent: AgentRecord): Promise<void> {
   const history = openHistory();
   const name = agent.displayName;
-  await showRecentMessages(client, path);
+  await showRecentMessages(place.client, place.path, place.conversationId);
   say(colours.bold(name), " ", colours.dim("is listening. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
@@ -45,7 +59,7 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
     history.add(text);
     if (text === "/quit") return;
     try {
-      if (!(await obey(client, path, text))) leaveAtInterrupt = await answer(client, path, name, typed.text);
+      if (!(await obey(place, text))) leaveAtInterrupt = await answer(place, name, typed.text);
     } catch (error) {
       if (error instanceof Interrupted) return;
       // The conversation goes on after an error that the user can do something about; any other ends the command.
@@ -56,20 +70,23 @@ async function converse(client: Client, path: string, agent: AgentRecord): Promi
 }
 
 /** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Interrupted` and failures. */
-async function answer(client: Client, path: string, name: string, message: string): Promise<boolean> {
+async function answer({ client, path, conversationId }: Place, name: string, message: string): Promise<boolean> {
   const view = openAnswerView(name);
-  const { cancelled } = await ask(client, path, message, view.show).finally(view.end);
+  const { cancelled } = await ask(client, path, { message, conversationId }, view.show).finally(view.end);
   return cancelled;
 }
 
 /** Carries out a chat command such as /clear; false if the text is none. */
-async function obey(client: Client, path: string, text: string): Promise<boolean> {
+async function obey({ client, path, conversationId }: Place, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
       sayText(HELP);
       return true;
     case "/clear":
-      await client.call("DELETE", `${path}/messages`);
+      await client.call(
+        "DELETE",
+        `${path}/messages${conversationId === undefined ? "" : `?conversationId=${encodeURIComponent(conversationId)}`}`,
+      );
       say(colours.dim("This is a new conversation."));
       return true;
     default:
@@ -104,13 +121,14 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
 }
 
 /** For pipes: prints only the text of each answer. */
-async function answerLines(client: Client, path: string): Promise<void> {
+async function answerLines(place: Place): Promise<void> {
+  const { client, path, conversationId } = place;
   const lines = createInterface({ input: process.stdin, terminal: false });
   for await (const line of lines) {
     const text = line.trim();
     if (text === "/quit") return;
-    if (text === "" || (await obey(client, path, text))) continue;
-    const { reply, cancelled } = await ask(client, path, line, () => undefined);
+    if (text === "" || (await obey(place, text))) continue;
+    const { reply, cancelled } = await ask(client, path, { message: line, conversationId }, () => undefined);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }

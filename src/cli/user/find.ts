@@ -24,7 +24,16 @@ export interface AgentRecord {
   updatedAt: string;
 }
 
-const ID = /^(inst|agt)_[0-9a-f]{32}$/;
+export interface ConversationRecord {
+  conversationId: string;
+  title: string | null;
+  isDefault: boolean;
+  origin: { type: string; id: string | null };
+  messageCount: number;
+  updatedAt: string;
+}
+
+const ID = /^(inst|agt|conv)_[0-9a-f]{32}$/;
 
 /** The id of an instance given by id or name. Throws if none or several have the name. */
 export async function findInstance(client: Client, given: string): Promise<string> {
@@ -53,6 +62,14 @@ export async function findAgent(
       `roost agent list ${shellWord(givenInstance)}`,
     );
   return { path: `${agents}/${agent.agentId}`, agent };
+}
+
+/** A conversation that a command names by id or title, or `default`. Throws where none or several have the title. */
+export async function findConversation(client: Client, path: string, given: string): Promise<ConversationRecord> {
+  if (ID.test(given)) return await client.call<ConversationRecord>("GET", `${path}/conversations/${given}`);
+  const all = await client.all<ConversationRecord>(`${path}/conversations`);
+  const found = all.filter(({ isDefault, title }) => (given === "default" ? isDefault : title === given));
+  return only(found, `conversation "${given}"`, "roost conversation list INSTANCE AGENT");
 }
 
 export const instancePath = (instanceId: string): string => `/v1/instances/${instanceId}`;

@@ -68,6 +68,12 @@ const openEvents = (client: Client, path: string, after: number | null, signal: 
     signal,
   });
 
+export interface MessageInput {
+  message: string;
+  /** The agent's default conversation where none is named. */
+  conversationId?: string | undefined;
+}
+
 /**
  * Sends a message and yields its run's events to the last. A broken connection resumes where it was; before the first
  * event, by sending again with the same idempotency key, so that the message is never stored twice.
@@ -75,7 +81,7 @@ const openEvents = (client: Client, path: string, after: number | null, signal: 
 export async function* sendMessage(
   client: Client,
   path: string,
-  message: string,
+  message: MessageInput,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent> {
   const key = crypto.randomUUID();
@@ -83,7 +89,7 @@ export async function* sendMessage(
   const open: Open = (after) =>
     after === null
       ? client.stream("POST", `${path}/messages`, {
-          body: { message, stream: true },
+          body: { ...message, stream: true },
           headers: { "Idempotency-Key": key },
           signal,
         })

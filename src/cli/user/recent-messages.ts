@@ -10,10 +10,11 @@ const CHARACTERS = 4_000;
 const INDENT = "  ";
 
 /** Shows the last messages of a resumed conversation, dim; long ones are cut. */
-export async function showRecentMessages(client: Client, path: string): Promise<void> {
+export async function showRecentMessages(client: Client, path: string, conversationId?: string): Promise<void> {
+  const of = conversationId === undefined ? "" : `&conversationId=${encodeURIComponent(conversationId)}`;
   const { data, nextCursor } = await client.call<Page<MessageRecord>>(
     "GET",
-    `${path}/messages?order=desc&limit=${MESSAGES}`,
+    `${path}/messages?order=desc&limit=${MESSAGES}${of}`,
   );
   if (nextCursor !== null) say(colours.dim("…"));
   for (const message of data.toReversed()) for (const line of linesOf(message)) say(colours.dim(line));

@@ -24,7 +24,7 @@ export async function send(
   const message = text === "-" ? await readMessage() : text;
   const streaming = process.stdout.isTTY === true && !json;
   const view: AnswerView = streaming ? openAnswerView(null) : { show() {}, end() {} };
-  const { reply, cancelled } = await ask(client, path, message, view.show).finally(view.end);
+  const { reply, cancelled } = await ask(client, path, { message }, view.show).finally(view.end);
   if (reply !== null && json) printJson(reply);
   else if (reply !== null && !streaming) sayText(reply.message);
   if (cancelled) throw new Failure("the answer was cancelled");

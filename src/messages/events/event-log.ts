@@ -15,9 +15,9 @@ export interface EventLog extends EventReader {
   /**
    * Numbers and writes events in the transaction that is open; they are published when it has committed, so an event
    * that anybody saw is in the log. Gives the last number. Does nothing for an agent that is gone. Beyond what is kept
-   * of one agent, its oldest go.
+   * of one agent, its oldest go. Those of a run carry its conversation.
    */
-  append(agentId: string, batch: readonly AgentEvent[]): number;
+  append(agentId: string, batch: readonly AgentEvent[], conversationId?: string): number;
   /**
    * Removes what is older than seven days or too much: for at most `agentsAtOnce` agents behind `afterAgentId`, and at
    * most `rowsAtOnce` events. Gives the agent to go on behind, null at the end. Call it in a transaction.
@@ -51,6 +51,7 @@ export function createEventLog(
         agentId: p("agentId"),
         eventId: p("eventId"),
         runId: p("runId"),
+        conversationId: p("conversationId"),
         type: p("type"),
         data: p("data"),
         createdAt: p("createdAt"),
@@ -61,9 +62,9 @@ export function createEventLog(
 
   return {
     ...reader,
-    append(agentId, batch) {
+    append(agentId, batch, conversationId) {
       const now = clock.now();
-      const rows = batch.map((event) => toRow(agentId, 0, event, now));
+      const rows = batch.map((event) => toRow(agentId, conversationId ?? null, event, now));
       let bytes = 0;
       for (const { data } of rows) bytes += EVENT_ROW_BYTES + Buffer.byteLength(data);
       const advanced = advance().get({ agentId, count: batch.length, bytes });

@@ -1,26 +1,37 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lte, type SQL, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
 import { AppError } from "../../lib/app-error.ts";
 import { lazily } from "../../lib/lazily.ts";
 import type { Db } from "../../storage/store.ts";
 import { events, type Run, type StoredEvent } from "../schema.ts";
 
-/** Kinds that carry the conversation itself, and go with it. The index of those that last names them word for word. */
+/** Kinds that carry the conversation itself, and go with it. */
 export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
 /** Rows whose sizes are looked at first. */
 const FEW = 8;
+/** Numbers that one call looks through, where many events may be there that nobody sees. */
+const LOOKED_THROUGH = 1_000;
+
+/** What a reader gets at once: no event up to `upTo` is left out. */
+export interface Behind {
+  rows: StoredEvent[];
+  upTo: number;
+  /** Whether there is nothing more. */
+  isEnd: boolean;
+}
+
+/** How much of the log is read at once: rows, and bytes of their data, of which one row may have more. */
+export interface Most {
+  rows: number;
+  bytes: number;
+}
 
 /** What was told of an agent, as far as it is kept. */
 export interface EventReader {
-  /** Events behind `after`, oldest first. */
-  read(agentId: string, after: number, limit: number): StoredEvent[];
-  /**
-   * The same for a reader who has all up to `after`: no more than what holds `bytes` of data, at least one. Null where
-   * the next ones are no longer kept.
-   */
-  follow(agentId: string, after: number, limit: number, bytes: number): StoredEvent[] | null;
+  /** All events behind `after`, or those of one conversation; null where the next ones are no longer kept. */
+  follow(agentId: string, after: number, most: Most, conversationId: string | null): Behind | null;
   /** Events of one run behind `after`. Null where its first ones are no longer kept. */
-  ofRun(run: Pick<Run, "agentId" | "runId" | "firstEventId">, after: number, limit: number): StoredEvent[] | null;
+  ofRun(run: RunInLog, after: number, limit: number): StoredEvent[] | null;
   /**
    * Behind which event a reader with this cursor goes on; null: now, 0: the first that is kept. Throws 410 for a cursor
    * that is older than what is kept, or ahead of the log.
@@ -28,94 +39,88 @@ export interface EventReader {
   startAt(agentId: string, cursor: number | null): number;
 }
 
+export type RunInLog = Pick<Run, "agentId" | "conversationId" | "runId" | "firstEventId">;
+
 export function createEventReader(db: Db): EventReader {
   const p = sql.placeholder;
-  const read = lazily(() =>
+  const ofAgent = and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after")));
+  const ofConversation = and(eq(events.conversationId, p("conversationId")), gt(events.eventId, p("after")));
+  /** What was cleared is there until its rows are cleared away. */
+  const isSeen = sql`(${events.type} NOT IN ${sql.raw(TOLD)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
+    coalesce((SELECT c.cleared_event_id FROM conversations AS c WHERE c.conversation_id = ${events.conversationId}), 0))`;
+  const rowsOf = (which: SQL | undefined) =>
+    lazily(() => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")).prepare());
+  const sizesOf = (which: SQL | undefined) =>
+    lazily(() =>
+      db
+        .select({ bytes: sql<number>`octet_length(${events.data})` })
+        .from(events)
+        .where(which)
+        .orderBy(asc(events.eventId))
+        .limit(p("limit"))
+        .prepare(),
+    );
+  const reading = (which: SQL | undefined) => ({ rows: rowsOf(which), sizes: sizesOf(which) });
+  const seenUpTo = (which: SQL | undefined) => reading(and(which, lte(events.eventId, p("end")), isSeen));
+  const all = { whole: reading(ofAgent), ofOne: reading(ofConversation) };
+  const seen = { whole: seenUpTo(ofAgent), ofOne: seenUpTo(ofConversation) };
+  const readRun = rowsOf(and(ofConversation, eq(events.runId, p("runId"))));
+  const log = lazily(() =>
     db
-      .select()
-      .from(events)
-      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
-      .orderBy(asc(events.eventId))
-      .limit(p("limit"))
-      .prepare(),
-  );
-  const sizes = lazily(() =>
-    db
-      .select({ bytes: sql<number>`octet_length(${events.data})` })
-      .from(events)
-      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
-      .orderBy(asc(events.eventId))
-      .limit(p("limit"))
-      .prepare(),
-  );
-  const readRun = lazily(() =>
-    db
-      .select()
-      .from(events)
-      .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after")), eq(events.runId, p("runId"))))
-      .orderBy(asc(events.eventId))
-      .limit(p("limit"))
-      .prepare(),
-  );
-  // Where the conversation was cleared only what lasts is left to be seen: it is found without reading over the rest.
-  const readLasting = lazily(() =>
-    db
-      .select()
-      .from(events)
-      .where(
-        and(
-          eq(events.agentId, p("agentId")),
-          sql`${events.eventId} IN (SELECT event_id FROM events INDEXED BY lasting_events WHERE agent_id = ${p("agentId")}
-            AND event_id > ${p("after")} AND event_id <= ${p("cleared")} AND type NOT IN ${sql.raw(TOLD)}
-            ORDER BY event_id LIMIT ${p("limit")})`,
-        ),
-      )
-      .orderBy(asc(events.eventId))
-      .prepare(),
-  );
-  const last = lazily(() =>
-    db
-      .select({ id: agents.lastEventId, cleared: agents.clearedEventId, pruned: agents.prunedEventId })
+      .select({
+        id: agents.lastEventId,
+        pruned: agents.prunedEventId,
+        /** Up to where there may be events that nobody sees. */
+        cleared: sql<number>`coalesce((SELECT max(c.cleared_event_id) FROM conversations AS c
+          WHERE c.agent_id = ${p("agentId")} AND c.cleared_event_id > 0), 0)`,
+      })
       .from(agents)
       .where(eq(agents.agentId, p("agentId")))
       .prepare(),
   );
-  const NOTHING = { id: 0, cleared: 0, pruned: 0 };
-  const boundsOf = (agentId: string) => last().get({ agentId }) ?? NOTHING;
+  const NOTHING = { id: 0, pruned: 0, cleared: 0 };
+  const boundsOf = (agentId: string) => log().get({ agentId }) ?? NOTHING;
 
-  /** How many of the next events hold so many bytes, by their lengths. */
-  function fitting(agentId: string, after: number, limit: number, bytes: number): number {
+  type Reading = ReturnType<typeof reading>;
+  interface Range {
+    agentId: string;
+    conversationId: string | null;
+    after: number;
+    end: number;
+  }
+
+  /** How many of the next events hold so many bytes, by their lengths, and whether those are all. */
+  function fitting({ sizes }: Reading, range: Range, { rows: limit, bytes }: Most): { count: number; isAll: boolean } {
     // To step over a large row SQLite reads it. Where the first few are enough, no others are looked at.
     for (const some of [Math.min(FEW, limit), limit]) {
-      const rows = sizes().all({ agentId, after, limit: some });
+      const lengths = sizes().all({ ...range, limit: some });
       let left = bytes;
-      const end = rows.findIndex((row) => {
+      const end = lengths.findIndex((row) => {
         left -= row.bytes;
         return left <= 0;
       });
-      if (end >= 0) return end + 1;
-      if (rows.length < some) return rows.length;
+      if (end >= 0) return { count: end + 1, isAll: false };
+      if (lengths.length < some) return { count: lengths.length, isAll: true };
     }
-    return limit;
-  }
-
-  function readBehind(agentId: string, after: number, cleared: number, limit: number, bytes: number): StoredEvent[] {
-    const lasting = after < cleared ? readLasting().all({ agentId, after, cleared, limit }) : [];
-    const from = Math.max(after, cleared);
-    const rest = limit - lasting.length;
-    const count = bytes === Number.POSITIVE_INFINITY ? rest : fitting(agentId, from, rest, bytes);
-    return [...lasting, ...read().all({ agentId, after: from, limit: count })];
+    return { count: limit, isAll: false };
   }
 
   return {
-    read: (agentId, after, limit) =>
-      readBehind(agentId, after, boundsOf(agentId).cleared, limit, Number.POSITIVE_INFINITY),
-    follow(agentId, after, limit, bytes) {
-      const { cleared, pruned } = boundsOf(agentId);
-      return after < pruned ? null : readBehind(agentId, after, cleared, limit, bytes);
+    follow(agentId, after, most, conversationId) {
+      const { id, pruned, cleared } = boundsOf(agentId);
+      if (after < pruned) return null;
+      const which = conversationId === null ? "whole" : "ofOne";
+      const reader = (after >= cleared ? all : seen)[which];
+      // What is hidden is passed over a part at a time.
+      const end = after >= cleared ? id : Math.min(cleared, after + LOOKED_THROUGH);
+      const range = { agentId, conversationId, after, end };
+      const { count, isAll } = fitting(reader, range, most);
+      const rows = count === 0 ? [] : reader.rows().all({ ...range, limit: count });
+      const upTo = isAll ? Math.max(end, after) : (rows.at(-1)?.eventId ?? after);
+      return { rows, upTo, isEnd: isAll && end >= id };
     },
-    ofRun({ agentId, runId, firstEventId }, after, limit) {
-      return boundsOf(agentId).pruned >= firstEventId ? null : readRun().all({ agentId, runId, after, limit });
+    ofRun(run, after, limit) {
+      return boundsOf(run.agentId).pruned >= run.firstEventId ? null : readRun().all({ ...run, after, limit });
     },
     startAt(agentId, cursor) {
       const { id, pruned } = boundsOf(agentId);

@@ -27,15 +27,21 @@ const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 /** Exactly one of these ends a run. */
 export const endsRun = (type: string): boolean => TERMINAL.has(type);
 
-/** The event as its row: what is the kind's own goes into `data`. */
-export function toRow(agentId: string, eventId: number, event: AgentEvent, createdAt: number): StoredEvent {
+/** The event as its row: what is the kind's own goes into `data`. The conversation is that of its run. */
+export function toRow(
+  agentId: string,
+  conversationId: string | null,
+  event: AgentEvent,
+  createdAt: number,
+): StoredEvent {
   const { type, runId = null, ...own } = event as AgentEvent & { runId?: string };
-  return { agentId, eventId, runId, type, data: JSON.stringify(own), createdAt };
+  return { agentId, eventId: 0, runId, conversationId, type, data: JSON.stringify(own), createdAt };
 }
 
 /** One frame of the event stream. Put together as text: this runs once for each token of each answer. */
-export function toFrame({ agentId, eventId, runId, type, data, createdAt }: StoredEvent): string {
-  const run = runId === null ? "" : `"runId":"${runId}",`;
+export function toFrame({ agentId, eventId, runId, conversationId, type, data, createdAt }: StoredEvent): string {
+  const of = conversationId === null ? "" : `"conversationId":"${conversationId}",`;
+  const run = runId === null ? "" : `"runId":"${runId}",${of}`;
   const own = data === "{}" ? "}" : `,${data.slice(1)}`;
   return `id: ${eventId}\nevent: ${type}\ndata: {"id":${eventId},"type":"${type}","agentId":"${agentId}",${run}"createdAt":"${isoTime(createdAt)}"${own}\n\n`;
 }

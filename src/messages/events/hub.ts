@@ -1,10 +1,14 @@
+import { createTurnBudget } from "../../lib/turn-budget.ts";
 import type { StoredEvent } from "../schema.ts";
 import { endsRun, toFrame } from "./event.ts";
+import type { EventReader } from "./event-reader.ts";
 
-/** Who listens to an agent: everything behind `after`, or the events of one run until it ends. */
+/** Who listens to an agent: everything behind `after`, what belongs to one conversation, or to one run until it ends. */
 export interface Subscription {
   agentId: string;
   after: number;
+  /** Of the run too, where there is one. */
+  conversationId: string | null;
   runId: string | null;
 }
 
@@ -15,8 +19,8 @@ export interface Hub {
   open(subscription: Subscription, onEnd?: () => void): EventStream;
   /** Whether somebody follows the agent now. */
   isWatched(agentId: string): boolean;
-  /** Ends the agent's streams, after what they were sent. */
-  end(agentId: string): void;
+  /** Ends the agent's streams, or those of one conversation, after what they were sent. */
+  end(agentId: string, conversationId?: string): void;
   endAll(): void;
   openStreams(): number;
 }
@@ -36,12 +40,15 @@ interface Stream extends Subscription {
   pinged: Set<Stream>;
 }
 
+/** To look through what was cleared, for readers who see none of it, takes no more of a turn of the event loop. */
+const SEARCH_MS = 2;
+
 const PING_MS = 15_000;
 /** Streams are pinged in turns, so that thousands of them never make one long turn of the event loop. */
 const PING_TURNS = 30;
-const READ_AT_ONCE = 200;
 /** What may wait in memory for one slow reader; beyond it the reader is served from the log, at its own pace. */
 const BUFFER_BYTES = 32 * 1024;
+const AT_ONCE = { rows: 200, bytes: BUFFER_BYTES };
 
 /** When the clients of a host that stops come back: spread over four seconds, not all at once (operations.md). */
 const comeBackMs = () => 1_000 + Math.floor(Math.random() * 4_001);
@@ -56,16 +63,16 @@ const RETRY = encoder.encode("retry: 2000\n\n");
  * as it is committed, and when the reader falls behind it reads the log again from its cursor. So memory is bounded,
  * and resuming is the same as being slow.
  */
-export function createHub(
-  /** Of the log, no more than holds `bytes`; null where what comes next is no longer kept. */
-  read: (agentId: string, after: number, limit: number, bytes: number) => StoredEvent[] | null,
-  pingMs = PING_MS,
-): Hub {
+export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
   const turns: Set<Stream>[] = Array.from({ length: PING_TURNS }, () => new Set());
   let turn = 0;
   let opened = 0;
   let count = 0;
+  /** Streams that have found nothing yet of what they look for. */
+  const searching = new Set<Stream>();
+  let searchesNext = false;
+  const searchTime = createTurnBudget(SEARCH_MS);
 
   const timer = setInterval(() => {
     turn = (turn + 1) % PING_TURNS;
@@ -80,6 +87,7 @@ export function createHub(
     if (!streams?.delete(stream)) return;
     if (streams.size === 0) streamsOf.delete(stream.agentId);
     stream.pinged.delete(stream);
+    searching.delete(stream);
     count--;
     stream.onEnd();
   }
@@ -89,32 +97,58 @@ export function createHub(
     stream.controller.close();
   }
 
-  /** Hands over consecutive events. Ends a run's stream behind its last event. */
-  function send(stream: Stream, rows: StoredEvent[], encoded?: Uint8Array): void {
-    const { runId, controller } = stream;
-    stream.after = rows.at(-1)?.eventId ?? stream.after;
-    if (runId === null) {
-      controller.enqueue(encoded ?? encode(rows));
+  /** Hands over events, of which none up to `upTo` is left out. Ends a run's stream behind its last event. */
+  function send(stream: Stream, rows: StoredEvent[], upTo: number, encoded?: Uint8Array): void {
+    const { runId, conversationId, controller } = stream;
+    stream.after = upTo;
+    if (hearsAll(stream)) {
+      if (rows.length > 0) controller.enqueue(encoded ?? encode(rows));
       return;
     }
-    const own = rows.filter((row) => row.runId === runId);
+    const own = rows.filter((row) => (runId === null ? row.conversationId === conversationId : row.runId === runId));
     if (own.length > 0) controller.enqueue(encode(own));
-    if (own.some((row) => endsRun(row.type))) close(stream);
+    if (runId !== null && own.some((row) => endsRun(row.type))) close(stream);
   }
 
   /** Reads on from the log until the reader is full or has everything. */
   function catchUp(stream: Stream): void {
     while (!stream.live && isOpen(stream) && hasRoom(stream)) {
-      const rows = read(stream.agentId, stream.after, READ_AT_ONCE, BUFFER_BYTES);
+      const { agentId, after, conversationId } = stream;
+      const found = read(agentId, after, AT_ONCE, conversationId);
       // Its reader was too slow for the log. It comes back, and is told that its cursor is not kept (410).
-      if (rows === null) {
+      if (found === null) {
         close(stream);
         return;
       }
-      stream.live = rows.length < READ_AT_ONCE && sizeOf(rows) < BUFFER_BYTES;
-      if (rows.length > 0) send(stream, rows);
+      stream.live = found.isEnd;
+      send(stream, found.rows, found.upTo);
+      if (!found.isEnd && found.rows.length === 0) {
+        searchOn(stream);
+        return;
+      }
     }
   }
+
+  /** Leaves others their turn before more is looked through. */
+  function searchOn(stream: Stream): void {
+    searching.add(stream);
+    if (!searchesNext) setImmediate(search);
+    searchesNext = true;
+  }
+
+  function search(): void {
+    searchesNext = false;
+    for (const stream of [...searching]) {
+      if (!searchTime.hasTime()) {
+        searchOn(stream);
+        break;
+      }
+      searching.delete(stream);
+      searchTime.spend(() => catchUp(stream));
+    }
+  }
+
+  const hearsAll = ({ conversationId, runId }: Subscription) => conversationId === null && runId === null;
 
   const isOpen = (stream: Stream) => streamsOf.get(stream.agentId)?.has(stream) === true;
 
@@ -134,8 +168,8 @@ export function createHub(
           stream.live = false;
           catchUp(stream);
         } else {
-          if (stream.runId === null) encoded ??= encode(rows);
-          send(stream, rows, encoded);
+          if (hearsAll(stream)) encoded ??= encode(rows);
+          send(stream, rows, rows.at(-1)?.eventId ?? stream.after, encoded);
         }
       }
     },
@@ -161,8 +195,10 @@ export function createHub(
       return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
     },
     isWatched: (agentId) => streamsOf.has(agentId),
-    end(agentId) {
-      for (const stream of [...(streamsOf.get(agentId) ?? [])]) close(stream);
+    end(agentId, conversationId) {
+      for (const stream of [...(streamsOf.get(agentId) ?? [])]) {
+        if (conversationId === undefined || stream.conversationId === conversationId) close(stream);
+      }
     },
     endAll() {
       clearInterval(timer);
@@ -176,5 +212,3 @@ export function createHub(
     openStreams: () => count,
   };
 }
-
-const sizeOf = (rows: StoredEvent[]) => rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);

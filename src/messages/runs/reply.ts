@@ -18,6 +18,7 @@ export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }
   return {
     messageId: newId("msg"),
     agentId: run.agentId,
+    conversationId: run.conversationId,
     runId: run.runId,
     role: "agent",
     text,

@@ -4,19 +4,25 @@ import type { Host } from "../../runtime/host.ts";
 import type { Run } from "../schema.ts";
 
 export interface RunQueueParts {
-  /** The run that comes next for an agent; undefined where one is in progress, or none is left. */
-  nextRun(agentId: string): Run | undefined;
+  /** The run that comes next for an agent; undefined where as many as may be are in progress, or none is left. */
+  nextRun(agentId: string): NextRun | undefined;
   /** The account that a run's place is taken for; undefined for an instance that is gone. */
   accountOf(instanceId: string): string | undefined;
   reserve: Host["reserve"];
-  /** Takes up a run that has a place. It never throws. */
-  start(run: Run): void;
+  /** Takes up a run that has a place; false where its instance does not run. It never throws. */
+  start(run: Run): boolean;
   /** A run for which no place will ever be had. */
   onFailure(run: Run, error: unknown): void;
 }
 
+export interface NextRun {
+  run: Run;
+  /** Whether another one of the agent's may run beside it. */
+  hasMore: boolean;
+}
+
 export interface RunQueue {
-  /** Starts the agent's next run where there is a place for it; else its agent waits for its turn. */
+  /** Starts the agent's next runs where there are places for them; else the agent waits for its turn. */
   dispatch(agentId: string): void;
   /** Gives the places that are free to who waits: accounts in turn, the agents of one in the order they came. */
   serve(): void;
@@ -31,15 +37,15 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
   const time = createTurnBudget(STARTS_MS);
   let servedLater = false;
 
-  function tryStart(run: Run, accountId: string): boolean {
+  /** `"more"`: started, and another one of the agent's may start. */
+  function tryStart({ run, hasMore }: NextRun, accountId: string): "no place" | "done" | "more" {
     try {
-      if (reserve(accountId, run.instanceId) !== "taken") return false;
+      if (reserve(accountId, run.instanceId) !== "taken") return "no place";
     } catch (error) {
       onFailure(run, error);
-      return true;
+      return "done";
     }
-    time.spend(() => start(run));
-    return true;
+    return time.spend(() => start(run)) && hasMore ? "more" : "done";
   }
 
   function serveLater(): void {
@@ -52,24 +58,32 @@ export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }
   }
 
   function serve(): void {
+    const again: { agentId: string; accountId: string }[] = [];
     line.serve((agentId, accountId) => {
       if (!time.hasTime()) {
         serveLater();
         return "skip owner";
       }
-      const run = nextRun(agentId);
+      const next = nextRun(agentId);
       // Cancelled meanwhile, or started by what came after it.
-      return run === undefined || tryStart(run, accountId) ? "taken" : "skip owner";
+      if (next === undefined) return "taken";
+      const started = tryStart(next, accountId);
+      if (started === "no place") return "skip owner";
+      if (started === "more") again.push({ agentId, accountId });
+      return "taken";
     });
+    // Its next one comes behind the account's other agents.
+    for (const { agentId, accountId } of again) line.add(accountId, agentId);
+    if (again.length > 0) serveLater();
   }
 
   return {
     dispatch(agentId) {
-      const run = nextRun(agentId);
-      const accountId = run && accountOf(run.instanceId);
-      if (!run || !accountId) return;
+      const next = nextRun(agentId);
+      const accountId = next && accountOf(next.run.instanceId);
+      if (!next || !accountId) return;
       // Who waits already comes first.
-      if (line.isEmpty() && time.hasTime() && tryStart(run, accountId)) return;
+      if (line.isEmpty() && time.hasTime() && tryStart(next, accountId) === "done") return;
       line.add(accountId, agentId);
       serve();
     },

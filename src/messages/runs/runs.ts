@@ -8,12 +8,15 @@ import type { JournalStep, LoopEvent, RunOutcome } from "../../runtime/protocol.
 import type { Store } from "../../storage/store.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
-import type { MessageQueries } from "../queries.ts";
+import type { MessageQueries, RunsOf } from "../queries.ts";
 import { type MessageRecord, showMessage } from "../record.ts";
-import type { Run } from "../schema.ts";
+import type { Run, RunStatus } from "../schema.ts";
+import { createActiveRuns } from "./active-runs.ts";
 import { readJournal } from "./journal.ts";
 import { advance, newProgress, type Progress } from "./progress.ts";
+import { type Caused, queuedRun } from "./queued-run.ts";
 import { replyOfRun } from "./reply.ts";
+import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
 
 export interface RunParts {
@@ -41,8 +44,10 @@ export interface EndedRun {
 
 export interface Runs {
   get(agentId: string, runId: string): Run;
+  /** Newest first, behind this place in the agent's log; of every status where none is named. */
+  page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
   /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
-  queue(agentId: string, instance: Pick<Instance, "instanceId" | "stops">, messageId: string): Run;
+  queue(of: Caused, instance: Pick<Instance, "instanceId" | "stops">, messageId: string): Run;
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
@@ -75,12 +80,11 @@ const BROKEN: RunOutcome = {
 
 export function createRuns(parts: RunParts): Runs {
   const { store, clock, log, events, queries, host, prepare, accountOf, senderOf, retryMs = 5_000 } = parts;
-  /** One for each agent at most. */
-  const active = new Map<string, ActiveRun>();
+  const active = createActiveRuns<ActiveRun>();
   const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
 
   const queue = createRunQueue({
-    nextRun: (agentId) => (active.has(agentId) || host.closed() ? undefined : queries.nextUnfinished(agentId)),
+    nextRun: (agentId) => (host.closed() ? undefined : active.next(agentId, queries.inTurn)),
     accountOf,
     reserve: host.reserve,
     start: take,
@@ -89,45 +93,49 @@ export function createRuns(parts: RunParts): Runs {
   const { dispatch } = queue;
 
   /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
-  function take(run: Run): void {
+  function take(run: Run): boolean {
     const { runId } = run;
     const isNew = run.status === "queued";
     const journal = isNew ? null : readJournal(events, run);
-    if (isNew) start(run, [], { type: "run.started", runId });
-    else if (journal) start(run, journal.steps, journal.shown ? { type: "run.restarted", runId } : null);
-    else {
-      host.release(run.instanceId);
-      fail(run, new Error("what it did is no longer in its agent's events"));
-    }
+    if (isNew) return start(run, [], { type: "run.started", runId });
+    if (journal) return start(run, journal.steps, journal.shown ? { type: "run.restarted", runId } : null);
+    host.release(run.instanceId);
+    fail(run, new Error("what it did is no longer in its agent's events"));
+    return true;
   }
 
   /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come to pass. */
-  function start(run: Run, journal: JournalStep[], first: AgentEvent | null): void {
-    const { agentId, instanceId, runId } = run;
+  function start(run: Run, journal: JournalStep[], first: AgentEvent | null): boolean {
+    const { instanceId, runId } = run;
     const current: ActiveRun = { run, progress: newProgress(run), state: "live" };
     try {
       const prepared = prepare(run, journal);
       if (!prepared) {
         host.release(instanceId);
-        return;
+        return false;
       }
-      active.set(agentId, current);
-      if (first) {
+      const { model } = prepared;
+      active.add(current);
+      if (first || model !== run.model) {
         void commit(current, () => {
-          if (first.type === "run.started") queries.startRun(runId, clock.now());
-          events.append(agentId, [first]);
+          queries.startRun(runId, run.startedAt ?? clock.now(), model);
+          if (first) append(run, [first]);
         });
       }
+      current.run = { ...run, model };
       host.run(instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
     } catch (err) {
       host.release(instanceId);
       fail(run, err, current);
     }
+    return true;
   }
+
+  const append = ({ agentId, conversationId }: Run, told: AgentEvent[]) => events.append(agentId, told, conversationId);
 
   function fail(run: Run, err: unknown, current: ActiveRun = { run, progress: newProgress(run), state: "live" }): void {
     log.error({ err, runId: run.runId }, "a run could not be started");
-    active.set(run.agentId, current);
+    active.add(current);
     void commit(current, () => end(run, BROKEN, current));
   }
 
@@ -156,8 +164,7 @@ export function createRuns(parts: RunParts): Runs {
     host.cancel(instanceId, runId);
     // It stays in its place meanwhile: the run behind it must not overtake it.
     setTimeout(() => {
-      if (active.get(agentId) !== current || host.closed()) return;
-      active.delete(agentId);
+      if (host.closed() || !active.remove(current)) return;
       dispatch(agentId);
     }, retryMs).unref();
   }
@@ -167,7 +174,7 @@ export function createRuns(parts: RunParts): Runs {
     const stepsBefore = progress.steps;
     const { told, outcome } = advance(progress, run.runId, batch);
     if (progress.steps > stepsBefore) queries.setSteps(run.runId, progress.steps);
-    if (told.length > 0) events.append(run.agentId, told);
+    if (told.length > 0) append(run, told);
     if (outcome) end(run, outcome, current);
   }
 
@@ -198,13 +205,13 @@ export function createRuns(parts: RunParts): Runs {
       ...usage,
     };
     queries.endRun(runId, change);
-    events.append(agentId, told);
+    append(run, told);
     const ended: Run = { ...run, steps, ...change };
     const before = current?.state ?? "live";
     if (current) current.state = "ended";
     store.afterCommit(
       () => {
-        if (current && active.get(agentId) === current) active.delete(agentId);
+        if (current) active.remove(current);
         for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
         waiting.delete(runId);
         dispatch(agentId);
@@ -224,7 +231,7 @@ export function createRuns(parts: RunParts): Runs {
 
   function cancel(run: Run): Run {
     if (run.status !== "queued" && run.status !== "running") return run;
-    const current = active.get(run.agentId);
+    const current = active.of(run);
     const mine = current?.run.runId === run.runId ? current : undefined;
     const cancelled = end(run, { kind: "cancelled" }, mine);
     store.afterCommit(() => host.cancel(run.instanceId, run.runId));
@@ -237,26 +244,12 @@ export function createRuns(parts: RunParts): Runs {
       if (run?.agentId !== agentId || queries.isCleared(run)) throw notFound("run");
       return run;
     },
-    queue(agentId, { instanceId, stops }, messageId) {
+    page: (...asked) => pageOfRuns(queries, ...asked),
+    queue(caused, { instanceId, stops }, messageId) {
+      const { agentId, conversationId } = caused;
       const runId = newId("run");
-      const firstEventId = events.append(agentId, [{ type: "run.queued", runId }]);
-      const run: Run = {
-        runId,
-        agentId,
-        instanceId,
-        messageId,
-        status: "queued",
-        errorCode: null,
-        errorMessage: null,
-        steps: 0,
-        promptTokens: 0,
-        completionTokens: 0,
-        firstEventId,
-        stops,
-        createdAt: clock.now(),
-        startedAt: null,
-        finishedAt: null,
-      };
+      const firstEventId = events.append(agentId, [{ type: "run.queued", runId }], conversationId);
+      const run = queuedRun(caused, { runId, instanceId, messageId, firstEventId, stops, createdAt: clock.now() });
       queries.insertRun(run);
       store.afterCommit(() => dispatch(agentId));
       return run;
@@ -267,7 +260,7 @@ export function createRuns(parts: RunParts): Runs {
       for (const run of unfinished.toReversed()) cancel(run);
     },
     cancelInProgress(instanceId) {
-      for (const { run } of [...active.values()]) {
+      for (const { run } of active.all()) {
         // As the database has it: another work of the same commit may have ended it.
         const current = run.instanceId === instanceId ? queries.run(run.runId) : undefined;
         if (current) cancel(current);
@@ -279,14 +272,14 @@ export function createRuns(parts: RunParts): Runs {
       return stopped.length;
     },
     isAwaited: (agentId) =>
-      active.has(agentId) || queries.unfinishedOf(agentId).some(({ runId }) => waiting.has(runId)),
+      active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => waiting.has(runId)),
     whenEnded(runId) {
       const run = queries.run(runId);
       if (!run) throw notFound("run");
       if (run.status === "queued" || run.status === "running") {
         return new Promise((resolve) => void waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
       }
-      const reply = queries.reply(run.agentId, run.messageId);
+      const reply = queries.reply(run.conversationId, run.messageId);
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {

@@ -7,7 +7,7 @@ const WINDOW_MESSAGES = 100;
 
 /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
 export function readWindow(queries: MessageQueries, run: Run): TurnOutline[] {
-  const rows = queries.recent(run.agentId, WINDOW_MESSAGES).reverse();
+  const rows = queries.recent(run.conversationId, WINDOW_MESSAGES).reverse();
   const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
   const turns: TurnOutline[] = [];
   for (const row of rows) {

@@ -1,0 +1,29 @@
+import type { MessageQueries, Order } from "./queries.ts";
+import type { Message } from "./schema.ts";
+
+/** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
+const PAGE_BYTES = 256 * 1024;
+
+export interface HistoryPage {
+  rows: Message[];
+  hasMore: boolean;
+}
+
+/** At most `limit` messages, and fewer where they are so long that the page is large without the others. */
+export function readPage(
+  queries: MessageQueries,
+  conversationId: string,
+  order: Order,
+  after: number | null,
+  limit: number,
+): HistoryPage {
+  const sizes = queries.sizes(conversationId, order, after, limit + 1);
+  let left = PAGE_BYTES;
+  const end = sizes.findIndex((bytes) => {
+    left -= bytes;
+    return left < 0;
+  });
+  // One at least, however long it is.
+  const count = Math.min(limit, end < 0 ? sizes.length : Math.max(1, end));
+  return { rows: queries.page(conversationId, order, after, count), hasMore: sizes.length > count };
+}

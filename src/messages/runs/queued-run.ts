@@ -1,0 +1,22 @@
+import type { Run } from "../schema.ts";
+
+/** Where a run belongs, and who or what caused it. */
+export type Caused = Pick<Run, "agentId" | "conversationId" | "originType" | "originId">;
+
+/** A run that waits for its turn. */
+export const queuedRun = (
+  caused: Caused,
+  own: Pick<Run, "runId" | "instanceId" | "messageId" | "firstEventId" | "stops" | "createdAt">,
+): Run => ({
+  ...caused,
+  ...own,
+  status: "queued",
+  model: null,
+  errorCode: null,
+  errorMessage: null,
+  steps: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  startedAt: null,
+  finishedAt: null,
+});
