@@ -87,7 +87,12 @@ function startClient(path: string, conversations: readonly string[]) {
       for (;;) {
         try {
           const headers = { "Idempotency-Key": key, ...prefer(keys.length) };
-          const response = await request("POST", `${path}/messages`, { message: key, conversationId, stream: false }, headers);
+          const response = await request(
+            "POST",
+            `${path}/messages`,
+            { message: key, conversationId, stream: false },
+            headers,
+          );
           const { runId } = (await response.json()) as { runId?: string };
           if (response.ok && runId !== undefined) {
             acknowledged.add(runId);
@@ -221,7 +226,10 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   const conversations = await Promise.all(
     paths.map((path) =>
       Promise.all(
-        Array.from({ length: 4 }, async () => (await ask("POST", `${path}/conversations`, {})).body.conversationId as string),
+        Array.from(
+          { length: 4 },
+          async () => (await ask("POST", `${path}/conversations`, {})).body.conversationId as string,
+        ),
       ),
     ),
   );
@@ -312,7 +320,10 @@ function mostAtOnce(frames: Frame[], conversationId: string): number {
   return most;
 }
 
-async function wholeHistory(path: string, conversationId: string): Promise<{ role: string; message: string; runId: string }[]> {
+async function wholeHistory(
+  path: string,
+  conversationId: string,
+): Promise<{ role: string; message: string; runId: string }[]> {
   const all = [];
   for (let after = ""; ; ) {
     const { body } = await ask("GET", `${path}/messages?limit=100&conversationId=${conversationId}${after}`);

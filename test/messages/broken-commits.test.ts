@@ -117,10 +117,10 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
 test("a run that is taken up again later holds up its own conversation alone, and keeps one of the agent's four places", async () => {
   const ids = ["conv_1", "conv_2", "conv_3", "conv_4"];
   for (const id of ids) {
-    store.sqlite.run("INSERT INTO conversations (conversation_id, agent_id, updated_at, created_at) VALUES (?, ?, 0, 0)", [
-      id,
-      AGENT,
-    ]);
+    store.sqlite.run(
+      "INSERT INTO conversations (conversation_id, agent_id, updated_at, created_at) VALUES (?, ?, 0, 0)",
+      [id, AGENT],
+    );
   }
   const queueIn = (conversationId: string): Run =>
     store.transaction(() =>
