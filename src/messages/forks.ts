@@ -88,9 +88,8 @@ export function createForks(parts: ForkParts): Forks {
         if (message.role === "user") newIds.set(message.messageId, id);
         const inReplyTo = message.inReplyTo === null ? null : (newIds.get(message.inReplyTo) ?? null);
         queries.insertMessage({ ...message, messageId: id, conversationId: copyId, inReplyTo });
-        for (const [oldest] of newIds)
-          if (newIds.size > MAX_UNANSWERED) newIds.delete(oldest);
-          else break;
+        const [oldest] = newIds.keys();
+        if (oldest !== undefined && newIds.size > MAX_UNANSWERED) newIds.delete(oldest);
       }
       const end = messages.at(-1)?.messageSeq ?? last;
       return end < last ? end : null;
