@@ -62,7 +62,11 @@ const wanted = talks.filter(
 
 const kept = new Map<string, Kept>();
 const keyOf = ({ variant, seed, id }: Pick<Kept, "variant" | "seed" | "id">) => `${variant} ${seed} ${id}`;
-const fileOf = (variant: Variant) => join(ROOT, ".cache/eval", `${variant}-${fingerprint(ROOT, variant)}.jsonl`);
+// Named once: sources that change while it runs are not what answers.
+const files = Object.fromEntries(
+  VARIANTS.map((variant) => [variant, join(ROOT, ".cache/eval", `${variant}-${fingerprint(ROOT, variant)}.jsonl`)]),
+) as Record<Variant, string>;
+const fileOf = (variant: Variant) => files[variant];
 mkdirSync(join(ROOT, ".cache/eval"), { recursive: true });
 for (const variant of variants) {
   if (options.fresh) rmSync(fileOf(variant), { force: true });

@@ -7,10 +7,12 @@ import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { lengthWished } from "./length-wish.ts";
 import { openingsFor } from "./openings.ts";
+import { nameTold } from "./introduction.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
 import type { ChatMessage, Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
 import { SAMPLING, seededRandom } from "./sampling.ts";
+import { subjectsOf } from "./subject.ts";
 import { createScheduler } from "./scheduler.ts";
 import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts";
 import { openFfiStepper } from "./stepper-ffi.ts";
@@ -53,17 +55,21 @@ export async function openChatModel(
 
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
-    let asked: Promise<Float32Array | undefined> | undefined;
+    const subjects = subjectsOf(messages);
+    const name = nameTold(messages);
+    let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
       wish: lengthWished(messages),
       openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
+      name: name === null ? [] : tokenizer.encode(` ${name}`),
       async nearness(text) {
+        if (subjects.length === 0) return 1;
         const embed = await loadEmbedder();
-        asked ??= embed([question]).then(([vector]) => vector);
-        const [[vector], wanted] = [await embed([text]), await asked];
-        return dot(vector, wanted);
+        wanted ??= embed(subjects);
+        const [[vector], others] = [await embed([text]), await wanted];
+        return Math.max(...others.map((other) => dot(vector, other)));
       },
     });
   }

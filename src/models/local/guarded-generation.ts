@@ -5,6 +5,7 @@
  */
 import type { Generation, GenerationOptions } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
+import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";
 import { chooseToken } from "./sampling.ts";
 import { possibleStart } from "./text-stream.ts";
@@ -17,19 +18,26 @@ export interface GuardedOptions extends GenerationOptions {
   openings: readonly (readonly number[])[];
   /** How near the text is to what was asked, from -1 to 1. */
   nearness(text: string): Promise<number>;
+  /** Tokens of the name that follows "My name is", with its space; none where the agent has not been told one. */
+  name: readonly number[];
 }
 
 /** Prompt tokens of one turn, as of any generation. */
 const CHUNK_TOKENS = 128;
 /** A beginning without an end of its sentence is judged at this length. */
 const LOOK_AHEAD_TOKENS = 32;
-/** Beginnings that are written at most; each is warmer than the one before it. */
-const BEGINNINGS = 5;
+/** One that is near enough already is shown at these: nobody waits for the end of its sentence. */
+const EARLY_LOOKS = [8, 16];
+/** Beginnings that are written at most; each that begins like one before it is warmer. */
+const BEGINNINGS = 4;
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** Times that a later part is written anew. */
 const REPAIRS = 4;
 /** Less near than this, a beginning is about something else. */
 const NEAR_ENOUGH = 0.3;
+/** Half a sentence can still turn away, to the subject or from it: only one as far as this has no chance. */
+const NEAR_ENOUGH_EARLY = 0.35;
+const FAR_EARLY = 0.1;
 /** The last part of the tokens, in which only whole sentences are shown. */
 const CLOSING = 0.75;
 
@@ -78,7 +86,22 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   /** Tokens that led astray, by where in the answer. */
   const banned = new Map<number, Set<number>>();
 
-  const temperature = () => options.sampling.temperature + (WARMER[begun ? repairs : drafts.length] ?? 0.7);
+  function ban(at: number, tokens: readonly number[]): void {
+    const astray = tokens[at];
+    if (astray !== undefined) banned.set(at, (banned.get(at) ?? new Set()).add(astray));
+  }
+
+  /** After "My name is" a small model makes a name up: there it has its own. */
+  function withName(tokens: readonly number[]): number[] {
+    const written = new TextDecoder().decode(Uint8Array.from(tokens.flatMap((token) => [...tokenizer.bytesOf(token)])));
+    return introduces(written) ? [...tokens, ...options.name] : [...tokens];
+  }
+
+  const temperature = () => {
+    // An opening of its own makes a beginning another one, without more chance in its words.
+    const alike = drafts.length - Math.min(drafts.length, options.openings.length);
+    return options.sampling.temperature + (WARMER[begun ? repairs : alike] ?? 0.7);
+  };
 
   function show(until: number): string {
     const from = shown;
@@ -99,18 +122,36 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   /** More words than were wished, and the sentence has not ended. */
   const isTooLong = () => wish.words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
 
-  function isBeginning(ended: boolean): boolean {
-    if (ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens)) return true;
-    return sentenceEnds(text).some((end) => end < text.length && wordsOf(text.slice(0, end)).length >= 3);
+  /** The beginning that there is to judge: its sentence, or what there is at the end; null where more has to come. */
+  function wholeBeginning(ended: boolean): string | null {
+    const end = sentenceEnds(text).find((at) => at < text.length && wordsOf(text.slice(0, at)).length >= 3);
+    if (end !== undefined) return text.slice(0, end);
+    return ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens) ? text : null;
+  }
+
+  /** Judges half a sentence. One that is to have few words is known when it has ended. */
+  async function lookEarly(): Promise<boolean> {
+    if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
+    const nearness = await options.nearness(text);
+    if (nearness >= NEAR_ENOUGH_EARLY) return true;
+    return nearness < FAR_EARLY && reject({ tokens: answer, fault: null, nearness });
   }
 
   /** True once there is a beginning to go on from. */
-  async function judgeBeginning(fault: Fault | null): Promise<boolean> {
-    const nearness = fault === null ? await options.nearness(text) : -1;
-    if (fault === null && nearness >= NEAR_ENOUGH) return true;
-    drafts.push({ tokens: answer, fault, nearness });
+  async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
+    const fault = found ?? guard.faultOfBeginning(beginning);
+    const nearness = fault === null ? await options.nearness(beginning) : -1;
+    return (fault === null && nearness >= NEAR_ENOUGH) || reject({ tokens: answer, fault, nearness });
+  }
+
+  /** Begins anew; true where it was the last time, and the best beginning is the one to go on from. */
+  function reject(draft: Draft): boolean {
+    drafts.push(draft);
     if (drafts.length < BEGINNINGS) {
-      setAnswer([...(options.openings[(drafts.length - 1) % options.openings.length] ?? [])]);
+      const opening = options.openings[(drafts.length - 1) % options.openings.length] ?? [];
+      // The same first word leads to the same sentence.
+      if (opening.length === 0) ban(0, draft.tokens);
+      setAnswer(withName(opening));
       return false;
     }
     const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
@@ -128,14 +169,15 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
       const token = chooseToken(logits, new Set(answer), sampling, options.random);
       const ended = token === tokenizer.endOfTurn;
-      if (!ended) setAnswer([...answer, token]);
+      if (!ended) setAnswer(withName([...answer, token]));
 
       const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
       const fault = found === forgiven ? null : found;
       if (!begun) {
-        if (fault === null && !isBeginning(ended)) return { text: "" };
+        const beginning = fault === null ? wholeBeginning(ended) : text;
         const before = answer;
-        if (!(await judgeBeginning(fault))) return { text: "" };
+        const goesOn = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
+        if (!goesOn) return { text: "" };
         begun = true;
         // Another draft was taken up again: it goes on from where it was judged.
         if (answer !== before) return { text: "" };
@@ -144,9 +186,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
           repairs++;
           // A token of which a part was shown stays.
           const kept = lengths.findIndex((length) => length >= shown) + 1;
-          const astray = answer[kept];
-          if (kept > 0 && astray !== undefined) {
-            banned.set(kept, (banned.get(kept) ?? new Set()).add(astray));
+          if (kept > 0 && kept < answer.length) {
+            ban(kept, answer);
             setAnswer(answer.slice(0, kept));
             return { text: "" };
           }
