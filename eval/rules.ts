@@ -109,7 +109,9 @@ export const isWhole = (text: string): boolean =>
 
 const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   en: new Set(
-    "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they please could would should".split(" "),
+    "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they please could would should".split(
+      " ",
+    ),
   ),
   de: new Set(
     "der die das und ist ich du sie wir ihr nicht ein eine einen zu in mit auf für es sind bin habe mein dein auch wie was gut danke hallo guten bitte im den dem".split(

@@ -65,14 +65,6 @@ function skillTexts({ skills }: RunInput): string[] {
 /** Worked examples, as turns, of what it gets wrong without: it does not know how short one word is. */
 const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
   { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
-  {
-    // A text that is to be said otherwise, not to be answered.
-    asked: /\b(?:rewrite|rephrase|reword|paraphrase|(?:make|say|put|write) (?:this|it|that)\b[^:]*:)/i,
-    turns: [
-      ["Rewrite this politely: Shut the door.", "Could you please shut the door?"],
-      ["Make this shorter: I would like to know whether you have the time to come on Sunday.", "Can you come on Sunday?"],
-    ],
-  },
 ];
 
 function examplesFor(message: string): Turn[] {

@@ -5,17 +5,17 @@ import type { ModelFiles } from "./files.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
+import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { openingsFor } from "./openings.ts";
-import { nameTold } from "./introduction.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
 import type { ChatMessage, Generate, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
 import { SAMPLING, seededRandom } from "./sampling.ts";
-import { subjectsOf } from "./subject.ts";
 import { createScheduler } from "./scheduler.ts";
 import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts";
 import { openFfiStepper } from "./stepper-ffi.ts";
+import { subjectOf } from "./subject.ts";
 import { openTokenizer } from "./tokenizer.ts";
 
 export const CHAT_MODEL = "smollm2-135m-instruct";
@@ -55,7 +55,7 @@ export async function openChatModel(
 
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
-    const subjects = subjectsOf(messages);
+    const subject = subjectOf(messages);
     const name = nameTold(messages);
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
@@ -64,10 +64,11 @@ export async function openChatModel(
       wish: lengthWished(messages),
       openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
+      nearEnough: subject.enough,
       async nearness(text) {
-        if (subjects.length === 0) return 1;
+        if (subject.texts.length === 0) return 1;
         const embed = await loadEmbedder();
-        wanted ??= embed(subjects);
+        wanted ??= embed(subject.texts);
         const [[vector], others] = [await embed([text]), await wanted];
         return Math.max(...others.map((other) => dot(vector, other)));
       },

@@ -16,8 +16,9 @@ export interface GuardedOptions extends GenerationOptions {
   wish: LengthWish;
   /** Beginnings that are tried, one after the other, once the model's own has failed. */
   openings: readonly (readonly number[])[];
-  /** How near the text is to what was asked, from -1 to 1. */
+  /** How near the text is to what was asked, from -1 to 1, and how near it has to be. */
   nearness(text: string): Promise<number>;
+  nearEnough: number;
   /** Tokens of the name that follows "My name is", with its space; none where the agent has not been told one. */
   name: readonly number[];
 }
@@ -33,10 +34,9 @@ const BEGINNINGS = 4;
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** Times that a later part is written anew. */
 const REPAIRS = 4;
-/** Less near than this, a beginning is about something else. */
-const NEAR_ENOUGH = 0.3;
-/** Half a sentence can still turn away, to the subject or from it: only one as far as this has no chance. */
-const NEAR_ENOUGH_EARLY = 0.35;
+/** Half a sentence may still turn away: it is shown if it is nearer by this. */
+const NEARER_EARLY = 0.05;
+/** Half a sentence may still come to the subject, unless it is as far as this. */
 const FAR_EARLY = 0.1;
 /** The last part of the tokens, in which only whole sentences are shown. */
 const CLOSING = 0.75;
@@ -48,7 +48,7 @@ interface Draft {
 }
 
 export function createGuardedGeneration(options: GuardedOptions): Generation {
-  const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens } = options;
+  const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens, nearEnough } = options;
   let answer: number[] = [];
   /** How much of the text there is after each token. */
   let lengths: number[] = [];
@@ -133,7 +133,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   async function lookEarly(): Promise<boolean> {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
     const nearness = await options.nearness(text);
-    if (nearness >= NEAR_ENOUGH_EARLY) return true;
+    if (nearness >= nearEnough + NEARER_EARLY) return true;
     return nearness < FAR_EARLY && reject({ tokens: answer, fault: null, nearness });
   }
 
@@ -141,7 +141,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
     const fault = found ?? guard.faultOfBeginning(beginning);
     const nearness = fault === null ? await options.nearness(beginning) : -1;
-    return (fault === null && nearness >= NEAR_ENOUGH) || reject({ tokens: answer, fault, nearness });
+    return (fault === null && nearness >= nearEnough) || reject({ tokens: answer, fault, nearness });
   }
 
   /** Begins anew; true where it was the last time, and the best beginning is the one to go on from. */

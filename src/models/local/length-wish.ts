@@ -46,6 +46,8 @@ const SENTENCES = new RegExp(
   "iu",
 );
 const WORDS = new RegExp(`\\b${NUMBER} (?:words?|wörtern?|worten?|wort|palabras?)(?![\\p{L}])`, "iu");
+const YES_OR_NO =
+  /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
 const LONG =
   /\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps?|recipe|in detail|long|explain|at length|geschichte|gedicht|brief|liste|ausführlich|cuento|historia|poema|carta|lista)\b/iu;
 
@@ -60,6 +62,7 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
 }
 
 function wishIn(text: string): LengthWish | null {
+  if (YES_OR_NO.test(text)) return { sentences: 1, words: Number.POSITIVE_INFINITY };
   const words = numberIn(WORDS, text);
   if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, words };
   const sentences = numberIn(SENTENCES, text);

@@ -17,8 +17,12 @@ const KINDS: readonly Kind[] = [
   },
   {
     asked:
-      /\b(?:rewrite|rephrase|make (?:this|it))\b.*\b(?:polite|politely|kind|kindly|friendly|friendlier|nicely|nicer)\b/is,
-    openings: { en: ["Could you please", "I would be grateful if"], de: ["Könnten Sie bitte"], es: ["Por favor,"] },
+      /\b(?:rewrite|rephrase|reword|(?:make|say|put|write) (?:this|it|that))\b[^:]*\b(?:polite|kind|friendl|nice|formal|gentl)/i,
+    openings: {
+      en: ["Could you please", "I am sorry, but", "I would be grateful if"],
+      de: ["Könnten Sie bitte", "Es tut mir leid, aber"],
+      es: ["Por favor,", "Lo siento, pero"],
+    },
   },
   {
     asked:
