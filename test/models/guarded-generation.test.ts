@@ -12,9 +12,10 @@ const messages: ChatMessage[] = [
   { role: "user", content: QUESTION },
 ];
 
+const NAME = " Odile.";
 /** A model that writes these answers word by word, the next one whenever it has to begin anew. */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
-  const vocabulary = ["<end>", ...new Set(answers.flatMap((answer) => answer.split(/(?<=[ \n])/)))];
+  const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
   const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));
   const prompt = [0, 0, 0];
   const slot = { index: 0, owner: "", tokens: [], busy: true, touchedRows: 0, promisedRows: 0, usedAt: 0 };
@@ -48,6 +49,8 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     guard: createGuard(messages),
     wish: { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY },
     openings: [],
+    name: tokensOf(NAME),
+    nearEnough: 0.3,
     nearness: async () => 1,
     ...change,
   });
@@ -71,16 +74,43 @@ test("a beginning that echoes the question is written anew and never shown", asy
   for (const piece of pieces) expect(piece).not.toContain("What should");
 });
 
-test("a beginning about something else is written anew; of five none of which is near, the nearest is shown", async () => {
-  const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice.", "Buy some bread."];
+test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {
+  const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice."];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
 });
 
-test("once begun, the words come as they are written", async () => {
-  const { pieces } = await shownBy(scripted(["Take a novel with you. Then read it slowly as the land goes by."]));
+test("an answer of one sentence comes in words, once its beginning is near enough", async () => {
+  const answer = "Take a short novel with you and enjoy it slowly as all of the land goes by outside.";
+  const { pieces, text } = await shownBy(scripted([answer]));
+  expect(text).toBe(answer);
   expect(pieces.length).toBeGreaterThan(5);
-  expect(pieces[0]).toStartWith("Take a novel with you.");
+  expect(pieces[0]).toStartWith("Take a short novel");
+  expect(pieces[0]).not.toContain("slowly");
+});
+
+test("half a beginning that is far from what was asked is written anew before its sentence has ended", async () => {
+  const far = "It is said that all of the cats in this town are grey at night and by day.";
+  const looks: string[] = [];
+  const nearness = async (text: string) => {
+    looks.push(text);
+    return text.startsWith("Take") ? 0.5 : 0;
+  };
+  const { text } = await shownBy(scripted([far, "Take a novel with you."], { nearness }));
+  expect(text).toBe("Take a novel with you.");
+  expect(looks[0]).toBe("It is said that all of the cats ");
+  expect(looks.join()).not.toContain("by day");
+});
+
+test("half a beginning that may become the question is not shown", async () => {
+  const long = "What should I read on a train that goes through all of the country by night?";
+  const guard = createGuard([{ role: "user", content: long }]);
+  const { pieces } = await shownBy(scripted([long, "Take a novel with you."], { guard }));
+  expect(pieces.join("")).toBe("Take a novel with you.");
+});
+
+test("after the words that introduce an agent comes the name that it was told", async () => {
+  expect((await shownBy(scripted(["Hello! My name is"]))).text).toBe("Hello! My name is Odile.");
 });
 
 test("an answer that would go on as the user ends before it does", async () => {

@@ -99,7 +99,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
       // A sentence that has turned to English is known by its second word of it.
       const last = sentenceEnds(text).at(-1) ?? 0;
-      const english = language !== "en" && countLittleWords(text.slice(last)).en > 0 ? last : text.length;
+      const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
       return Math.min(line, tail, word, introduction, english);
     },
   };
@@ -134,6 +134,11 @@ export function loops(text: string, words = wordsOf(text)): boolean {
   }
   // "very very very very"
   return words.some((word, at) => at >= 3 && [1, 2, 3].every((back) => words[at - back] === word));
+}
+
+function isMoreEnglish(text: string, language: Language): boolean {
+  const counts = countLittleWords(text);
+  return counts.en > counts[language];
 }
 
 /** Whether there is more English in it than a name or a loan: what a small model falls back to. */

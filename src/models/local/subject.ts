@@ -14,7 +14,7 @@ const ABOUT_THE_SAME = 0.3;
 /** What says the same in other words is nearer than an answer is to its question. */
 const SAYS_THE_SAME = 0.5;
 const REWRITING =
-  /\b(?:(?:rewrite|rephrase|reword|paraphrase)\b|(?:make|say|put|write) (?:this|it|that)\b)[^:]*:\s*(?<text>\S.*)/isu;
+  /\b(?:(?:rewrite|rephrase|reword|paraphrase)\b|(?:make|say|put|write) (?:this|it|that)\b)[^:]*:\s*(\S.*)/isu;
 const ABOUT_SPEAKER =
   /\b(?:who are you|about yourself|your (?:job|work|life|day)|(?:what|how) do you (?:do|work|spend|live)|wer bist du|was machst du|quién eres|qué haces)(?![\p{L}])/iu;
 /** The model that tells what is near knows English: a word of another language is far from all. */
@@ -29,7 +29,7 @@ export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   const question = asked.at(-1) ?? "";
   if (OTHER_LANGUAGE.test(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1 };
-  const same = REWRITING.exec(question)?.groups?.["text"];
+  const same = REWRITING.exec(question)?.[1];
   if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME };
   const texts = [question];
   if (ABOUT_SPEAKER.test(question)) texts.push(messages.find(({ role }) => role === "system")?.content ?? question);
