@@ -3,7 +3,7 @@
  * a bad one is written anew, so nobody sees it. Later, what may become a fault is held back until it has not, and sampled
  * anew if it has. An answer that its limit cuts ends with a whole sentence.
  */
-import type { Generation, GenerationOptions } from "./generation.ts";
+import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";
@@ -25,6 +25,11 @@ export interface GuardedOptions extends GenerationOptions {
 
 /** Prompt tokens of one turn, as of any generation. */
 const CHUNK_TOKENS = 128;
+/**
+ * Tokens of one turn while nothing has been shown: half the time of such a chunk. Whoever reads on already waits for it
+ * unseen, and whoever waits for first words is served before that.
+ */
+const HIDDEN_STEPS = 8;
 /** A beginning without an end of its sentence is judged at this length. */
 const LOOK_AHEAD_TOKENS = 32;
 /** One that is near enough already is shown at these: nobody waits for the end of its sentence. */
@@ -38,6 +43,10 @@ const REPAIRS = 4;
 const NEARER_EARLY = 0.05;
 /** Half a sentence may still come to the subject, unless it is as far as this. */
 const FAR_EARLY = 0.1;
+/** A later sentence that is less near than this has left the subject: the answer has ended before it. */
+const DRIFTED = 0.1;
+/** Words of such a sentence that tell, and of an answer that may end. */
+const SENTENCE_WORDS = 8;
 /** The last part of the tokens, in which only whole sentences are shown. */
 const CLOSING = 0.75;
 
@@ -129,6 +138,26 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens) ? text : null;
   }
 
+  /** Where the sentence begins that has not been judged yet; its words are not shown before. */
+  let unsettled = 0;
+
+  /** The place before a sentence that has left the subject, or how far the text may be shown. */
+  async function judgeLater(ended: boolean): Promise<{ stop: boolean; until: number }> {
+    const ends = sentenceEnds(text);
+    for (;;) {
+      const from = ends.find((end) => end > unsettled);
+      if (from === undefined) return { stop: false, until: text.length };
+      const next = ends.find((end) => end > from);
+      const sentence = wordsOf(text.slice(from, next));
+      if (next === undefined && !ended && sentence.length < SENTENCE_WORDS) return { stop: false, until: from };
+      const isEnough = wordsOf(text.slice(0, from)).length >= SENTENCE_WORDS;
+      if (isEnough && sentence.length > 0 && (await options.nearness(text.slice(from, next))) < DRIFTED) {
+        return { stop: true, until: from };
+      }
+      unsettled = from;
+    }
+  }
+
   /** Judges half a sentence. One that is to have few words is known when it has ended. */
   async function lookEarly(): Promise<boolean> {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
@@ -160,53 +189,68 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return true;
   }
 
+  /** Runs a chunk of the prompt, or writes a token. */
+  async function takeStep(): Promise<Turn> {
+    const logits = await feed();
+    if (slot.tokens.length < prompt.length + answer.length) return { text: "" };
+    const sampling = { ...options.sampling, temperature: temperature() };
+    for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
+    const token = chooseToken(logits, new Set(answer), sampling, options.random);
+    const ended = token === tokenizer.endOfTurn;
+    if (!ended) setAnswer(withName([...answer, token]));
+
+    const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
+    const fault = found === forgiven ? null : found;
+    if (!begun) {
+      const beginning = fault === null ? wholeBeginning(ended) : text;
+      const before = answer;
+      const goesOn = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
+      if (!goesOn) return { text: "" };
+      begun = true;
+      // Another draft was taken up again: it goes on from where it was judged.
+      if (answer !== before) return { text: "" };
+    } else if (fault !== null) {
+      if (repairs < REPAIRS) {
+        repairs++;
+        // A token of which a part was shown stays.
+        const kept = lengths.findIndex((length) => length >= shown) + 1;
+        if (kept > 0 && kept < answer.length) {
+          ban(kept, answer);
+          setAnswer(answer.slice(0, kept));
+          return { text: "" };
+        }
+      }
+      return { text: "", reason: "stop" };
+    }
+
+    const later = Number.isFinite(wish.sentences) ? await judgeLater(ended) : null;
+    if (later?.stop === true) return { text: show(later.until), reason: "stop" };
+    const end = endOfAnswer();
+    if (end !== null) return { text: show(end), reason: "stop" };
+    if (ended) return { text: show(text.length), reason: "stop" };
+    if (answer.length >= maxTokens) {
+      const whole = lastWholeSentence(text);
+      return { text: show(whole > 0 ? whole : text.length), reason: "length" };
+    }
+    const safe =
+      answer.length > CLOSING * maxTokens
+        ? lastWholeSentence(text)
+        : Math.min(
+            later?.until ?? text.length,
+            guard.safeLength(text),
+            text.length - possibleStart(text, options.stop),
+          );
+    return { text: show(safe) };
+  }
+
   return {
     completionTokens: () => answer.length,
     async takeTurn() {
-      const logits = await feed();
-      if (slot.tokens.length < prompt.length + answer.length) return { text: "" };
-      const sampling = { ...options.sampling, temperature: temperature() };
-      for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
-      const token = chooseToken(logits, new Set(answer), sampling, options.random);
-      const ended = token === tokenizer.endOfTurn;
-      if (!ended) setAnswer(withName([...answer, token]));
-
-      const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
-      const fault = found === forgiven ? null : found;
-      if (!begun) {
-        const beginning = fault === null ? wholeBeginning(ended) : text;
-        const before = answer;
-        const goesOn = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
-        if (!goesOn) return { text: "" };
-        begun = true;
-        // Another draft was taken up again: it goes on from where it was judged.
-        if (answer !== before) return { text: "" };
-      } else if (fault !== null) {
-        if (repairs < REPAIRS) {
-          repairs++;
-          // A token of which a part was shown stays.
-          const kept = lengths.findIndex((length) => length >= shown) + 1;
-          if (kept > 0 && kept < answer.length) {
-            ban(kept, answer);
-            setAnswer(answer.slice(0, kept));
-            return { text: "" };
-          }
-        }
-        return { text: "", reason: "stop" };
+      for (let steps = 1; ; steps++) {
+        const turn = await takeStep();
+        const isReading = slot.tokens.length < prompt.length;
+        if (begun || turn.reason !== undefined || isReading || steps === HIDDEN_STEPS) return turn;
       }
-
-      const end = endOfAnswer();
-      if (end !== null) return { text: show(end), reason: "stop" };
-      if (ended) return { text: show(text.length), reason: "stop" };
-      if (answer.length >= maxTokens) {
-        const whole = lastWholeSentence(text);
-        return { text: show(whole > 0 ? whole : text.length), reason: "length" };
-      }
-      const safe =
-        answer.length > CLOSING * maxTokens
-          ? lastWholeSentence(text)
-          : Math.min(guard.safeLength(text), text.length - possibleStart(text, options.stop));
-      return { text: show(safe) };
     },
   };
 }

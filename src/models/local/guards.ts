@@ -76,12 +76,17 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     );
   }
 
+  /** "Odile, the one who reads": it tells of itself as of another one. */
+  const speaksOfItself = (words: string[]) =>
+    !wantsName && words.length > name.length && name.length > 0 && name.every((word, at) => isOrHas(words[at], word));
+
   return {
-    mayFail: (text) => wantsName || longestRun(wordsOf(text), asked) >= ECHO_WORDS,
+    mayFail: (text) =>
+      (wantsName && !containsRun(wordsOf(text), name)) || longestRun(wordsOf(text), asked) >= ECHO_WORDS,
     faultOfBeginning: (text) => (wantsName && !containsRun(wordsOf(text), name) ? "name" : null),
     faultIn(text) {
       const words = wordsOf(text);
-      if (SPEAKER.test(text)) return "speaker";
+      if (SPEAKER.test(text) || speaksOfItself(words)) return "speaker";
       if (CONTROL.test(text) || leaks(words)) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
@@ -110,6 +115,9 @@ export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
 const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
+
+/** The word, or what belongs to it: "Odile's". */
+const isOrHas = (word: string | undefined, name: string): boolean => word === name || word === `${name}'s`;
 
 /** The same words, but for one in five. */
 function isNearly(said: readonly string[], asked: readonly string[]): boolean {

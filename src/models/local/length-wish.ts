@@ -2,6 +2,7 @@
  * How long an answer is wished to be, as its conversation says in so many words: a small model reads "in two sentences"
  * and writes five, so its answer is ended where it was to end.
  */
+import { isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface LengthWish {
@@ -13,6 +14,8 @@ export interface LengthWish {
 
 /** What a persona that says nothing of it writes: beyond this a small model wanders off. */
 const USUAL_SENTENCES = 4;
+/** A greeting is answered with a greeting. */
+const GREETING_SENTENCES = 2;
 /** "A long story": as many as the answer has tokens for. */
 const ENDLESS = Number.POSITIVE_INFINITY;
 
@@ -58,7 +61,8 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const asked = wishIn(question);
   if (asked) return asked;
   if (LONG.test(question)) return { sentences: ENDLESS, words: ENDLESS };
-  return wishIn(instructions.join("\n")) ?? { sentences: USUAL_SENTENCES, words: ENDLESS };
+  const usual = { sentences: isGreeting(question) ? GREETING_SENTENCES : USUAL_SENTENCES, words: ENDLESS };
+  return wishIn(instructions.join("\n")) ?? usual;
 }
 
 function wishIn(text: string): LengthWish | null {
