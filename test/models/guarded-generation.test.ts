@@ -12,6 +12,7 @@ const messages: ChatMessage[] = [
   { role: "user", content: QUESTION },
 ];
 
+const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
 /** A model that writes these answers word by word, the next one whenever it has to begin anew. */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
@@ -47,7 +48,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     sampling: { ...SAMPLING, temperature: 0.01, repetition: 1 },
     random: seededRandom(1),
     guard: createGuard(messages),
-    wish: { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY },
+    wish: ENDLESS,
     openings: [],
     name: tokensOf(NAME),
     nearEnough: 0.3,
@@ -107,6 +108,32 @@ test("half a beginning that may become the question is not shown", async () => {
   const guard = createGuard([{ role: "user", content: long }]);
   const { pieces } = await shownBy(scripted([long, "Take a novel with you."], { guard }));
   expect(pieces.join("")).toBe("Take a novel with you.");
+});
+
+test("an answer ends before a sentence that has left the subject", async () => {
+  const answer = "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
+  const { pieces, text } = await shownBy(scripted([answer], { nearness, wish: { ...ENDLESS, sentences: 4 } }));
+  expect(text).toBe("Take a short novel with you on the train.");
+  expect(pieces.join("")).not.toContain("My");
+});
+
+test("a story, which was to be long, may leave its subject", async () => {
+  const answer = "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
+  expect((await shownBy(scripted([answer], { nearness }))).text).toBe(answer);
+});
+
+test("while nothing has been shown a turn writes several tokens, and one token afterwards", async () => {
+  const generation = scripted(["Take a short novel with you and enjoy it slowly as all of the land goes by outside."]);
+  const written: number[] = [];
+  for (let done = false; !done; ) {
+    const before = generation.completionTokens();
+    done = (await generation.takeTurn()).reason !== undefined;
+    written.push(generation.completionTokens() - before);
+  }
+  expect(written[0]).toBe(8);
+  for (const tokens of written.slice(1)) expect(tokens).toBeLessThanOrEqual(1);
 });
 
 test("after the words that introduce an agent comes the name that it was told", async () => {

@@ -25,6 +25,8 @@ test.each<[Fault, string]>([
   ["loop", "It is very very very very good."],
   ["speaker", "Take a novel.\nUser: Which one?"],
   ["speaker", "Assistant: Take a novel."],
+  ["speaker", "Odile, the one who keeps the books."],
+  ["speaker", "(Odile's eyes begin to shine.)"],
   ["name", "My name is Elara, and I keep the books."],
   ["name", "I'm Evelyn, the librarian."],
   ["machine", "I am a helpful AI assistant and have read nothing."],
@@ -101,6 +103,7 @@ test.each([
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+  ["Good evening!", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Say yes or no: is it late?", "You are kind.", { sentences: 1, words: Number.POSITIVE_INFINITY }],
 ])("the length of an answer is the one that was asked for: %s %s", (question, system, wish) => {
   expect(lengthWished(chat(question, system))).toEqual(wish);
@@ -110,6 +113,9 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("I cannot sleep. What should I do?", "en")).toContain("You could");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
+  expect(openingsFor("Good evening!", "en")).toEqual(["Good evening,"]);
+  expect(openingsFor("¡Muchas gracias!", "es")).toEqual(["De nada"]);
+  expect(openingsFor("Hello, where can I sit down for a while?", "en")).not.toContain("Hello,");
   expect(openingsFor("The sun is shining.", "en")).toEqual([]);
 });
 

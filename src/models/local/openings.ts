@@ -17,7 +17,7 @@ interface Kind {
 }
 
 const GREETING =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening|night)|goodbye|bye|see you|welcome|thank you|thanks)\b|(?:hallo|guten? (?:morgen|tag|abend|nacht)|tschüss|danke|hola|buen[oa]s (?:días|tardes|noches)|adiós|gracias)(?![\p{L}]))/iu;
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening|night)|goodbye|bye|see you|welcome|thank you|thanks)\b|(?:hallo|guten? (?:morgen|tag|abend|nacht)|tschüss|(?:vielen )?danke?|hola|buen[oa]s (?:días|tardes|noches)|adiós|(?:muchas )?gracias)(?![\p{L}]))/iu;
 /** A message of more words says something beside its greeting. */
 const GREETING_WORDS = 6;
 
@@ -63,6 +63,6 @@ const KINDS: readonly Kind[] = [
 /** None where any beginning will do. */
 export function openingsFor(question: string, language: Language): readonly string[] {
   const greeting = isGreeting(question) ? GREETING.exec(question)?.[0].trim() : undefined;
-  if (greeting !== undefined) return /^th|^dank|^grac/i.test(greeting) ? WELCOME[language] : [`${greeting},`];
+  if (greeting !== undefined) return /thank|dank|gracias/i.test(greeting) ? WELCOME[language] : [`${greeting},`];
   return KINDS.find(({ asked }) => asked.test(question))?.openings[language] ?? [];
 }
