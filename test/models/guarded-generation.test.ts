@@ -111,7 +111,8 @@ test("half a beginning that may become the question is not shown", async () => {
 });
 
 test("an answer ends before a sentence that has left the subject", async () => {
-  const answer = "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const answer =
+    "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
   const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
   const { pieces, text } = await shownBy(scripted([answer], { nearness, wish: { ...ENDLESS, sentences: 4 } }));
   expect(text).toBe("Take a short novel with you on the train.");
@@ -119,7 +120,8 @@ test("an answer ends before a sentence that has left the subject", async () => {
 });
 
 test("a story, which was to be long, may leave its subject", async () => {
-  const answer = "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const answer =
+    "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
   const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
   expect((await shownBy(scripted([answer], { nearness }))).text).toBe(answer);
 });
