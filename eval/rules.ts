@@ -107,6 +107,7 @@ export const isWhole = (text: string): boolean =>
   /[.!?…~][\s"'”’»)*\]]*(?:\([^()]*\)\s*|\*[^*]*\*\s*)?$|\p{Extended_Pictographic}\s*$/u.test(text) ||
   wordsOf(text).length <= 3;
 
+// "Me" is Spanish too: without "please" and "could", "Could you please leave me alone." were as much of it as English.
 const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   en: new Set(
     "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they please could would should".split(
