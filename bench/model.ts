@@ -10,6 +10,7 @@ import { physicalCores } from "../src/models/local/physical-cores.ts";
 import { runModelProcess } from "../src/models/local/process.ts";
 import { createLocalEngine, type LocalEngine } from "../src/models/local.ts";
 import { LOCAL_MODEL } from "../src/models/local-models.ts";
+import { median } from "./figure.ts";
 
 export interface Figure {
   name: string;
@@ -18,27 +19,74 @@ export interface Figure {
 }
 
 const ROUNDS = 3;
+/** First conversations as people have them, four at a time. */
+const CHATS = [
+  ["Good evening!", "What is your name?", "What should I read on a train?", "Do you like rain?"],
+  ["Who are you?", "I had a long day.", "How can I learn to cook?", "What is your favourite book?"],
+  ["Tell me about your day.", "I cannot sleep. What helps?", "Which is better, tea or coffee?", "Thank you!"],
+];
+export const FIRST_WORDS = {
+  bare: "first words, four conversations at once, unguarded",
+  guarded: "first words, four conversations at once, guarded",
+};
 const quiet = { info() {}, warn() {} };
 const prose = await Bun.file(resolve(import.meta.dir, "../models/smollm2-135m-instruct/LICENSE")).text();
 
-/** Takes about half a minute. Each figure is the best of three, since other work on the machine only ever slows it. */
+/** Takes about a minute. Each figure is the best of three, since other work on the machine only ever slows it. */
 export async function benchModel(threads = physicalCores()): Promise<Figure[]> {
   const cacheDir = await mkdtemp(join(tmpdir(), "roost-bench-"));
-  const engine = createLocalEngine({
-    cacheDir,
-    threads,
-    idleMs: 600_000,
-    log: quiet,
-    // What the machine can do, not what its answers are worth; `npm run eval` tells what guards cost.
-    guarded: false,
-    command: [process.execPath, "--no-env-file", import.meta.path, "model-process"],
-  });
+  const open = (guarded: boolean): LocalEngine =>
+    createLocalEngine({
+      cacheDir,
+      threads,
+      idleMs: 600_000,
+      log: quiet,
+      guarded,
+      seed: 1,
+      command: [process.execPath, "--no-env-file", import.meta.path, "model-process"],
+    });
+  // Without guards: what the machine can do.
+  const [engine, guarded] = [open(false), open(true)];
   try {
-    return await measure(engine);
+    return [...(await measure(engine)), ...(await measureFirstWords(engine, guarded))];
   } finally {
-    await engine.close();
+    await Promise.all([engine.close(), guarded.close()]);
     await rm(cacheDir, { recursive: true, force: true });
   }
+}
+
+/** Four at once, and the same ones with and without guards; medians. */
+async function measureFirstWords(engine: LocalEngine, guarded: LocalEngine): Promise<Figure[]> {
+  const signal = new AbortController().signal;
+  // Both models are loaded before the clock starts.
+  await Promise.all([guarded.embed(["load"], signal), answer(guarded, question("load", "Hello!"))]);
+  const firstMs: Record<"bare" | "guarded", number[]> = { bare: [], guarded: [] };
+  for (const [round, four] of CHATS.entries()) {
+    for (const [kind, one] of [
+      ["bare", engine],
+      ["guarded", guarded],
+    ] as const) {
+      const answers = await Promise.all(four.map((say, at) => answer(one, question(`chat-${round}-${at}`, say))));
+      firstMs[kind].push(...answers.map((run) => run.firstMs));
+    }
+  }
+  return [
+    { name: FIRST_WORDS.bare, value: median(firstMs.bare), unit: "ms" },
+    { name: FIRST_WORDS.guarded, value: median(firstMs.guarded), unit: "ms" },
+  ];
+}
+
+function question(salt: string, say: string): ModelRequest {
+  const system = "You are a warm, well-read librarian.\n\nYour name is Odile.";
+  const asked = request(salt, "", 64, say);
+  return {
+    ...asked,
+    messages: [
+      { role: "system", content: system },
+      { role: "user", content: say },
+    ],
+    temperature: 0.2,
+  };
 }
 
 async function measure(engine: LocalEngine): Promise<Figure[]> {
@@ -128,6 +176,6 @@ else if (import.meta.main) {
   const threads = process.argv[2] === undefined ? physicalCores() : Number(process.argv[2]);
   console.log(`local model, ${threads} of ${physicalCores()} cores`);
   for (const { name, value, unit } of await benchModel(threads)) {
-    console.log(`${name.padEnd(44)} ${value.toFixed(unit === "tokens/s" ? 1 : 0).padStart(8)} ${unit}`);
+    console.log(`${name.padEnd(52)} ${value.toFixed(unit === "tokens/s" ? 1 : 0).padStart(8)} ${unit}`);
   }
 }

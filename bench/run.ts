@@ -6,7 +6,7 @@ import { cpus } from "node:os";
 import { formatRows, type Row } from "./figure.ts";
 import { benchMessages } from "./messages.ts";
 import { benchMetering } from "./metering.ts";
-import { benchModel, type Figure } from "./model.ts";
+import { benchModel, FIRST_WORDS, type Figure } from "./model.ts";
 import { benchNeighbours } from "./neighbours.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
@@ -39,6 +39,10 @@ function modelRows(figures: Figure[]): Row[] {
     }
     if (name === "four conversations at once, in all") {
       return { ...row, baseline: { what: "one conversation", value: figureOf(one) } };
+    }
+    if (name === FIRST_WORDS.guarded) {
+      const bare = figureOf(FIRST_WORDS.bare);
+      return { ...row, baseline: { what: "unguarded", value: bare }, goal: "≤ 3 × unguarded", met: value <= 3 * bare };
     }
     if (name === "process start to first token") return { ...row, goal: "≤ 600 ms", met: value <= 600 };
     if (name.startsWith("peak of the model process")) return { ...row, goal: "≤ 400 MiB", met: value <= 400 };

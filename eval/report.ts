@@ -13,7 +13,7 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "that were asked for, a whole sentence at its end, and on topic: the cosine (MiniLM) with a reference answer. Good is an " +
       "answer that breaks none. *Roost* is the product's prompt and guards, *plain* the same model and sampling with the " +
       "`SOUL.md` alone as system prompt and the whole conversation.",
-    `${seeds} seeds for each case. The prompt, the guards and the sampling were tuned on one half of the cases; the other was ` +
+    `${whatRan(judged, seeds)} The prompt, the guards and the sampling were tuned on one half of the cases; the other was ` +
       "held back. Which is which is decided by the case's id.",
     "What a program does not see: whether German or Spanish is more than words of that language in a row (it often is not: " +
       "the model was made for English), and whether what is said is true. The plain model is not told its name, so it cannot " +
@@ -26,6 +26,15 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
     "## Until the first words",
     timeTable(judged),
   ].join("\n\n")}\n`;
+}
+
+function whatRan(judged: readonly Judged[], seeds: number): string {
+  const halves = (["held", "tuning"] as const).filter((half) => judged.some((one) => one.half === half));
+  const cases = new Set(judged.map(({ id }) => id)).size;
+  return (
+    `This run: the ${halves.join(" and the ")} half, ${cases} cases, ${seeds} seeds for each, in all ` +
+    `${of(judged, "roost").length} answers of Roost and ${of(judged, "plain").length} of the plain model.`
+  );
 }
 
 const percent = (part: readonly Judged[]): string =>

@@ -102,13 +102,17 @@ export function hasLength(text: string, asked: Case, persona: Pick<Persona, "len
   return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
 }
 
-/** Ends as a sentence does, or is too short to be one. */
+/** Ends as a sentence does, also where an aside "(smiling)" follows it, or is too short to be one. */
 export const isWhole = (text: string): boolean =>
-  /[.!?…~][\s"'”’»)*\]]*$|\p{Extended_Pictographic}\s*$/u.test(text) || wordsOf(text).length <= 3;
+  /[.!?…~][\s"'”’»)*\]]*(?:\([^()]*\)\s*|\*[^*]*\*\s*)?$|\p{Extended_Pictographic}\s*$/u.test(text) ||
+  wordsOf(text).length <= 3;
 
+// "Me" is Spanish too: without "please" and "could", "Could you please leave me alone." were as much of it as English.
 const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   en: new Set(
-    "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they".split(" "),
+    "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they please could would should".split(
+      " ",
+    ),
   ),
   de: new Set(
     "der die das und ist ich du sie wir ihr nicht ein eine einen zu in mit auf für es sind bin habe mein dein auch wie was gut danke hallo guten bitte im den dem".split(

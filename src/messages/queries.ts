@@ -58,9 +58,6 @@ export function messageQueries(db: Db) {
       .select()
       .from(runs)
       .where(waitingOfAgent)
-      // Those in progress first. The place in the log is the order of arrival; ids follow the wall clock, which a restart
-      // may find set back. They are few: a limit would cost SQLite more than it saves.
-      .orderBy(desc(runs.status), asc(runs.firstEventId))
       .prepare(),
   );
   const unfinishedOf = lazily(() =>
@@ -180,7 +177,7 @@ export function messageQueries(db: Db) {
     reply: (conversationId: string, messageId: string): Message | undefined =>
       replyTo().get({ conversationId, messageId }),
     /** The agent's unfinished runs in the order of their turns, without those of before its instance's last stop. */
-    inTurn: (agentId: string): Run[] => inTurn().all({ agentId }),
+    inTurn: (agentId: string): Run[] => inTurn().all({ agentId }).sort(byTurn),
     /** Newest first. */
     recent: (conversationId: string, limit: number): RecentMessage[] => recent().all({ conversationId, limit }),
     text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
@@ -231,6 +228,13 @@ export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" |
   bytes: number;
   shortText: string | null;
 };
+/**
+ * Those in progress first, then in the order of arrival: their place in the log, since ids follow the wall clock, which may be
+ * set back. They are few, and sorting them here takes a third of the time that SQLite's temporary table does.
+ */
+const byTurn = (a: Run, b: Run): number =>
+  Number(a.status === "queued") - Number(b.status === "queued") || a.firstEventId - b.firstEventId;
+
 /** All runs of the agent, or of one of its conversations. */
 export type RunsOf = { agentId: string; conversationId: string | null };
 export type NewMessage = Omit<Message, "messageSeq">;

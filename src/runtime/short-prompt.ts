@@ -35,7 +35,10 @@ function systemText(run: RunInput): string {
   const [character = "", ...others] = texts;
   const between = [...others.filter((text) => text !== ""), ...skillTexts(run)];
   const again = between.length > 0 && character.length <= SHORT_CHARACTER ? [character] : [];
-  return [character, ...between, ...again, NAME_IS[languageOf(texts.join(" "))](run.agentName)]
+  const language = languageOf(texts.join(" "));
+  const name = NAME_IS[language](run.agentName);
+  // What is said last it says again, in a language that it hardly knows.
+  return [...(language === "en" ? [] : [name]), character, ...between, ...again, ...(language === "en" ? [name] : [])]
     .filter((text) => text !== "")
     .join("\n\n");
 }
@@ -95,11 +98,24 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
   });
 }
 
-/** Words of this length and more that are no common ones. */
+/** Words of four letters and more that tell nothing of a subject: whoever shares one speaks of something else. */
 const COMMON = new Set(
-  "about after also answer could does doing from give have into just know like make me more much need please really should some tell than thank thanks that their them then there these thing think this want what when where which with would write your".split(
-    " ",
-  ),
+  (
+    "about after again ahead almost along already also always another answer anything around away back been before begin being best better " +
+    "between both bring came cannot come could days different does doing done down each easy else enough even ever every everything explain " +
+    "false fast feel find fine first found from gave give given goes going gone good great hard have having hear hello help here high idea ideas into " +
+    "just keep kind know large last late least left less like likely list little live long look looks made make makes many maybe mean mine " +
+    "more most much must name near need never next nice nothing okay once only other over part people person place please pretty quite " +
+    "rather ready real really right said same seem short should show since small some someone something sometimes soon sorry start still such sure take " +
+    "talk tell than thank thanks that their them then there these they thing things think this those though thought through time times today together " +
+    "told tomorrow tonight took translate true under until upon used very want wanted ways well went were what when where which while whole will with " +
+    "without word words work would write wrong year years yesterday your yours " +
+    "aber alle auch beim bitte danke dann dass dein deine denn dich diese doch dort eine einem einen einer etwas ganz ganzen gern gerne gibt gute guten guter haben " +
+    "hast heute hier ihre immer jetzt kann kannst machen machst mehr mein meine mich mögen morgen nach nicht noch oder schon sehr sein seine " +
+    "sich sind über viel vielen warum wann welche welches wenn wird wirklich wissen wohl würde würdest " +
+    "algo aquí bien buena bueno buenos como cómo cosa cosas cuál cuando dame desde dime donde dónde ella ellos eres esta está este estos favor gracias gusta hace " +
+    "haces hacer hasta hola mejor mucha muchas mucho muchos nada otra otro para pero poco porque puede puedes puedo qué quiero sobre tengo tiene tienes todo toda todos tres unos"
+  ).split(" "),
 );
 
 const subjectsOf = (text: string): Set<string> =>

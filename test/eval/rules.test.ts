@@ -54,6 +54,8 @@ test.each<[string, Partial<Case>]>([
   ["Fish!", { words: 1 }],
   ["Bonjour", { language: "any" }],
   ["On a train I always read a book.", { voice: true }],
+  ["On a train I always read a book. (smiling)", {}],
+  ["Could you please leave me alone.", {}],
 ])("nothing is found in: %s", (text, change) => {
   expect(broken(text, change)).toEqual([]);
 });

@@ -12,9 +12,11 @@ const messages: ChatMessage[] = [
   { role: "user", content: QUESTION },
 ];
 
+const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
+const NAME = " Odile.";
 /** A model that writes these answers word by word, the next one whenever it has to begin anew. */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
-  const vocabulary = ["<end>", ...new Set(answers.flatMap((answer) => answer.split(/(?<=[ \n])/)))];
+  const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
   const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));
   const prompt = [0, 0, 0];
   const slot = { index: 0, owner: "", tokens: [], busy: true, touchedRows: 0, promisedRows: 0, usedAt: 0 };
@@ -46,8 +48,10 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     sampling: { ...SAMPLING, temperature: 0.01, repetition: 1 },
     random: seededRandom(1),
     guard: createGuard(messages),
-    wish: { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY },
+    wish: ENDLESS,
     openings: [],
+    name: tokensOf(NAME),
+    nearEnough: 0.3,
     nearness: async () => 1,
     ...change,
   });
@@ -71,16 +75,71 @@ test("a beginning that echoes the question is written anew and never shown", asy
   for (const piece of pieces) expect(piece).not.toContain("What should");
 });
 
-test("a beginning about something else is written anew; of five none of which is near, the nearest is shown", async () => {
-  const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice.", "Buy some bread."];
+test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {
+  const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice."];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
 });
 
-test("once begun, the words come as they are written", async () => {
-  const { pieces } = await shownBy(scripted(["Take a novel with you. Then read it slowly as the land goes by."]));
+test("an answer of one sentence comes in words, once its beginning is near enough", async () => {
+  const answer = "Take a short novel with you and enjoy it slowly as all of the land goes by outside.";
+  const { pieces, text } = await shownBy(scripted([answer]));
+  expect(text).toBe(answer);
   expect(pieces.length).toBeGreaterThan(5);
-  expect(pieces[0]).toStartWith("Take a novel with you.");
+  expect(pieces[0]).toStartWith("Take a short novel");
+  expect(pieces[0]).not.toContain("slowly");
+});
+
+test("half a beginning that is far from what was asked is written anew before its sentence has ended", async () => {
+  const far = "It is said that all of the cats in this town are grey at night and by day.";
+  const looks: string[] = [];
+  const nearness = async (text: string) => {
+    looks.push(text);
+    return text.startsWith("Take") ? 0.5 : 0;
+  };
+  const { text } = await shownBy(scripted([far, "Take a novel with you."], { nearness }));
+  expect(text).toBe("Take a novel with you.");
+  expect(looks[0]).toBe("It is said that all of the cats ");
+  expect(looks.join()).not.toContain("by day");
+});
+
+test("half a beginning that may become the question is not shown", async () => {
+  const long = "What should I read on a train that goes through all of the country by night?";
+  const guard = createGuard([{ role: "user", content: long }]);
+  const { pieces } = await shownBy(scripted([long, "Take a novel with you."], { guard }));
+  expect(pieces.join("")).toBe("Take a novel with you.");
+});
+
+test("an answer ends before a sentence that has left the subject", async () => {
+  const answer =
+    "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
+  const { pieces, text } = await shownBy(scripted([answer], { nearness, wish: { ...ENDLESS, sentences: 4 } }));
+  expect(text).toBe("Take a short novel with you on the train.");
+  expect(pieces.join("")).not.toContain("My");
+});
+
+test("a story, which was to be long, may leave its subject", async () => {
+  const answer =
+    "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
+  const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
+  expect((await shownBy(scripted([answer], { nearness }))).text).toBe(answer);
+});
+
+test("while nothing has been shown a turn writes several tokens, and one token afterwards", async () => {
+  const generation = scripted(["Take a short novel with you and enjoy it slowly as all of the land goes by outside."]);
+  const written: number[] = [];
+  for (let done = false; !done; ) {
+    const before = generation.completionTokens();
+    done = (await generation.takeTurn()).reason !== undefined;
+    written.push(generation.completionTokens() - before);
+  }
+  expect(written[0]).toBe(8);
+  for (const tokens of written.slice(1)) expect(tokens).toBeLessThanOrEqual(1);
+});
+
+test("after the words that introduce an agent comes the name that it was told", async () => {
+  expect((await shownBy(scripted(["Hello! My name is"]))).text).toBe("Hello! My name is Odile.");
 });
 
 test("an answer that would go on as the user ends before it does", async () => {

@@ -25,6 +25,8 @@ test.each<[Fault, string]>([
   ["loop", "It is very very very very good."],
   ["speaker", "Take a novel.\nUser: Which one?"],
   ["speaker", "Assistant: Take a novel."],
+  ["speaker", "Odile, the one who keeps the books."],
+  ["speaker", "(Odile's eyes begin to shine.)"],
   ["name", "My name is Elara, and I keep the books."],
   ["name", "I'm Evelyn, the librarian."],
   ["machine", "I am a helpful AI assistant and have read nothing."],
@@ -42,6 +44,20 @@ test.each([
   expect(createGuard(chat(QUESTION)).faultIn(text)).toBeNull();
 });
 
+test("who is asked for its name says it", () => {
+  const guard = createGuard(chat("Who are you?"));
+  expect(guard.faultOfBeginning("I am a friend of all who read.")).toBe("name");
+  expect(guard.faultOfBeginning("I am Odile, and I keep the books.")).toBeNull();
+  expect(createGuard(chat("How are you?")).faultOfBeginning("I am well.")).toBeNull();
+  expect(createGuard(chat("Who are you?", "You are a cat.")).faultOfBeginning("I am a cat.")).toBeNull();
+});
+
+test("what may become the question, or has to say a name first, is not judged by half of it", () => {
+  expect(createGuard(chat(QUESTION)).mayFail("Well, what should I ")).toBe(true);
+  expect(createGuard(chat(QUESTION)).mayFail("I would take a novel ")).toBe(false);
+  expect(createGuard(chat("Who are you?")).mayFail("I would take a novel ")).toBe(true);
+});
+
 test("a greeting may be greeted back, and one who is asked for it may say what it is", () => {
   expect(createGuard(chat("Hello!")).faultIn("Hello! How can I help you today?")).toBeNull();
   expect(createGuard(chat("Are you a robot?")).faultIn("Yes, I am an AI assistant.")).toBeNull();
@@ -51,6 +67,10 @@ test("a persona that speaks German does not go on in English", () => {
   const guard = createGuard(chat("Guten Morgen!", "Du bist eine freundliche Bäckerin. Du heißt Greta."));
   expect(guard.faultIn("Guten Morgen! I am glad to have you here.")).toBe("language");
   expect(guard.faultIn("Guten Morgen! Was darf es für dich sein?")).toBeNull();
+  // Known by its second English word: the first is held back.
+  const shown = (text: string) => text.slice(0, guard.safeLength(text));
+  expect(shown("Guten Morgen! I would ")).toBe("Guten Morgen!");
+  expect(shown("Guten Morgen! Was darf ")).toBe("Guten Morgen! Was darf");
 });
 
 test("what may become a fault is held back until it has gone another way", () => {
@@ -59,6 +79,7 @@ test("what may become a fault is held back until it has gone another way", () =>
   expect(safe("I would take a novel wi")).toBe("I would take a novel ");
   expect(safe("Welcome. They call me a warm, well-read librarian ")).toBe("Welcome. They call me ");
   expect(safe("Take a novel.\nUser")).toBe("Take a novel.");
+  expect(safe("I read a lot. My name is Odi")).toBe("I read a lot. ");
   expect(safe("I like the book about the sea, and I like the book ")).toBe("I like the book about the sea, and ");
 });
 
@@ -82,6 +103,8 @@ test.each([
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+  ["Good evening!", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["Say yes or no: is it late?", "You are kind.", { sentences: 1, words: Number.POSITIVE_INFINITY }],
 ])("the length of an answer is the one that was asked for: %s %s", (question, system, wish) => {
   expect(lengthWished(chat(question, system))).toEqual(wish);
 });
@@ -89,6 +112,10 @@ test.each([
 test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("I cannot sleep. What should I do?", "en")).toContain("You could");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
+  expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
+  expect(openingsFor("Good evening!", "en")).toEqual(["Good evening,"]);
+  expect(openingsFor("¡Muchas gracias!", "es")).toEqual(["De nada"]);
+  expect(openingsFor("Hello, where can I sit down for a while?", "en")).not.toContain("Hello,");
   expect(openingsFor("The sun is shining.", "en")).toEqual([]);
 });
 

@@ -67,9 +67,10 @@ test("no default says who the agent is but its character: a persona is not contr
   for (const { name, text } of defaults) if (name !== "SOUL.md") expect(text).not.toMatch(/\bYou are\b/);
 });
 
-test("a persona is told its name in its own language", () => {
+test("a persona is told its name in its own language, before all else where that is not English", () => {
   const files = withFile("SOUL.md", "Du bist eine Bäckerin und sprichst nur Deutsch mit den Leuten.");
-  expect(told(["Hallo!"], files)[0]).toEndWith("Du heißt Barnaby.");
+  expect(told(["Hallo!"], files)[0]).toStartWith("Du heißt Barnaby.");
+  expect(told(["Hello!"])[0]).toEndWith("Your name is Barnaby.");
 });
 
 test("a question that is asked again does not bring its first answer along", () => {
@@ -82,6 +83,8 @@ test("an earlier turn comes along only where the message goes back to it", () =>
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
   expect(told([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
+  // "Good" is a word of both, and tells of neither.
+  expect(told([...past, "What is a good gift for a child?"]).slice(1)).toEqual(["What is a good gift for a child?"]);
   const asked = "How big is the sea? I love big seas.";
   expect(told([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
 });

@@ -5,6 +5,7 @@ import type { ModelFiles } from "./files.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
+import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { openingsFor } from "./openings.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
@@ -14,6 +15,7 @@ import { SAMPLING, seededRandom } from "./sampling.ts";
 import { createScheduler } from "./scheduler.ts";
 import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts";
 import { openFfiStepper } from "./stepper-ffi.ts";
+import { subjectOf } from "./subject.ts";
 import { openTokenizer } from "./tokenizer.ts";
 
 export const CHAT_MODEL = "smollm2-135m-instruct";
@@ -53,17 +55,22 @@ export async function openChatModel(
 
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
-    let asked: Promise<Float32Array | undefined> | undefined;
+    const subject = subjectOf(messages);
+    const name = nameTold(messages);
+    let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
       wish: lengthWished(messages),
       openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
+      name: name === null ? [] : tokenizer.encode(` ${name}`),
+      nearEnough: subject.enough,
       async nearness(text) {
+        if (subject.texts.length === 0) return 1;
         const embed = await loadEmbedder();
-        asked ??= embed([question]).then(([vector]) => vector);
-        const [[vector], wanted] = [await embed([text]), await asked];
-        return dot(vector, wanted);
+        wanted ??= embed(subject.texts);
+        const [[vector], others] = [await embed([text]), await wanted];
+        return Math.max(...others.map((other) => dot(vector, other)));
       },
     });
   }

@@ -5,6 +5,7 @@
  */
 
 import { countLittleWords, type Language, languageOf } from "../../lib/language.ts";
+import { asksForName, nameTold } from "./introduction.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
@@ -13,6 +14,10 @@ export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | 
 export interface Guard {
   /** What is wrong with the text, of which more may follow; null where nothing is. */
   faultIn(text: string): Fault | null;
+  /** What is wrong with a text as a whole beginning. */
+  faultOfBeginning(text: string): Fault | null;
+  /** Whether half a beginning may still become an echo, or the lack of what was asked for. */
+  mayFail(text: string): boolean;
   /** How much of the text cannot become part of a fault any more: only what is before it may be shown. */
   safeLength(text: string): number;
 }
@@ -23,6 +28,8 @@ const LEAK_WORDS = 6;
 const LOOP_WORDS = 6;
 /** A run of this many words may become one of those: it is held back until it has gone another way. */
 const SUSPECT_WORDS = 3;
+/** Half a sentence with so many of the question's words in a row may become the question. */
+const ECHO_WORDS = 3;
 /** A sentence of fewer words is said again without being an echo or a loop: "Hello!", "Of course." */
 const TELLING_WORDS = 3;
 
@@ -30,6 +37,9 @@ const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|ans
 const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|^\s*#{1,6}\s|\n#{1,6}\s|\b[A-Z]{3,}\.md\b/;
 const INTRODUCTION =
   /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
+/** What such a sentence begins with, up to half of the name. */
+const HALF_INTRODUCTION =
+  /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
 const MACHINE =
   /\b(?:as an ai\b|ai (?:language )?(?:assistant|model)|language model|virtual assistant|smollm|hugging ?face|chatbot|ki-assistent)/i;
 const ABOUT_MACHINES =
@@ -45,6 +55,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const toldSentences = instructions.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
   const known = new Set(messages.flatMap(({ content }) => wordsOf(content)));
   const language = languageOfChat(messages);
+  const name = wordsOf(nameTold(messages) ?? "");
+  const wantsName = name.length > 0 && asksForName(question);
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
@@ -64,10 +76,17 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     );
   }
 
+  /** "Odile, the one who reads": it tells of itself as of another one. */
+  const speaksOfItself = (words: string[]) =>
+    !wantsName && words.length > name.length && name.length > 0 && name.every((word, at) => isOrHas(words[at], word));
+
   return {
+    mayFail: (text) =>
+      (wantsName && !containsRun(wordsOf(text), name)) || longestRun(wordsOf(text), asked) >= ECHO_WORDS,
+    faultOfBeginning: (text) => (wantsName && !containsRun(wordsOf(text), name) ? "name" : null),
     faultIn(text) {
       const words = wordsOf(text);
-      if (SPEAKER.test(text)) return "speaker";
+      if (SPEAKER.test(text) || speaksOfItself(words)) return "speaker";
       if (CONTROL.test(text) || leaks(words)) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
@@ -82,7 +101,11 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       const tail = suspectTail(text.replace(/[\p{L}\p{N}'’]+$/u, ""), told);
       // Half a word is like no other.
       const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
-      return Math.min(line, tail, word);
+      const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
+      // A sentence that has turned to English is known by its second word of it.
+      const last = sentenceEnds(text).at(-1) ?? 0;
+      const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
+      return Math.min(line, tail, word, introduction, english);
     },
   };
 }
@@ -92,6 +115,9 @@ export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
 const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
+
+/** The word, or what belongs to it: "Odile's". */
+const isOrHas = (word: string | undefined, name: string): boolean => word === name || word === `${name}'s`;
 
 /** The same words, but for one in five. */
 function isNearly(said: readonly string[], asked: readonly string[]): boolean {
@@ -116,6 +142,11 @@ export function loops(text: string, words = wordsOf(text)): boolean {
   }
   // "very very very very"
   return words.some((word, at) => at >= 3 && [1, 2, 3].every((back) => words[at - back] === word));
+}
+
+function isMoreEnglish(text: string, language: Language): boolean {
+  const counts = countLittleWords(text);
+  return counts.en > counts[language];
 }
 
 /** Whether there is more English in it than a name or a loan: what a small model falls back to. */

@@ -2,6 +2,7 @@
  * How long an answer is wished to be, as its conversation says in so many words: a small model reads "in two sentences"
  * and writes five, so its answer is ended where it was to end.
  */
+import { isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface LengthWish {
@@ -13,6 +14,8 @@ export interface LengthWish {
 
 /** What a persona that says nothing of it writes: beyond this a small model wanders off. */
 const USUAL_SENTENCES = 4;
+/** A greeting is answered with a greeting. */
+const GREETING_SENTENCES = 2;
 /** "A long story": as many as the answer has tokens for. */
 const ENDLESS = Number.POSITIVE_INFINITY;
 
@@ -46,6 +49,8 @@ const SENTENCES = new RegExp(
   "iu",
 );
 const WORDS = new RegExp(`\\b${NUMBER} (?:words?|wörtern?|worten?|wort|palabras?)(?![\\p{L}])`, "iu");
+const YES_OR_NO =
+  /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
 const LONG =
   /\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps?|recipe|in detail|long|explain|at length|geschichte|gedicht|brief|liste|ausführlich|cuento|historia|poema|carta|lista)\b/iu;
 
@@ -56,10 +61,12 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const asked = wishIn(question);
   if (asked) return asked;
   if (LONG.test(question)) return { sentences: ENDLESS, words: ENDLESS };
-  return wishIn(instructions.join("\n")) ?? { sentences: USUAL_SENTENCES, words: ENDLESS };
+  const usual = { sentences: isGreeting(question) ? GREETING_SENTENCES : USUAL_SENTENCES, words: ENDLESS };
+  return wishIn(instructions.join("\n")) ?? usual;
 }
 
 function wishIn(text: string): LengthWish | null {
+  if (YES_OR_NO.test(text)) return { sentences: 1, words: Number.POSITIVE_INFINITY };
   const words = numberIn(WORDS, text);
   if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, words };
   const sentences = numberIn(SENTENCES, text);

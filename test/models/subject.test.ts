@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import type { ChatMessage } from "../../src/models/local/protocol.ts";
+import { subjectOf } from "../../src/models/local/subject.ts";
+
+const SYSTEM = "You are a gruff cook.";
+const chat = (...asked: string[]): ChatMessage[] => [
+  { role: "system", content: SYSTEM },
+  ...asked.flatMap((content): ChatMessage[] => [
+    { role: "user", content },
+    { role: "assistant", content: "Aye." },
+  ]),
+];
+
+test("an answer is to be near its question", () => {
+  expect(subjectOf(chat("What is in your stew?")).texts).toEqual(["What is in your stew?"]);
+});
+
+test("who is asked of itself may answer with its character", () => {
+  expect(subjectOf(chat("What do you do all day?")).texts).toContain(SYSTEM);
+});
+
+test("a text that is to be said otherwise is what its answer is near, and nearer than an answer is to a question", () => {
+  const { texts, enough } = subjectOf(chat("Rewrite this politely: Go away."));
+  expect(texts).toEqual(["Go away."]);
+  expect(enough).toBeGreaterThan(subjectOf(chat("What is in your stew?")).enough);
+});
+
+test.each(["Translate 'sea' into French.", "How do you say that in German?", "Say yes or no: is it hot?"])(
+  "nothing is far from: %s",
+  (question) => {
+    expect(subjectOf(chat(question)).texts).toEqual([]);
+  },
+);
+
+test("a message of few words is taken with the one before it", () => {
+  expect(subjectOf(chat("I love the sea.", "And you?")).texts).toContain("I love the sea. And you?");
+  expect(subjectOf(chat("I love the sea.", "What is in your stew?")).texts).toHaveLength(1);
+});
