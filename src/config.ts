@@ -6,7 +6,10 @@ import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
 import { describeSystemError } from "./lib/system-error.ts";
 
-/** Invalid settings, a line for each. The server refuses to start, with exit code 78 (operations.md, Settings). */
+/**
+ * Invalid settings, a line for each. The server refuses to start, with exit code 78 (docs/contract/operations.md,
+ * Settings).
+ */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
   constructor(...problems: string[]) {

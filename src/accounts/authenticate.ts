@@ -8,7 +8,7 @@ import type { TokenClaims, Tokens } from "./tokens.ts";
 const EVERY_SCOPE: ReadonlySet<Scope> = new Set(SCOPES);
 const scopeSets = new Map<string, ReadonlySet<Scope>>();
 
-/** The same answer for every bad credential, which does not reveal what is wrong with it (security.md). */
+/** The same answer for every bad credential, which does not reveal what is wrong with it. */
 const unauthorized = () =>
   new AppError("unauthorized", "missing or invalid credentials: send Authorization: Bearer <token>, or X-API-Key", {
     headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
@@ -26,9 +26,10 @@ interface Known extends Pick<Caller, "scopes" | "instanceId" | "keyId" | "creden
 }
 
 /**
- * Authenticates a request (api.md section 2) by a token, a key, or a key in the place of a token. If both headers are
- * present, both must be valid and name the same account, and only what both allow is allowed. Throws `unauthorized`, or
- * `forbidden` for a suspended account. Returns a promise only if a signature must be checked or a new address recorded.
+ * Authenticates a request (docs/contract/api.md, Signing in) by a token, a key, or a key in the place of a token. If
+ * both headers are present, both must be valid and name the same account, and only what both allow is allowed. Throws
+ * `unauthorized`, or `forbidden` for a suspended account. Returns a promise only if a signature must be checked or a
+ * new address recorded.
  */
 export function createAuthentication(
   accounts: Accounts,

@@ -1,6 +1,6 @@
 import { AppError, notFound } from "../lib/app-error.ts";
 
-/** What an API key may do (api.md section 2): `chat` includes `read`, `write` includes both. */
+/** What an API key may do (docs/contract/api.md, Scopes): `chat` includes `read`, `write` includes both. */
 export const SCOPES = ["read", "write", "chat"] as const;
 export type Scope = (typeof SCOPES)[number];
 
@@ -38,7 +38,7 @@ export function authorize(caller: Caller, access: Exclude<Access, "public">): vo
 
 /**
  * Throws `not_found` for a key limited to another instance than the one in the path. This applies to stored answers too
- * (api.md section 1, Order of judgement).
+ * (docs/contract/api.md, Order of judgement).
  */
 export function requireVisible({ instanceId }: Pick<Caller, "instanceId">, named: string | undefined): void {
   if (instanceId !== null && named !== undefined && named !== instanceId) throw notFound("instance");

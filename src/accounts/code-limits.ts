@@ -14,7 +14,7 @@ interface Limit {
   max: number;
 }
 
-/** api.md section 2. */
+/** docs/contract/api.md, Signing in. */
 const OF_EMAIL: readonly Limit[] = [
   { windowMs: MINUTE, max: 1 },
   { windowMs: HOUR, max: 5 },

@@ -71,7 +71,8 @@ const hashOf = (key: string) => createHash("sha256").update(key).digest();
 const checksum = (text: string) => base62(new Uint8Array(new Uint32Array([Bun.hash.crc32(text)]).buffer), 6);
 
 /**
- * `rst_live_` + 6 characters that identify it + 32 random bytes + CRC32, so that a typo costs no look-up (security.md).
+ * `rst_live_` + 6 characters that identify it + 32 random bytes + CRC32, so that a typo costs no look-up
+ * (docs/contract/security.md, Credentials).
  */
 function makeKey(): { key: string; prefix: string } {
   const prefix = PREFIX + base62(randomBytes(4), 6).slice(-6);

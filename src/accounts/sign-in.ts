@@ -11,7 +11,7 @@ import type { Invites } from "./invites.ts";
 import { type Account, signInCodes } from "./schema.ts";
 import { rememberAddress } from "./sign-in-addresses.ts";
 
-/** How long a code is valid, and how often it may be tried (api.md section 2). */
+/** How long a code is valid, and how often it may be tried (docs/contract/api.md, Signing in). */
 export const CODE_LIFE_SECONDS = 600;
 const MAX_TRIES = 5;
 

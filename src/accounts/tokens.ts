@@ -33,7 +33,10 @@ export interface Tokens {
   verify(token: string): TokenClaims | null | Promise<TokenClaims | null>;
 }
 
-/** JWTs by @elysiajs/jwt: HS256 only, 24 hours, the newest key signs and every kept key verifies (security.md). */
+/**
+ * JWTs by @elysiajs/jwt: HS256 only, 24 hours, the newest key signs and every kept key verifies
+ * (docs/contract/security.md, Credentials).
+ */
 export function createTokens(hostKeys: HostKeys, clock: Clock, revokedTokens: Pick<RevokedTokens, "has">): Tokens {
   const signers = new Map(
     hostKeys.tokenKeys.map(({ kid, secret }) => [

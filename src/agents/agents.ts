@@ -156,7 +156,8 @@ export function createAgents(parts: AgentParts): Agents {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
         const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
-        // Files are checked first: a bad one is a 400, which takes precedence over a 409 (api.md section 1).
+        // Files are checked first: a bad one is a 400, which takes precedence over a 409 (docs/contract/api.md,
+        // Conventions).
         const changes = workspaces.check(null, [...defaults, ...input.files]);
         if (isTaken(instanceId, slug)) throw slugConflict(slug);
         const staged = await stage({ kind: "create", slug }, changes);

@@ -17,10 +17,10 @@ const shared = {
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 };
-/** Present if the workspace holds more than is shown (api.md section 1, Limits). */
+/** Present if the workspace holds more than is shown (docs/contract/api.md, Limits). */
 const filesTruncated = z.literal(true).optional();
 
-/** An agent as the API shows it (api.md section 4). */
+/** An agent as the API shows it (docs/contract/api.md, Agents). */
 export const AgentRecord = record(
   "Agent",
   z.object({ ...shared, files: z.record(z.string(), z.string()), filesTruncated }),

@@ -6,7 +6,7 @@ import type { WorkspaceFiles } from "./workspace-files.ts";
 /** The total text that an agent's record shows, and the files it reads; more is available file by file. */
 const MAX_RECORD_BYTES = 1024 * 1024;
 const MAX_RECORD_FILES = 250;
-/** File names shown for one agent in a list (api.md section 1, Limits). */
+/** File names shown for one agent in a list (docs/contract/api.md, Limits). */
 const MAX_NAME_BYTES = 64 * 1024;
 /** File names on one page of agents; each costs its bytes plus `NAME_COST`. */
 const MAX_PAGE_BYTES = 512 * 1024;

@@ -1,4 +1,4 @@
-/** A workspace folder's name (api.md section 4). */
+/** A workspace folder's name (docs/contract/api.md, Agents). */
 export const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 const MAX_LENGTH = 63;

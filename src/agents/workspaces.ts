@@ -29,7 +29,7 @@ import { type ShownNames, type ShownTexts, showNames, showTexts } from "./shown-
 import { createWorkspaceChanges, type StagedChange, type WorkspaceChanges } from "./workspace-changes.ts";
 import { createWorkspaceFiles, type IndexedFile } from "./workspace-files.ts";
 
-/** Files in one request (api.md section 1, Sizes). */
+/** Files in one request (docs/contract/api.md, Sizes). */
 export const MAX_FILES_PER_REQUEST = 64;
 /** Instance folders checked in one turn after a start. */
 const STRAYS_PER_TURN = 500;

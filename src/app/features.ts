@@ -40,7 +40,7 @@ import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
 
-/** Awake workers, and likewise runs with their model calls, per account (api.md section 1, Limits). */
+/** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;

@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import type { AccountLimits } from "../limits/account-limits.ts";
 
-/** The limits of an account for which the operator has changed nothing (operations.md, Settings). */
+/** The limits of an account for which the operator has changed nothing (docs/contract/operations.md, Settings). */
 export const limitDefaults = (config: Config): AccountLimits => ({
   reads: config.readsPerSecond,
   writes: config.writesPerSecond,

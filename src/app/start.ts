@@ -31,7 +31,7 @@ import { createRoutes } from "./route-table.ts";
 
 export const VERSION = packageFile.version;
 
-/** Event streams on the host, if it may open that many files (api.md section 1, Limits). */
+/** Event streams on the host, if it may open that many files (docs/contract/api.md, Limits). */
 const MAX_STREAMS = 20_000;
 
 /** How much of a turn of the event loop one account's requests may use while others wait: half a dozen small reads. */

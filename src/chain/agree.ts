@@ -5,8 +5,9 @@ export type NodeAnswer = { kind: "silent" } | { kind: "unknown" } | { kind: "fai
 type Sighting = Extract<NodeAnswer, { mined: Mined }>;
 
 /**
- * What to believe of several nodes' answers, of which `quorum` must agree (billing.md, x402 5). A block that enough
- * nodes see is believed even if others do not know it yet; nodes that contradict each other are not believed.
+ * What to believe of several nodes' answers, of which `quorum` must agree (docs/contract/billing.md, Nodes). A block
+ * that enough nodes see is believed even if others do not know it yet; nodes that contradict each other are not
+ * believed.
  */
 export function agree(answers: NodeAnswer[], quorum: number): Finding {
   const seen = Map.groupBy(answers.filter(isSighting), agreementKey).values().toArray();

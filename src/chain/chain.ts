@@ -68,7 +68,7 @@ export interface RpcHealth {
 
 /**
  * One network, through its nodes (JSON-RPC URLs). All nodes are called at once, with a timeout of 1.5 s. If two or more
- * are configured, two must agree (billing.md, x402 5).
+ * are configured, two must agree (docs/contract/billing.md, Nodes).
  */
 export interface Chain {
   readonly network: NetworkName;

@@ -3,8 +3,8 @@ import { NodeError, quantity, type RpcNode } from "./node.ts";
 import { type Block, parseBlock, parseReceipt, readTransfers } from "./receipt.ts";
 
 /**
- * What one node says of a transaction (billing.md, x402 2 and 3), within 3 s. A receipt counts only if its block is
- * canonical: a node may still serve receipts of blocks that a reorganisation removed.
+ * What one node says of a transaction (docs/contract/billing.md, Proofs), within 3 s. A receipt counts only if its
+ * block is canonical: a node may still serve receipts of blocks that a reorganisation removed.
  */
 export async function findTransaction(node: RpcNode, txHash: string): Promise<NodeAnswer> {
   try {

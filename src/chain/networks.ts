@@ -1,6 +1,6 @@
 export type Address = `0x${string}`;
 
-/** A chain that USDC is accepted on. Addresses are Circle's native USDC (billing.md, 6). */
+/** A chain that USDC is accepted on. Addresses are Circle's native USDC (docs/contract/billing.md, Networks). */
 export interface Network {
   name: NetworkName;
   chainId: number;

@@ -13,7 +13,7 @@ export const walletFile = (dataDir: string): string => join(dataDir, "wallet.jso
 
 /**
  * The address that receives USDC: the configured one, or that of a key pair created at the first start and kept in
- * `<data>/wallet.json`, mode 0600 (operations.md). Loads viem only to create the pair.
+ * `<data>/wallet.json`, mode 0600 (docs/contract/operations.md, Data folder). Loads viem only to create the pair.
  */
 export async function openWallet(dataDir: string, configured: Address | null): Promise<Address> {
   if (configured !== null) return configured;

@@ -8,7 +8,7 @@ import { addUserCommands } from "./user-commands.ts";
 
 /**
  * The command line. Two files list the commands; each command is implemented in its own file, loaded only when it runs,
- * so that `serve` starts without the others. Exits with the codes of operations.md.
+ * so that `serve` starts without the others. Exits with the codes of (docs/contract/operations.md, Command line).
  */
 export async function runCommandLine(argv: string[]): Promise<void> {
   // `roost events … | head` closes the pipe early, which is not a failure.

@@ -23,7 +23,7 @@ const BAD_CONFIG = 78;
 
 /**
  * The text for standard error (for settings, a line for each that is wrong; null when commander has printed it already)
- * and the exit code (operations.md, Command line).
+ * and the exit code (docs/contract/operations.md, Command line).
  */
 export function explain(error: unknown): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };

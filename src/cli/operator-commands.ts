@@ -7,7 +7,10 @@ const MAX_WORKSPACE_BYTES = 2 ** 50;
 const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDIT, 10.00)";
 const EXPIRES = "how long it stays valid: a number with s, m, h or d";
 
-/** Operator commands: they work on the data folder, with or without a running server (operations.md, Command line). */
+/**
+ * Operator commands: they work on the data folder, with or without a running server (docs/contract/operations.md,
+ * Command line).
+ */
 export function addOperatorCommands(program: Command): void {
   const onData = (command: Command): Command =>
     command.option("--data <folder>", "the folder that holds everything Roost writes");

@@ -9,7 +9,7 @@ const INSTANCE = "its id or name";
 const AGENT = "its id, slug or name";
 const CONVERSATION = "its id or title, or default";
 
-/** User commands: they work against any server's API (operations.md, Command line). */
+/** User commands: they work against any server's API (docs/contract/operations.md, Command line). */
 export function addUserCommands(program: Command): void {
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(USER);

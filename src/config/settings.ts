@@ -18,7 +18,8 @@ import {
   yesOrNo,
 } from "./forms.ts";
 
-// Every setting is described here and only here (operations.md, Settings). `npm run docs` generates docs/settings.md.
+// Every setting is described here and only here (docs/contract/operations.md, Settings). `npm run docs` generates
+// docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HOST = /^[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9a-fA-F:]+\](:\d{1,5})?$/;

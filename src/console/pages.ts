@@ -3,7 +3,7 @@ import type { WebPage } from "../http/server.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { ConsoleFile } from "./bundle.ts";
 
-/** Nothing from other origins, nothing inline, and no text turned into markup (security.md, HTTP). */
+/** Nothing from other origins, nothing inline, and no text turned into markup (docs/contract/security.md, HTTP). */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -17,7 +17,7 @@ export interface AdmissionParts {
   now(): number;
 }
 
-/** Rate limits by address and account, checked before anything else (api.md section 1). */
+/** Rate limits by address and account, checked before anything else (docs/contract/api.md, Conventions). */
 export interface Admission {
   /** Authenticates and admits a request. Throws `rate_limited`, `unauthorized`, `forbidden`. */
   caller(request: Request): Caller | Promise<Caller>;

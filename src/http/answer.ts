@@ -54,7 +54,7 @@ function isDiskFull(thrown: unknown): boolean {
   );
 }
 
-/** The error envelope of specification section 7, or RFC 9457 problem details if the client asks for them. */
+/** The error envelope (docs/contract/api.md, Errors), or RFC 9457 problem details if the client asks for them. */
 export function errorAnswer(error: AppError, requestId: string, accept: string | null): Response {
   const { code, message, status } = error;
   if (accept?.includes("application/problem+json")) {

@@ -34,7 +34,7 @@ export const rateOf = ({ access, method }: Pick<Route, "access" | "method">): Re
 
 export const rateOfMethod = (method: string): RateName => (method === "GET" || method === "HEAD" ? "reads" : "writes");
 
-/** api.md section 1, Sizes and Limits. */
+/** docs/contract/api.md, Sizes. */
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PUBLIC_BODY_BYTES = 16 * 1024;
 

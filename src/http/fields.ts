@@ -3,7 +3,7 @@ import { AppError } from "../lib/app-error.ts";
 
 /**
  * Fields of the API's bodies and queries. Each says what it expects: a bad field is answered with
- * `"<field>: expected <that>"` (api.md section 1).
+ * `"<field>: expected <that>"` (docs/contract/api.md, Conventions).
  */
 const codePoints = (text: string): number => {
   let surrogates = 0;
@@ -40,7 +40,7 @@ const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z
 /** ASCII addresses, the subset that a JSON Schema pattern can describe. */
 const E_MAIL_FORM = "^[A-Za-z0-9_+-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?\\.[A-Za-z]{2,20}$";
 
-/** Trimmed and lower-cased, as accounts are looked up (api.md section 2). */
+/** Trimmed and lower-cased, as accounts are looked up (docs/contract/api.md, Signing in). */
 export const email = z
   .string({ error: "a valid e-mail address" })
   .trim()

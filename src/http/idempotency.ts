@@ -8,7 +8,7 @@ import type { IdempotentRequest } from "./schema.ts";
 const KEEP_MS = 24 * 60 * 60 * 1000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Answers kept per account (api.md section 1, Limits); the oldest are dropped first. */
+/** Answers kept per account (docs/contract/api.md, Limits); the oldest are dropped first. */
 const MAX_ANSWERS = 10_000;
 /** A longer answer is not stored, but read again from its record. */
 const MAX_BYTES = 64 * 1024;
@@ -51,8 +51,9 @@ export const keyRefusal = (key: string): AppError | null =>
 
 export interface Idempotency {
   /**
-   * Begins a request with an `Idempotency-Key` (api.md section 1): the first one goes on, a repetition gets the stored
-   * answer. Throws `conflict` for a different request with the same key, and while the first is still running.
+   * Begins a request with an `Idempotency-Key` (docs/contract/api.md, Repeating a request): the first one goes on, a
+   * repetition gets the stored answer. Throws `conflict` for a different request with the same key, and while the first
+   * is still running.
    */
   begin(accountId: string, key: string, asked: Asked): Judgement;
   /** Removes answers older than a day, in slices between which requests are served. */

@@ -24,7 +24,7 @@ export interface IncomingBodies {
 }
 
 export interface IncomingBodiesOptions {
-  /** Bytes of all bodies together (api.md section 1, Limits). */
+  /** Bytes of all bodies together (docs/contract/api.md, Limits). */
   totalBytes?: number;
   /** A body that has not arrived by then is refused. */
   deadlineSeconds?: number;

@@ -53,7 +53,7 @@ interface Watched {
 
 /**
  * Long-lived answers: event streams, and messages that wait for their answer. They are bounded per account and in
- * total, and none outlives its credential (api.md section 1, Limits).
+ * total, and none outlives its credential (docs/contract/api.md, Limits).
  */
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
   const { total, limitOf, stillValid, beforeChecks, checkMs = CHECK_MS } = options;

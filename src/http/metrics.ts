@@ -95,7 +95,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** `/metrics` requires the token; without one it answers this machine only (operations.md, security.md). */
+/** `/metrics` requires the token; without one it answers this machine only (docs/contract/operations.md, Metrics). */
 export function mayReadMetrics(request: Request, socketAddress: string, token: string | null): boolean {
   if (token !== null) {
     const given = Buffer.from(request.headers.get("authorization") ?? "");

@@ -73,7 +73,7 @@ export const SCHEMAS = {
     x402: Quote.optional(),
     ...forProtocolClients,
   }),
-  /** The answer to `Prefer: respond-async` (api.md section 5). */
+  /** The answer to `Prefer: respond-async` (docs/contract/api.md, Messages). */
   Accepted: z.object({
     runId: idForm("run"),
     messageId: idForm("msg"),

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 
-/** A page of a list (api.md section 1). */
+/** A page of a list (docs/contract/api.md, Conventions). */
 export interface Page<T> {
   data: T[];
   hasMore: boolean;

@@ -67,7 +67,7 @@ function isLoopbackHost(hostHeader: string | null): boolean {
 
 /**
  * Whether a request comes from this machine itself. A proxy on it connects from loopback too, so forwarded requests and
- * those to other host names do not count (security.md).
+ * those to other host names do not count (docs/contract/security.md, HTTP).
  */
 export const isFromThisMachine = (request: Request, socketAddress: string): boolean =>
   isLoopbackAddress(socketAddress) && isLoopbackHost(request.headers.get("host")) && !isForwarded(request);

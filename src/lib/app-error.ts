@@ -1,4 +1,4 @@
-/** Every error code of the API and its HTTP status (specification, section 7, and its additions). */
+/** Every error code of the API and its HTTP status (docs/contract/api.md, Errors). */
 export const STATUS_OF_CODE = {
   invalid_request: 400,
   unauthorized: 401,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** Prefixes of the API's ids (api.md section 1) and of the records that only operators see. */
+/** Prefixes of the API's ids (docs/contract/api.md, Conventions) and of the records that only operators see. */
 export type IdPrefix =
   | "acct"
   | "key"

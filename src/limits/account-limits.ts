@@ -4,7 +4,7 @@ import { lazily } from "../lib/lazily.ts";
 import type { Store } from "../storage/store.ts";
 import { accountLimits, type LIMIT_NAMES } from "./schema.ts";
 
-/** The limits of one account (api.md section 1, Limits), by their names in `roost account limit`. */
+/** The limits of one account (docs/contract/api.md, Limits), by their names in `roost account limit`. */
 export interface AccountLimits extends Record<LimitName, number> {
   /** GETs per second, with a burst of one second's worth. */
   reads: number;
@@ -69,8 +69,8 @@ export function createAccountLimits({ db }: Pick<Store, "db">, defaults: Account
 }
 
 /**
- * Throws `conflict` if `used` exceeds a quota: waiting does not help, so it is not a 429 (api.md section 1). `owner` is
- * the account, instance or workspace that has the quota; `remedy` says how to make room.
+ * Throws `conflict` if `used` exceeds a quota: waiting does not help, so it is not a 429 (docs/contract/api.md,
+ * Conventions). `owner` is the account, instance or workspace that has the quota; `remedy` says how to make room.
  */
 export function refuseOverQuota(what: string, owner: string, used: number, limit: number, remedy?: string): void {
   if (used <= limit) return;

@@ -34,7 +34,7 @@ export function costOfRead(answerBytes: number, ms: number, perSecond: number): 
   return Math.max(costOfSize(answerBytes), Math.ceil(Math.min(ms, MAX_READ_MS) / ordinaryMs) - 1);
 }
 
-/** How many seconds' worth of requests a burst may hold (api.md section 1, Limits). */
+/** How many seconds' worth of requests a burst may hold (docs/contract/api.md, Limits). */
 const BURST_SECONDS: Record<RateName, number> = { reads: 1, writes: 5 };
 /** An operator's change of a limit takes effect after this. */
 const CACHE_SECONDS = 1;

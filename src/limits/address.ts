@@ -3,9 +3,9 @@ import { isIPv4, isIPv6 } from "node:net";
 const MAX_CHARACTERS = 64;
 
 /**
- * The key by which requests from an address are limited (api.md section 1): an IPv4 address itself, also when written
- * as IPv6; an IPv6 address's /64, the smallest block that a network gives a customer. Any other text is its own key,
- * cut to 64 characters.
+ * The key by which requests from an address are limited (docs/contract/api.md, Conventions): an IPv4 address itself,
+ * also when written as IPv6; an IPv6 address's /64, the smallest block that a network gives a customer. Any other text
+ * is its own key, cut to 64 characters.
  */
 export function addressKey(address: string): string {
   const text = withoutPort(address.trim());

@@ -11,14 +11,14 @@ export interface OutgoingBounds {
   answerBytes: number;
   /**
    * Concurrent calls. Bun allows 256 connections for `fetch` and makes further calls wait: all kinds together stay
-   * below that, so that no kind waits for another (api.md section 1, Limits).
+   * below that, so that no kind waits for another (docs/contract/api.md, Limits).
    */
   connections: number;
 }
 
 /** Every kind of call that the program makes over the network. */
 export const OUTGOING = {
-  /** JSON-RPC to a network's nodes (billing.md, x402 5); `connections` for each network. */
+  /** JSON-RPC to a network's nodes (docs/contract/billing.md, Nodes); `connections` for each network. */
   rpc: { files: ["chain/node.ts"], deadlineMs: 1_500, answerBytes: 2 * MIB, connections: 16 },
   /** An x402 facilitator, with a deadline for each of its methods. */
   facilitator: {

@@ -25,7 +25,7 @@ const CONVERSATION = `${CONVERSATIONS}/:conversationId` as const;
 const title = trimmedText(1, 200);
 const MESSAGE_ID = "the id of a message of this conversation";
 
-/** Conversations of an agent (api-agents.md section 9). */
+/** Conversations of an agent (docs/contract/api.md, Conversations). */
 export function conversationRoutes({ agents, conversations, forks, keepOpen }: ConversationRouteParts): Route[] {
   const ownAgent = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);

@@ -9,7 +9,7 @@ import type { MessageQueries } from "./queries.ts";
 import type { Runs } from "./runs/runs.ts";
 import { type Conversation, ORIGINS, type OriginType } from "./schema.ts";
 
-/** Of an agent, besides its default one (api-agents.md section 9). */
+/** Of an agent, besides its default one (docs/contract/api.md, Conversations). */
 const MOST = 1_000;
 
 export interface Conversations {

@@ -13,7 +13,7 @@ import { MOST_AT_ONCE } from "./runs/active-runs.ts";
 import type { Runs } from "./runs/runs.ts";
 import type { Run } from "./schema.ts";
 
-/** Messages that may wait for an agent, besides the runs in progress (api-agents.md section 9). */
+/** Messages that may wait for an agent, besides the runs in progress (docs/contract/api.md, Conversations). */
 const MOST_QUEUED = 32;
 
 /** What becomes of a message while its conversation has a run that is not over. */
@@ -121,7 +121,7 @@ function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   });
 }
 
-/** Specification, section 3, rule 1. */
+/** A message needs its instance to run (docs/contract/api.md, Instances). */
 function requireRunning(instance: Instance): void {
   if (instance.status === "running") return;
   throw new AppError("instance_not_ready", `the instance is ${instance.status}${startingOf(instance)}`, {

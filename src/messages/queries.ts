@@ -53,13 +53,7 @@ export function messageQueries(db: Db) {
       .limit(1)
       .prepare(),
   );
-  const inTurn = lazily(() =>
-    db
-      .select()
-      .from(runs)
-      .where(waitingOfAgent)
-      .prepare(),
-  );
+  const inTurn = lazily(() => db.select().from(runs).where(waitingOfAgent).prepare());
   const unfinishedOf = lazily(() =>
     db
       .select()

@@ -7,7 +7,7 @@ import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } fr
 
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 
-/** A message as the API shows it (api.md section 5). */
+/** A message as the API shows it (docs/contract/api.md, Messages). */
 export const MessageRecord = record(
   "Message",
   z.object({
@@ -28,7 +28,7 @@ export type MessageRecord = z.output<typeof MessageRecord>;
 
 const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
 
-/** A conversation as the API shows it (api-agents.md section 9). */
+/** A conversation as the API shows it (docs/contract/api.md, Conversations). */
 export const ConversationRecord = record(
   "Conversation",
   z.object({

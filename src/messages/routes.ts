@@ -282,7 +282,7 @@ function replyOf({ run, reply }: EndedRun): MessageRecord {
   throw new AppError(code, run.errorMessage ?? "the run failed");
 }
 
-/** The header wins over the query (api.md section 5, rule 4). Null: from now on. */
+/** The header wins over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */
 function cursorOf(header: string | null, query: string | undefined): number | null {
   const [name, text] = header === null ? ["after", query] : ["Last-Event-ID", header];
   if (text === undefined) return null;

@@ -11,7 +11,7 @@ export interface Accrual {
 
 /**
  * The cost of running for `elapsedNs`. Since the remainder is carried, any partition of the time costs the same
- * (billing.md).
+ * (docs/contract/billing.md, Meter).
  */
 export function accrue(remainder: bigint, elapsedNs: bigint, pricePerHour: Micros): Accrual {
   const total = remainder + elapsedNs * pricePerHour;

@@ -44,7 +44,7 @@ export interface Funds {
   runningInstances(accountId: string): number;
   /** When the balance runs out at the present rate, in milliseconds since 1970; null if it never does. */
   emptyAt(accountId: string): number | null;
-  /** Throws `forbidden` if this month's usage has reached the account's limit (api.md section 2). */
+  /** Throws `forbidden` if this month's usage has reached the account's limit (docs/contract/api.md, Accounts). */
   requireUnderLimit(accountId: string): void;
 }
 

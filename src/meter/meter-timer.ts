@@ -17,7 +17,7 @@ export interface MeterTimer {
   stop(): Promise<void>;
 }
 
-/** Reads the meters every ten seconds, and when an account runs out of funds (billing.md, Meter). */
+/** Reads the meters every ten seconds, and when an account runs out of funds (docs/contract/billing.md, Meter). */
 export function createMeterTimer(
   meter: Meter,
   store: Store,

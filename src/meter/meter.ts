@@ -58,7 +58,7 @@ export interface Meter extends Funds {
   listen(listener: MeterListener): void;
 }
 
-/** Meters what running instances cost, by the monotonic clock (billing.md, Meter). */
+/** Meters what running instances cost, by the monotonic clock (docs/contract/billing.md, Meter). */
 export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: MeterParts): Meter {
   const rows = meterQueries(store.db);
   const readings = createReadings(store);

@@ -6,7 +6,7 @@ export type Shortage = "insufficient_balance" | "monthly_limit";
 /** Why the meter stops an account's instances; it becomes their `statusReason`. */
 export type StopReason = Shortage | "suspended";
 
-/** Sent 24 hours, 1 hour and 5 minutes before an account's instances will stop (billing.md, Meter). */
+/** Sent 24 hours, 1 hour and 5 minutes before an account's instances will stop (docs/contract/billing.md, Meter). */
 export interface RunwayWarning {
   reason: Shortage;
   /** Time left at the present rate, in seconds. */

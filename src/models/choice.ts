@@ -1,4 +1,4 @@
-/** Which models agents may use. The operator pays for a server's models, and so decides which (operations.md). */
+/** Which models agents may use. The operator pays for a server's models, and so decides which (docs/contract/operations.md, Settings). */
 export interface ModelChoice {
   allows(model: string): boolean;
   /** Describes the allowed names. */

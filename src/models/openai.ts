@@ -48,7 +48,7 @@ const STREAMING = { stream: true };
 
 /**
  * The engine for `openai:<model>`: any server with an OpenAI-compatible `/chat/completions`. Connection failures, 408,
- * 429 and 5xx are retried twice, but only before the first byte of the body (api.md section 5, rule 6).
+ * 429 and 5xx are retried twice, but only before the first byte of the body (docs/contract/api.md, Models that fail).
  */
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;

@@ -13,8 +13,8 @@ const refused = (reason: string, more: Omit<Refusal, "kind" | "reason"> = {}): R
 });
 
 /**
- * The answer to whoever presented a transaction (api.md section 7). Another account's transfer looks like one without
- * an invoice: the answer reveals neither that it was credited, nor its depth, nor the invoice.
+ * The answer to whoever presented a transaction (docs/contract/api.md, Payments). Another account's transfer looks like
+ * one without an invoice: the answer reveals neither that it was credited, nor its depth, nor the invoice.
  */
 export function answerTo(accountId: string, verdict: Verdict, network: NetworkName): Payment {
   switch (verdict.kind) {

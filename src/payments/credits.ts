@@ -33,8 +33,8 @@ export interface Credits {
    */
   credit(proof: Proof, mined: Mined, due: PendingCredit, actor: string): PaymentRow;
   /**
-   * Reverses a credit, in one transaction: takes what the account still has, and records the rest as owed (billing.md,
-   * x402 3). Stops its instances if nothing is left.
+   * Reverses a credit, in one transaction: takes what the account still has, and records the rest as owed
+   * (docs/contract/billing.md, Depth). Stops its instances if nothing is left.
    */
   reverse(network: NetworkName, payment: PaymentRow): void;
 }

@@ -18,7 +18,7 @@ const FINAL_CONFIRMATIONS = 1_000n;
 export const isFinal = ({ finalized, confirmations }: Mined, atLeast: number): boolean =>
   (finalized && confirmations >= BigInt(atLeast)) || confirmations >= FINAL_CONFIRMATIONS;
 
-/** Whether a transfer of `amount` has enough confirmations to be credited (billing.md, x402 3). */
+/** Whether a transfer of `amount` has enough confirmations to be credited (docs/contract/billing.md, Depth). */
 export function depthOf(network: NetworkName, atLeast: number, amount: Micros, mined: Mined): Depth {
   const { confirmations, finalized } = mined;
   if (network === "polygon" && finalized) return { isEnough: true };

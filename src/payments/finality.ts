@@ -31,8 +31,9 @@ const MISSES_BEFORE_REVERSAL = 2;
 const WATCH_MS = 10 * 60 * 1000;
 
 /**
- * Rechecks credited payments until they are final, on every network (billing.md, x402 3): records a transfer's new
- * block or its finality, and reverses the credit if the transfer is gone. Each pass goes on where the last one ended.
+ * Rechecks credited payments until they are final, on every network (docs/contract/billing.md, Depth): records a
+ * transfer's new block or its finality, and reverses the credit if the transfer is gone. Each pass goes on where the
+ * last one ended.
  */
 export function createFinalityCheck(parts: FinalityParts) {
   const { store, clock, log, chains, recipient, confirmations, claims, credits } = parts;

@@ -17,8 +17,8 @@ export interface Heads {
 
 /**
  * A head read for an earlier quote must not be reused: a transfer mined in between would count as made after the
- * invoice, and might be a stranger's of the same amount (api.md section 7). A later head is fine, since nobody knows
- * the amount before the quote is sent. So callers wait for the next reading and share it.
+ * invoice, and might be a stranger's of the same amount (docs/contract/billing.md, Proofs). A later head is fine, since
+ * nobody knows the amount before the quote is sent. So callers wait for the next reading and share it.
  */
 export function createHeads(
   chains: ReadonlyMap<NetworkName, Pick<Chain, "head">>,

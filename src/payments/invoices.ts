@@ -64,7 +64,7 @@ export interface Wanted {
 
 export interface Invoices {
   /**
-   * Throws `payment_required` with a quote if the account's balance is below `minimum` (specification, section 8) or if
+   * Throws `payment_required` with a quote if the account's balance is below `minimum` (docs/contract/billing.md, Quotes) or if
    * `payment` was refused. Do not call it in a transaction: the invoice must outlive the refusal.
    */
   requireBalance(accountId: string, minimum: Micros, payment: Payment | null): Promise<void>;
@@ -85,7 +85,7 @@ export interface Invoices {
 
 /**
  * The x402 quotes. An invoice's amount is what is missing, rounded up to a cent, plus 1 to 9,999 micro-USDC such that
- * no other open or recent invoice has this amount: it alone identifies who paid (billing.md, x402 1).
+ * no other open or recent invoice has this amount: it alone identifies who paid (docs/contract/billing.md, Quotes).
  */
 export function createInvoices(parts: InvoiceParts): Invoices {
   const { store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise } = parts;

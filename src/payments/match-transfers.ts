@@ -46,8 +46,8 @@ const MAX_CLOCK_SKEW_MS = 10 * 60 * 1000;
 const SETTLED_DEPTH = 1n;
 
 /**
- * Matches each transfer of a transaction by itself (billing.md, x402 2). Leaves out transfers that do not concern this
- * host.
+ * Matches each transfer of a transaction by itself (docs/contract/billing.md, Proofs). Leaves out transfers that do not
+ * concern this host.
  */
 export function matchTransfers(mined: Mined, known: MatchContext): Match[] {
   const ours = mined.transfers.filter((transfer) => isOurs(transfer, known));

@@ -14,8 +14,8 @@ export interface NotFoundCache<T> {
 }
 
 /**
- * Implements "not looked for again before its `Retry-After`" (api.md section 1), for all callers. Bounded in total and
- * per account, so that an account that asks for many unknown transactions evicts only its own.
+ * Implements "not looked for again before its `Retry-After`" (docs/contract/billing.md, Nodes), for all callers.
+ * Bounded in total and per account, so that an account that asks for many unknown transactions evicts only its own.
  */
 export function createNotFoundCache<T>(clock: Clock): NotFoundCache<T> {
   const known = createFairCache<{ said: T; untilNs: bigint }>(MAX_ENTRIES, MAX_PER_ACCOUNT);

@@ -58,8 +58,8 @@ export interface SettledTransfer extends Proof {
 export interface Payments {
   /**
    * Verifies a request's `X-PAYMENT` header and credits the transfer to the owner of the invoice it pays, within 6 s
-   * (api.md section 7). Null without a header. Throws `invalid_request` if it is malformed, and `rate_limited` for too
-   * many new transactions or lookups.
+   * (docs/contract/api.md, Payments). Null without a header. Throws `invalid_request` if it is malformed, and
+   * `rate_limited` for too many new transactions or lookups.
    */
   present(accountId: string, header: string | null): Promise<Payment | null>;
   /**
@@ -78,7 +78,7 @@ export interface Payments {
   stop(): Promise<void>;
 }
 
-/** Payments by USDC transfers to this host's address, verified on the chain (billing.md, x402). */
+/** Payments by USDC transfers to this host's address, verified on the chain (docs/contract/billing.md, x402). */
 export function createPayments(parts: PaymentParts): Payments {
   const { store, clock, log, chains, invoices } = parts;
   const networks = [...chains.keys()];

@@ -14,7 +14,7 @@ const EXAMPLE = `{"txHash":"0x…64 hex digits","network":"${NETWORK_NAMES.join(
 /** Whether a request proves a transfer already made; other payments are made only when taken. */
 export const hasProof = (headers: Headers): boolean => headers.get("x-payment")?.startsWith("{") ?? false;
 
-/** Reads the `X-PAYMENT` header (api.md section 7). Throws `invalid_request` if it is malformed. */
+/** Reads the `X-PAYMENT` header (docs/contract/api.md, Payments). Throws `invalid_request` if it is malformed. */
 export function parseProof(header: string, networks: readonly NetworkName[]): Proof {
   const { txHash, network } = parseObject(header);
   if (typeof txHash !== "string" || !HASH.test(txHash)) throw malformed("txHash: expected 0x and 64 hex digits");

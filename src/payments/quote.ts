@@ -25,7 +25,10 @@ export function leastFitting(open: readonly Invoice[], { least }: Need): Invoice
   return open.toSorted((a, b) => Number(distance(b) - distance(a)))[0];
 }
 
-/** The `x402` object of a 402 (api.md section 7), and one option for each network, the preferred one first. */
+/**
+ * The `x402` object of a 402 (docs/contract/api.md, Payments), and one option for each network, the preferred one
+ * first.
+ */
 export function quoteOf(invoice: Invoice, networks: readonly NetworkName[], first?: NetworkName) {
   const amount = formatMoney(invoice.amount);
   const options = networks.map((network) => {

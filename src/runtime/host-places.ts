@@ -1,7 +1,7 @@
 import { createSlots, type Slots } from "../limits/slots.ts";
 import { createTokenBuckets } from "../limits/token-buckets.ts";
 
-/** What may be at work at once (api.md section 1, Limits). */
+/** What may be at work at once (docs/contract/api.md, Limits). */
 export interface HostBounds {
   /** Of all accounts: awake workers, and runs, each of which has one model call at most. */
   workers: number;

@@ -67,7 +67,10 @@ interface Instance extends IdleWorker {
 }
 
 const TICK_MS = 1_000;
-/** 30 s (runtime.md, Isolation). Counted in looks, so that a host that was itself suspended accuses nobody. */
+/**
+ * 30 s (docs/contract/runtime.md, Isolation). Counted in looks, so that a host that was itself suspended accuses
+ * nobody.
+ */
 const STUCK_TICKS = 30;
 
 /** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */

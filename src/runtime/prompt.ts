@@ -3,7 +3,10 @@ import { cut, roomOf, SKILLS_HEADING, skillLine, turnRoom } from "./prompt-room.
 import type { RunInput, Turn } from "./protocol.ts";
 import { shortPrompt } from "./short-prompt.ts";
 
-/** Files of the prompt, in its order; HEARTBEAT and daily notes are read on demand (runtime.md, Conventions). */
+/**
+ * Files of the prompt, in its order; HEARTBEAT and daily notes are read on demand (docs/contract/runtime.md, Workspace
+ * files).
+ */
 export const PROMPT_FILES = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md"];
 const NAMED_AS_MISSING = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
 /** The window's start moves in steps, so that most messages find the prompt before them unchanged and warm. */

@@ -8,7 +8,7 @@ declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void
 
 /**
  * The agent gateway of one instance. It holds no handle to anything: what it needs it asks the host for, through its
- * port (architecture.md, Processes).
+ * port (ARCHITECTURE.md, Processes).
  */
 const runs = new Map<string, AbortController>();
 const modelCalls = new Map<number, ModelStream>();

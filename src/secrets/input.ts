@@ -12,8 +12,8 @@ const isValue = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.isWellFormed() && Buffer.byteLength(value) <= MAX_VALUE_BYTES;
 
 /**
- * The rules of api.md section 6, with messages that never contain a value. A bad name is not repeated either: it may be
- * a value in the wrong place. Not a `z.record`, which drops the name `__proto__`.
+ * The rules of docs/contract/api.md, Secrets, with messages that never contain a value. A bad name is not repeated
+ * either: it may be a value in the wrong place. Not a `z.record`, which drops the name `__proto__`.
  */
 const manySecrets = z
   .unknown()

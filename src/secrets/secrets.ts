@@ -8,7 +8,7 @@ import { secretQueries } from "./queries.ts";
 import type { Secret, SecretName } from "./schema.ts";
 import { seal, unseal } from "./seal.ts";
 
-/** Secrets of one instance (api.md section 6). */
+/** Secrets of one instance (docs/contract/api.md, Skills). */
 export const MAX_SECRETS = 100;
 const ROTATION_BATCH = 100;
 

@@ -7,7 +7,7 @@ import { skillQueries } from "./queries.ts";
 import type { InstalledSkillRow, SkillOutline, SkillSource } from "./schema.ts";
 import { parseSkill } from "./skill-file.ts";
 
-/** Skills of one instance (api.md section 1, Limits). */
+/** Skills of one instance (docs/contract/api.md, Limits). */
 export const MAX_SKILLS = 100;
 /** Total size of an instance's skill files, in UTF-8. */
 export const MAX_SKILL_TEXT_BYTES = 16 * 1024 * 1024;

@@ -38,7 +38,10 @@ export interface Audit {
   findBreak(): number | null;
 }
 
-/** The append-only, hash-chained log of everything that touches credentials, secrets and money (security.md). */
+/**
+ * The append-only, hash-chained log of everything that touches credentials, secrets and money
+ * (docs/contract/security.md, Audit log).
+ */
 export function createAudit(store: Store, clock: Clock, admit: AdmitEntry): Audit {
   const queries = auditQueries(store.db);
 

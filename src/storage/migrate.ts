@@ -36,7 +36,8 @@ export const schemaVersion = (sqlite: Database): number =>
 
 /**
  * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
- * migration leaves the data as it was. Throws when the data is newer than the binary (operations.md, Packaging).
+ * migration leaves the data as it was. Throws when the data is newer than the binary (docs/contract/operations.md,
+ * Upgrades).
  */
 export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
   const from = schemaVersion(sqlite);

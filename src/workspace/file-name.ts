@@ -4,11 +4,11 @@ import { AppError } from "../lib/app-error.ts";
 export const MAX_NAME_PARTS = 8;
 const PART = /^(?!\.)[A-Za-z0-9._ -]{1,100}$/;
 
-/** Whether this is a valid part of a file name (api.md section 4); names that start with a dot are not. */
+/** Whether this is a valid part of a file name (docs/contract/api.md, Agents); names that start with a dot are not. */
 export const isFileNamePart = (text: string): boolean => PART.test(text);
 
 /**
- * The name of a workspace file, relative and `/`-separated, as it was given (api.md section 4).
+ * The name of a workspace file, relative and `/`-separated, as it was given (docs/contract/api.md, Files).
  * Throws `invalid_request` naming `field`.
  */
 export function parseFileName(text: string, field = "name"): string {
@@ -46,8 +46,8 @@ export const NO_NAMES: StandingNames = { has: () => false, at: () => undefined }
 
 /**
  * Throws `invalid_request` if one of `added` clashes with an existing name or another added one: it would be both a
- * file and a folder, or differ from a name or parent folder only by case or Unicode normalisation (api.md section 4).
- * An existing name may be added again; clashes among existing names are ignored.
+ * file and a folder, or differ from a name or parent folder only by case or Unicode normalisation
+ * (docs/contract/api.md, Agents). An existing name may be added again; clashes among existing names are ignored.
  */
 export function refuseClash(existing: StandingNames, added: Iterable<string>, field = "name"): void {
   const taken = new Map<string, PathEntry>();

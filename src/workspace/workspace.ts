@@ -9,11 +9,13 @@ import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
 import { openJail } from "./jail.ts";
 import { hasCode } from "./jail-portable.ts";
 
-/** Size of one workspace file (api.md section 1, Sizes). */
+/** Size of one workspace file (docs/contract/api.md, Sizes). */
 export const MAX_FILE_BYTES = 256 * 1024;
-/** Total size of one workspace (runtime.md, Isolation). */
+/** Total size of one workspace (docs/contract/runtime.md, Isolation). */
 export const MAX_WORKSPACE_BYTES = 100 * 1024 * 1024;
-/** Files in one workspace (runtime.md, Isolation). Only an operator can add more; those are not listed. */
+/**
+ * Files in one workspace (docs/contract/runtime.md, Isolation). Only an operator can add more; those are not listed.
+ */
 export const MAX_WORKSPACE_FILES = 10_000;
 
 /** `content: null` deletes the file, if it exists. */

@@ -3,7 +3,10 @@ import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { signedToken } from "./signed-token.ts";
 
-/** What api.md section 2 asks of a caller, route by route, written down apart from the routes' own declarations. */
+/**
+ * What docs/contract/api.md, Scopes, asks of a caller, route by route, written down apart from the routes' own
+ * declarations.
+ */
 interface Rule {
   needs: "nobody" | Level;
   /** Belongs to the whole account: closed to a key with an `instanceId`. */
@@ -78,7 +81,7 @@ const RULES: Record<string, Rule> = {
 
 /** `token` is what no key is enough for: ending the session that a token is. */
 type Level = "read" | "chat" | "write" | "keys" | "token";
-/** Each level with those that reach it: scopes of api.md section 2. */
+/** Each level with those that reach it (docs/contract/api.md, Scopes). */
 const LEVELS_OF: Record<string, Level[]> = {
   read: ["read"],
   chat: ["read", "chat"],

@@ -47,7 +47,10 @@ const means: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ act: fc.constant("suspend" as const), suspended: fc.boolean() }),
 );
 
-/** An instance as billing.md has it, in exact numbers: nanoseconds × price, committed and since the last reading. */
+/**
+ * An instance as docs/contract/billing.md, Meter, has it, in exact numbers: nanoseconds × price, committed and since
+ * the last reading.
+ */
 interface Expected {
   running: boolean;
   read: bigint;

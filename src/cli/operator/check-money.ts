@@ -11,7 +11,10 @@ import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
-/** Where a network has several nodes, this many must agree before a payment is credited (billing.md, x402 5). */
+/**
+ * Where a network has several nodes, this many must agree before a payment is credited (docs/contract/billing.md,
+ * Nodes).
+ */
 const QUORUM = 2;
 
 /**

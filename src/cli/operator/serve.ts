@@ -15,7 +15,7 @@ const STOP_WITHIN_MS = 10_000;
 const OWNER = "owner@roost.local";
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (operations.md). */
+/** `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (docs/contract/operations.md, Signals). */
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
@@ -73,7 +73,7 @@ function logHowToSignIn(log: Log, { dataDir }: Config): void {
   log.info(`to get a sign-in link: ${link}; to invite somebody: ${invite}`);
 }
 
-/** Without SMTP, sign-in codes are shown on the terminal too (operations.md, Settings). */
+/** Without SMTP, sign-in codes are shown on the terminal too (docs/contract/operations.md, Settings). */
 const showCodes = (outbox: Outbox): Outbox => ({
   ...outbox,
   append(mail) {

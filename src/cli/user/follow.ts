@@ -4,7 +4,7 @@ import { Failure } from "../failure.ts";
 import { ApiError, type Client, Unreachable } from "./client.ts";
 import { readServerEvents } from "./sse.ts";
 
-/** An event as the stream carries it (api.md section 5). */
+/** An event as the stream carries it (docs/contract/api.md, Events). */
 export type StreamedEvent = AgentEvent & { id: number; createdAt: string };
 export type RunEvent = Extract<StreamedEvent, { runId: string }>;
 

@@ -6,7 +6,7 @@ import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { readInput } from "./input.ts";
 
-/** A message has at most 32,000 characters (api.md section 5) of at most four bytes each. */
+/** A message has at most 32,000 characters (docs/contract/api.md, Sizes) of at most four bytes each. */
 const MAX_BYTES = 128 * 1024;
 
 /**

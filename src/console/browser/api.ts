@@ -22,8 +22,8 @@ export class ApiError extends Error {
   }
 }
 
-// Kept in memory, and in this tab's storage so that a reload stays signed in; nowhere else (security.md, HTTP). Other
-// tabs of the browser ask this one for it.
+// Kept in memory, and in this tab's storage so that a reload stays signed in; nowhere else (docs/contract/security.md,
+// HTTP). Other tabs of the browser ask this one for it.
 let token = sessionStorage.getItem(TOKEN);
 /** Resolves the wait for another tab's session; once nobody waits, a session that arrives reloads the page. */
 let resolveJoin: (() => void) | undefined;

@@ -2,7 +2,7 @@ import { isoTime } from "../../lib/clock.ts";
 import type { MessageRecord } from "../record.ts";
 import type { StoredEvent } from "../schema.ts";
 
-/** Everything that can happen to an agent, as its event stream tells it (api.md section 5). */
+/** Everything that can happen to an agent, as its event stream tells it (docs/contract/api.md, Events). */
 export type AgentEvent =
   | { type: "run.queued" | "run.started" | "run.restarted" | "run.completed" | "run.cancelled"; runId: string }
   | { type: "message.delta"; runId: string; delta: string }

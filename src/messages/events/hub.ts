@@ -50,7 +50,10 @@ const PING_TURNS = 30;
 const BUFFER_BYTES = 32 * 1024;
 const AT_ONCE = { rows: 200, bytes: BUFFER_BYTES };
 
-/** When the clients of a host that stops come back: spread over four seconds, not all at once (operations.md). */
+/**
+ * When the clients of a host that stops come back: spread over four seconds, not all at once
+ * (docs/contract/operations.md, Signals).
+ */
 const comeBackMs = () => 1_000 + Math.floor(Math.random() * 4_001);
 
 const encoder = new TextEncoder();

@@ -1,7 +1,7 @@
 import type { Run } from "../schema.ts";
 import type { NextRun } from "./run-queue.ts";
 
-/** Runs in progress in an agent; in a conversation there is one (api-agents.md section 9). */
+/** Runs in progress in an agent; in a conversation there is one (docs/contract/api.md, Conversations). */
 export const MOST_AT_ONCE = 4;
 
 type Place = Pick<Run, "agentId" | "conversationId">;

@@ -20,7 +20,8 @@ export interface Journal {
 
 /**
  * What a run's events say of the attempt that a crash cut off. A call without an outcome is told to the model as unknown
- * and never repeated (architecture.md). Null where its first events are no longer kept: what it did is then not known.
+ * and never repeated (docs/contract/api.md, After a restart). Null where its first events are no longer kept: what it
+ * did is then not known.
  */
 export function readJournal(events: Pick<EventLog, "ofRun">, run: Run): Journal | null {
   const own = readRun(events, run);

@@ -38,7 +38,7 @@ const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, promp
 
 /**
  * All that a run's worker needs, and of texts no more than its prompt can hold, as things stand when the run starts: a change made later is seen by the next run
- * (api.md section 4). Null when the instance is not running.
+ * (docs/contract/api.md, Agents). Null when the instance is not running.
  */
 export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
   const agent = parts.agents.find(run.agentId);

@@ -61,7 +61,9 @@ export interface Runs {
   whenEnded(runId: string): Promise<EndedRun>;
   /** Gives places that have become free to the runs that wait for one. */
   serve(): void;
-  /** After a start: runs what was queued, and goes on with what was in progress (api.md section 5, rule 7). */
+  /**
+   * After a start: runs what was queued, and goes on with what was in progress (docs/contract/api.md, After a restart).
+   */
   recover(): void;
 }
 

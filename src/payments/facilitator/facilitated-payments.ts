@@ -28,9 +28,9 @@ export interface FacilitatedPaymentParts {
 
 export interface FacilitatedPayments {
   /**
-   * Has a request's signed payment settled, and credits it once the chain shows it (billing.md, x402 7). Null if there
-   * is none. Throws `invalid_request` if it is malformed, and `rate_limited` for too many new ones or lookups. May take
-   * 50 s.
+   * Has a request's signed payment settled, and credits it once the chain shows it (docs/contract/billing.md, Clients
+   * of the x402 protocol). Null if there is none. Throws `invalid_request` if it is malformed, and `rate_limited` for
+   * too many new ones or lookups. May take 50 s.
    */
   take(accountId: string, headers: Headers): Promise<Payment | null>;
   /** Removes those decided long ago. */

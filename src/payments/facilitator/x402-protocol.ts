@@ -8,7 +8,10 @@ import type { FacilitatorRequest, Kind } from "./facilitator.ts";
  */
 export type Version = 1 | 2;
 
-/** Always exactly this amount: by default @x402/fetch refuses to pay more (billing.md, x402 7). */
+/**
+ * Always exactly this amount: by default @x402/fetch refuses to pay more (docs/contract/billing.md, Clients of the x402
+ * protocol).
+ */
 export const ASKED: Micros = 1_000_000n;
 /** How long a payer's signature must be valid: enough to verify it, settle it and have it mined. */
 export const HOLDS_SECONDS = 300;

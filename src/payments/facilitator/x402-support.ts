@@ -32,7 +32,10 @@ export interface X402Support {
   collect(creditSettled: Payments["creditSettled"]): FacilitatedPayments;
 }
 
-/** Without a facilitator nothing is advertised, and signed payments are refused (billing.md, x402 7). */
+/**
+ * Without a facilitator nothing is advertised, and signed payments are refused (docs/contract/billing.md, Clients of
+ * the x402 protocol).
+ */
 export function createX402Support({ url, store, clock, log, chains, heads, offer }: X402SupportParts): X402Support {
   if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
   const facilitator = createFacilitator({ url, clock });
