@@ -2,7 +2,6 @@
  * Runs every test: types, lint, building the binary, then `bun test` on test/, or on the paths of `npm test -- <path>`.
  * The last line is `N passed, N failed`.
  */
-import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { CHECKS, passes } from "./check.ts";
 import { findChromium, installChromium } from "./chromium.ts";
@@ -10,8 +9,6 @@ import { findChromium, installChromium } from "./chromium.ts";
 const ROOT = resolve(import.meta.dir, "..");
 /** Ends what hangs, and nothing else: what is slow here is quick on a machine that does nothing else. */
 const TEST_TIMEOUT_MS = 300_000;
-/** Files at once. Many start servers of their own, so that more would wait for each other. */
-const AT_ONCE = Math.min(4, availableParallelism());
 
 interface Counts {
   passed: number;
@@ -41,7 +38,7 @@ async function main(words: string[]): Promise<number> {
 const provideBrowser = async (): Promise<string> => findChromium() ?? (await installChromium()) ?? "";
 
 async function runTests(words: string[], browser: string): Promise<Counts> {
-  const command = [process.execPath, "test", `--parallel=${AT_ONCE}`, `--timeout=${TEST_TIMEOUT_MS}`, ...words];
+  const command = [process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...words];
   const child = Bun.spawn(command, {
     cwd: ROOT,
     env: { ...process.env, ROOST_TEST_BROWSER: browser },

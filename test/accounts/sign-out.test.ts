@@ -29,7 +29,7 @@ test("signing out ends the token that asks, at once; others of the account and i
   // Seen before, so that it would be answered from memory.
   expect(await statusOf(person.token)).toBe(200);
   const { status, body } = await signOut(person.token);
-  expect([status, body]).toEqual([200, { revokedTokens: true }]);
+  expect([status, body]).toEqual([200, { signedOut: true }]);
   expect(await statusOf(person.token)).toBe(401);
   expect((await signOut(person.token)).status).toBe(401);
   expect(await statusOf(other)).toBe(200);

@@ -203,7 +203,7 @@ test("conversations are begun, talked in, forked, listed and deleted, by title o
   expect((await conversation("list")).output).toContain(forked.conversationId);
   // Two have the title now.
   const twice = await conversation("delete", "Trips", "--yes");
-  expect([twice.code, twice.errors]).toEqual([1, expect.stringContaining("2 have the name of conversation")]);
+  expect([twice.code, twice.errors]).toEqual([1, expect.stringContaining("2 match conversation")]);
   expect((await conversation("delete", forked.conversationId, "--yes")).output).toBe(
     `Deleted ${forked.conversationId}.\n`,
   );

@@ -130,8 +130,8 @@ test("a folder that holds something else is refused and left as it is; what a ne
   const { code, errors } = await serving("photos");
   expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([
     1,
-    "roost: HERE/photos holds no roost.db, but 2026, a.jpg, b.jpg and 1 more: it is another's folder, and is left as " +
-      "it is; give one that is new or empty, or that holds roost.db, with --data\n",
+    "roost: HERE/photos has no roost.db, but 2026, a.jpg, b.jpg and 1 more: it is not a data folder, and is left as " +
+      "it is; use --data with a new or empty folder, or one that has a roost.db\n",
   ]);
   expect(statSync(join(home.folder, "photos")).mode & 0o777).toBe(0o755);
   expect(readdirSync(join(home.folder, "photos")).sort()).toEqual(["2026", "a.jpg", "b.jpg", "c.jpg", "roost.toml"]);

@@ -88,7 +88,7 @@ describe("the history of an account", () => {
     const refused = await it.send("one more");
     expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
     expect(refused.body.error.message).toContain(`at most ${MAX_HISTORY_BYTES} for the account`);
-    expect(refused.body.error.message).toContain(`${used() + "one more".length}; clear a conversation, or delete`);
+    expect(refused.body.error.message).toContain(`${used() + "one more".length}; clear a conversation or delete`);
     expect(one<number>("SELECT count(*) FROM runs")).toBe(runs);
     await it.person.ask("DELETE", it.at("/messages"));
     await it.appliance.app.settled();

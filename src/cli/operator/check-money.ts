@@ -93,8 +93,8 @@ export async function checkWallet({ dataDir, wallet }: Pick<Config, "dataDir" | 
       "copy the address to ROOST_WALLET again from where its key is",
     );
   }
-  // No wallet is no ill, until somebody was told to pay to it.
-  if (!existsSync(path)) return quotes() ?? pass("none yet: the next start makes one");
+  // A missing wallet is only a problem once somebody was asked to pay to it.
+  if (!existsSync(path)) return quotes() ?? pass("none yet: the next start creates one");
   const held = readWallet(dataDir);
   if (await isKeyForAddress(held)) return quotes() ?? pass(`${held.address}, its key in ${path}`);
   return fail(
