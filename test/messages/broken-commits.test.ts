@@ -68,6 +68,8 @@ beforeEach(async () => {
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryMs: RETRY_MS,
+    // However slow this machine is, none waits for the next turn.
+    startsMs: Number.POSITIVE_INFINITY,
   });
 });
 afterEach(() => {

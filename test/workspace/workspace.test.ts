@@ -86,7 +86,7 @@ describe("a workspace file", () => {
 
 test("text that is not UTF-8, or contains a lone surrogate, is refused", () => {
   expect(() => decodeText(Buffer.from([0x61, 0xff]))).toThrow("content: expected UTF-8 text");
-  expect(() => writeFile(folder, "a", "x\ud83e")).toThrow('files: expected "a" to be Unicode text');
+  expect(() => writeFile(folder, "a", "x\ud83e")).toThrow('files: expected "a" to be valid Unicode text');
   expect(listFiles(folder)).toEqual([]);
 });
 

@@ -13,6 +13,8 @@ export interface RunQueueParts {
   start(run: Run): boolean;
   /** A run for which no place will ever be had. */
   onFailure(run: Run, error: unknown): void;
+  /** How long starting runs may hold one turn of the event loop. */
+  startsMs?: number | undefined;
 }
 
 export interface NextRun {
@@ -31,10 +33,11 @@ export interface RunQueue {
 /** To start a run is to read its prompt. Where one commit ends many, their next ones do not all start in the same turn. */
 const STARTS_MS = 2;
 
-export function createRunQueue({ nextRun, accountOf, reserve, start, onFailure }: RunQueueParts): RunQueue {
+export function createRunQueue(parts: RunQueueParts): RunQueue {
+  const { nextRun, accountOf, reserve, start, onFailure, startsMs = STARTS_MS } = parts;
   /** Agents with a run that waits for a place. */
   const line = createFairQueue<string>();
-  const time = createTurnBudget(STARTS_MS);
+  const time = createTurnBudget(startsMs);
   let servedLater = false;
 
   /** `"more"`: started, and another one of the agent's may start. */

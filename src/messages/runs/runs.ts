@@ -34,6 +34,8 @@ export interface RunParts {
   senderOf(agentId: string): { id: string; name: string };
   /** How long after a commit that failed (a full disk) a run is taken up again. */
   retryMs?: number;
+  /** How long starting runs may hold one turn of the event loop. */
+  startsMs?: number;
 }
 
 /** A run that has ended, with the agent's message that it wrote; null when it failed before it said anything. */
@@ -91,6 +93,7 @@ export function createRuns(parts: RunParts): Runs {
     reserve: host.reserve,
     start: take,
     onFailure: fail,
+    startsMs: parts.startsMs,
   });
   const { dispatch } = queue;
 
