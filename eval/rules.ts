@@ -35,7 +35,7 @@ export interface Answer {
  */
 export const NEAR_ENOUGH = 0.35;
 /** Nobody who chats asked for more, unless they did. */
-const MOST_WORDS = 130;
+const MAX_WORDS = 130;
 
 /** The rules that the answer breaks; none for a good one. */
 export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
@@ -97,7 +97,7 @@ export function hasLength(text: string, asked: Case, persona: Pick<Persona, "len
   if (words === 0) return false;
   if (asked.least !== undefined) return words >= asked.least;
   const own = asked.sentences ?? asked.words;
-  const { sentences = Number.POSITIVE_INFINITY, words: most = MOST_WORDS } =
+  const { sentences = Number.POSITIVE_INFINITY, words: most = MAX_WORDS } =
     own === undefined ? (persona.length ?? {}) : asked;
   return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
 }

@@ -9,12 +9,12 @@ import type { Store } from "../storage/store.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
-import { MOST_AT_ONCE } from "./runs/active-runs.ts";
+import { MAX_AT_ONCE } from "./runs/active-runs.ts";
 import type { Runs } from "./runs/runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Messages that may wait for an agent, besides the runs in progress (docs/contract/api.md, Conversations). */
-const MOST_QUEUED = 32;
+const MAX_QUEUED = 32;
 
 /** What becomes of a message while its conversation has a run that is not over. */
 export const WHILE_RUNNING = ["queue", "interrupt", "reject"] as const;
@@ -114,9 +114,9 @@ export function createMessages(
 /** Throws `rate_limited` where too many would wait behind the runs of this agent that may be in progress. */
 function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   const inProgress = new Set([...unfinished.map((run) => run.conversationId), conversationId]);
-  const waiting = unfinished.length + 1 - Math.min(MOST_AT_ONCE, inProgress.size);
-  if (waiting <= MOST_QUEUED) return;
-  throw new AppError("rate_limited", `${MOST_QUEUED} messages wait for this agent already; try again later`, {
+  const waiting = unfinished.length + 1 - Math.min(MAX_AT_ONCE, inProgress.size);
+  if (waiting <= MAX_QUEUED) return;
+  throw new AppError("rate_limited", `${MAX_QUEUED} messages wait for this agent already; try again later`, {
     retryAfterSeconds: 5,
   });
 }

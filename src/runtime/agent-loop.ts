@@ -6,10 +6,10 @@ import type { JournalStep, LoopEvent, ModelCall, RunInput, RunOutcome } from "./
 import { type CallParts, makeCalls } from "./step-calls.ts";
 import { createTranscript, LoopDetected } from "./transcript.ts";
 
-export const MOST_STEPS = 20;
+export const MAX_STEPS = 20;
 const RUN_LIMIT_MS = 10 * 60_000;
 /** How often a prompt is cut down for a model that says it is too long. */
-const MOST_SHRINKS = 4;
+const MAX_SHRINKS = 4;
 
 export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 
@@ -57,7 +57,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   }
   let shrinks = 0;
   let current = buildPrompt(run);
-  for (let step = run.journal.length + 1; step <= MOST_STEPS; step++) {
+  for (let step = run.journal.length + 1; step <= MAX_STEPS; step++) {
     yield { type: "step" };
     let answer: StepAnswer;
     try {
@@ -65,7 +65,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
       answer = yield* oneStep(streamModel({ messages, tools: run.tools }, signal));
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
-      if (!overflow || ++shrinks > MOST_SHRINKS) throw error;
+      if (!overflow || ++shrinks > MAX_SHRINKS) throw error;
       current = shrinkPrompt(current, overflow.limitTokens / overflow.promptTokens);
       step--;
       continue;
@@ -76,7 +76,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     }
     yield* makeCalls(step, answer, parts, transcript);
   }
-  return { kind: "failed", code: "model_error", message: `the agent did not come to an answer in ${MOST_STEPS} steps` };
+  return { kind: "failed", code: "model_error", message: `the agent did not come to an answer in ${MAX_STEPS} steps` };
 }
 
 interface StepAnswer extends JournalStep {

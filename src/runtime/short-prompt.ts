@@ -14,7 +14,7 @@ const ORDER = ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "BOOTSTRAP.md"
 const SHORT_CHARACTER = 400;
 /** Turns that are looked at for what the message goes back to, and how many of the user's, with their answers, come along. */
 const LOOKED_AT = 12;
-const MOST_EXCHANGES = 2;
+const MAX_EXCHANGES = 2;
 /** Characters of an old turn: it is to be remembered, not gone on with. */
 const OLD_TURN = 300;
 
@@ -92,7 +92,7 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
     if (isBefore && isShort && BACK.test(message)) return true;
     return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
   });
-  return chosen.slice(-MOST_EXCHANGES).flatMap((start) => {
+  return chosen.slice(-MAX_EXCHANGES).flatMap((start) => {
     const end = starts.find((other) => other > start) ?? recent.length;
     return recent.slice(start, end).map(({ role, text }) => ({ role, text: cut(text, OLD_TURN) }));
   });

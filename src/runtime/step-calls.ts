@@ -4,7 +4,7 @@ import type { JournalStep, LoopEvent } from "./protocol.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** How many calls of a step run at the same time, where they may. */
-export const MOST_AT_ONCE = 8;
+export const MAX_AT_ONCE = 8;
 
 /** What a step's calls reach the world through. */
 export interface CallParts {
@@ -29,7 +29,7 @@ export async function* makeCalls(
   transcript.addAnswer(text, calls);
   for (const call of calls) if (call.result !== null) transcript.addResult(call, call.result);
   const missing = calls.filter(({ result }) => result === null).map(({ id, name, input }) => ({ id, name, input }));
-  const atOnce = missing.length > 1 && (await mayRunTogether(missing, signal)) ? MOST_AT_ONCE : 1;
+  const atOnce = missing.length > 1 && (await mayRunTogether(missing, signal)) ? MAX_AT_ONCE : 1;
   // Told once, with the first call of the step.
   let following = missing.length === calls.length ? missing.slice(1) : [];
   for (let at = 0; at < missing.length; at += atOnce) {

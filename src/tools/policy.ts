@@ -9,7 +9,7 @@ export interface AskedCall {
 }
 
 /** Characters of an output that a model is given. */
-export const MOST_OUTPUT = 16_000;
+export const MAX_OUTPUT = 16_000;
 
 /**
  * The one way to a tool, for every call of every run: what an agent may do is judged here and nowhere else. A call that
@@ -50,8 +50,8 @@ function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; i
 }
 
 function cutOutput(output: string): string {
-  if (output.length <= MOST_OUTPUT) return output;
+  if (output.length <= MAX_OUTPUT) return output;
   const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
   // A cut may halve a pair of surrogates.
-  return (output.slice(0, MOST_OUTPUT - mark.length) + mark).toWellFormed();
+  return (output.slice(0, MAX_OUTPUT - mark.length) + mark).toWellFormed();
 }

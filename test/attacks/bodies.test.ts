@@ -6,7 +6,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const SEND_CODE = { method: "POST", path: "/v1/auth/send-code" };
 const JSON_TYPE = { "Content-Type": "application/json" };
-const MOST_OF_PUBLIC = 16 * KIB;
+const MAX_OF_PUBLIC = 16 * KIB;
 
 const times = <T>(count: number, work: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => work(at));
 const addressAt = (at: number) => `127.0.1.${at + 1}`;
@@ -29,9 +29,9 @@ test("two thousand strangers hold back bodies of 1 MiB on send-code: each is ref
 test("strangers at many addresses hold back bodies of 16 KiB on send-code, or send them without a length", async () => {
   await using world = await startWorld();
   const { url } = world;
-  const body = Buffer.alloc(MOST_OF_PUBLIC - 10, "a");
+  const body = Buffer.alloc(MAX_OF_PUBLIC - 10, "a");
   const held = times(2_000, (at) =>
-    open(url, { ...SEND_CODE, from: addressAt(at % 20), headers: { ...JSON_TYPE, "Content-Length": MOST_OF_PUBLIC } }),
+    open(url, { ...SEND_CODE, from: addressAt(at % 20), headers: { ...JSON_TYPE, "Content-Length": MAX_OF_PUBLIC } }),
   );
   await world.attack(() => Promise.all(held.map(({ write }) => write(body))));
   // All of them fit into what may be received at once, so nobody is refused, and nobody is in the way.

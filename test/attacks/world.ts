@@ -38,7 +38,7 @@ export interface World extends AsyncDisposable {
 const OWN_LIMITS = { ROOST_ADDRESS_REQUESTS: "300", ROOST_ADDRESS_REFUSALS: "30" };
 /** A message with this word is never answered by the model. */
 export const HANG = "hang";
-const MOST_MIB = 150;
+const MAX_MIB = 150;
 const PAUSE_MS = 10;
 /** Rounds that the neighbour makes at least beside each attack, however short that is. */
 const LEAST_ROUNDS = 3;
@@ -83,7 +83,7 @@ export async function startWorld({ owner, env, ...options }: StartOptions & { ow
       await quiet.more(since);
       return result;
     },
-    async expectUnharmed({ mostMiB = MOST_MIB } = {}) {
+    async expectUnharmed({ mostMiB = MAX_MIB } = {}) {
       await quiet.more();
       const grown = memory(server.process.pid, "VmHWM") - before;
       const exit = await stop();

@@ -13,7 +13,7 @@ import { isDead, turn } from "./dying-server.ts";
 const KILLS = 20;
 const LEAST_KEPT = 4;
 const AGENTS = 3;
-const LONGEST_LIFE_MS = 400;
+const MAX_LIFE_MS = 400;
 
 const home = mkdtempSync(join(tmpdir(), "roost-crash-"));
 const dataDir = join(home, "data");
@@ -241,7 +241,7 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   const keeper = startKeeper(instance);
   // Where the machine is slow, some more: until enough has been kept to be lost.
   for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT; kill++) {
-    await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
+    await Bun.sleep(Math.random() * MAX_LIFE_MS);
     await server.kill();
     server = await start();
   }

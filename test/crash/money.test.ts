@@ -12,7 +12,7 @@ import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 200;
-const LONGEST_LIFE_MS = 150;
+const MAX_LIFE_MS = 150;
 const PEOPLE = 3;
 /** A hundredth of a USDC each second: enough for the journal within the lives that the server has here. */
 const PRICE_PER_HOUR = 36n;
@@ -144,7 +144,7 @@ test(`killed ${KILLS} times under metering and payments: every transfer is credi
   const payers = tokens.map((token, at) => startPayer(token, chain.accounts[at]));
   const users = tokens.map(startUser);
   for (let kill = 0; kill < KILLS; kill++) {
-    await Bun.sleep(Math.random() * LONGEST_LIFE_MS);
+    await Bun.sleep(Math.random() * MAX_LIFE_MS);
     await server.kill();
     livedMs += performance.now() - bornMs;
     expect(checkDatabase({ dataDir })).toMatchObject({ ok: true });

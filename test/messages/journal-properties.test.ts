@@ -6,7 +6,7 @@ import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/runs/journal.ts
 import { advance, newProgress } from "../../src/messages/runs/progress.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
 import type { ModelEvent, ModelMessage, ToolCall } from "../../src/models/engine.ts";
-import { MOST_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
+import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
 import type { LoopEvent, RunOutcome } from "../../src/runtime/protocol.ts";
 
 /** What the model answers: a text in pieces, and calls; the last answer is the one without calls. */
@@ -142,9 +142,9 @@ const calls = (least: number) =>
 const pieces = fc.array(fc.oneof(fc.constantFrom("a", "ab", "aa", " "), fc.string({ minLength: 1 })), { maxLength: 3 });
 const script = fc
   .record({
-    steps: fc.array(fc.record({ pieces, calls: calls(1) }), { maxLength: MOST_STEPS + 1 }),
+    steps: fc.array(fc.record({ pieces, calls: calls(1) }), { maxLength: MAX_STEPS + 1 }),
     last: pieces,
-    reads: fc.array(fc.boolean(), { minLength: MOST_STEPS, maxLength: MOST_STEPS }),
+    reads: fc.array(fc.boolean(), { minLength: MAX_STEPS, maxLength: MAX_STEPS }),
   })
   .map(({ steps, last, reads }): Script => {
     // No two calls are the same: that would be a loop.

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { ModelError, type ModelEvent, type ModelMessage } from "../../src/models/engine.ts";
-import { MOST_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
+import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
 import type { LoopEvent, ModelCall, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
-import { type CallParts, MOST_AT_ONCE } from "../../src/runtime/step-calls.ts";
+import { type CallParts, MAX_AT_ONCE } from "../../src/runtime/step-calls.ts";
 
 const RUN: RunInput = {
   runId: "run_a",
@@ -126,9 +126,9 @@ test("a tool's error is told as such, and the run goes on", async () => {
 
 test("an agent that calls tools for ever is ended after 20 steps", async () => {
   const { told, asked, outcome } = await play({ answers: [[[call("a")]]] });
-  expect(asked).toHaveLength(MOST_STEPS);
+  expect(asked).toHaveLength(MAX_STEPS);
   expect(outcome).toMatchObject({ kind: "failed", code: "model_error" });
-  expect(told.filter(({ type }) => type === "tool.completed")).toHaveLength(MOST_STEPS);
+  expect(told.filter(({ type }) => type === "tool.completed")).toHaveLength(MAX_STEPS);
 });
 
 test("a run that takes too long is ended", async () => {
@@ -305,9 +305,9 @@ test("however many calls a step has, so many run at the same time and no more", 
     running--;
     return { output: id, isError: false };
   };
-  const many = Array.from({ length: 3 * MOST_AT_ONCE + 1 }, (_, at) => call(`c${at}`));
+  const many = Array.from({ length: 3 * MAX_AT_ONCE + 1 }, (_, at) => call(`c${at}`));
   const { last } = await play({ answers: [[many], [text("Done.")]], callTool, reads: true });
-  expect(most).toBe(MOST_AT_ONCE);
+  expect(most).toBe(MAX_AT_ONCE);
   expect(last.slice(-many.length).map(({ content }) => content)).toEqual(many.map((_, at) => `c${at}`));
 });
 

@@ -65,10 +65,10 @@ test("a name that is there gets the new value and keeps its age", async () => {
   expect(secrets.read(instanceId, "TOKEN")).toBe("two");
 });
 
-const LONGEST_NAME = `A${"b".repeat(127)}`;
+const MAX_NAME = `A${"b".repeat(127)}`;
 
 test.each([
-  ["the longest name", { secrets: { [LONGEST_NAME]: "v" } }],
+  ["the longest name", { secrets: { [MAX_NAME]: "v" } }],
   ["names that objects have already", JSON.parse('{"secrets":{"__proto__":"v","constructor":"v","toString":"v"}}')],
   ["the longest value", { key: "A", value: "é".repeat(32 * 1024) }],
   ["one byte", { key: "A", value: " " }],
@@ -99,7 +99,7 @@ test.each([
   ["an empty name", { secrets: { "": "hush" } }, EACH_KEY],
   ["a name that begins with a digit", { secrets: { "1A": "hush" } }, EACH_KEY],
   ["a name with a dash", { secrets: { A: "hush", "hush-hush": "v" } }, EACH_KEY],
-  ["a name that is too long", { secrets: { [`${LONGEST_NAME}c`]: "hush" } }, EACH_KEY],
+  ["a name that is too long", { secrets: { [`${MAX_NAME}c`]: "hush" } }, EACH_KEY],
   ["a name with a line break behind", { secrets: { "A\n": "hush" } }, EACH_KEY],
   ["an empty value", { secrets: { GOOD: "hush", TOKEN: "" } }, `secrets.TOKEN: expected ${VALUE}`],
   ["a number", { secrets: { TOKEN: 5 } }, `secrets.TOKEN: expected ${VALUE}`],

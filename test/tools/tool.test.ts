@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
 import { now } from "../../src/tools/now.ts";
-import { callTool, changeNothing, MOST_OUTPUT } from "../../src/tools/policy.ts";
+import { callTool, changeNothing, MAX_OUTPUT } from "../../src/tools/policy.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { createToolbox } from "../../src/tools/toolbox.ts";
 import { scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
@@ -95,11 +95,11 @@ test("an output that is too long is cut with a mark that says so, wherever a cha
       echo(async () => text),
       '{"name":"a"}',
     );
-  const whole = "x".repeat(MOST_OUTPUT);
+  const whole = "x".repeat(MAX_OUTPUT);
   expect(await say(whole)).toEqual({ output: whole, isError: false });
-  for (const text of [`${whole}y`, "😀".repeat(MOST_OUTPUT), `a${"😀".repeat(MOST_OUTPUT)}`]) {
+  for (const text of [`${whole}y`, "😀".repeat(MAX_OUTPUT), `a${"😀".repeat(MAX_OUTPUT)}`]) {
     const { output } = await say(text);
-    expect(output.length).toBeLessThanOrEqual(MOST_OUTPUT);
+    expect(output.length).toBeLessThanOrEqual(MAX_OUTPUT);
     expect(output).toEndWith(`[… cut here: these are the first of ${text.length} characters …]`);
     expect(output.isWellFormed()).toBe(true);
   }
@@ -107,9 +107,9 @@ test("an output that is too long is cut with a mark that says so, wherever a cha
     echo(async () => Promise.reject(new Error(`${whole}y`))),
     '{"name":"a"}',
   );
-  expect([broken.isError, broken.output.length]).toEqual([true, MOST_OUTPUT]);
+  expect([broken.isError, broken.output.length]).toEqual([true, MAX_OUTPUT]);
   const unknown = await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context());
-  expect(unknown.output.length).toBe(MOST_OUTPUT);
+  expect(unknown.output.length).toBe(MAX_OUTPUT);
 });
 
 test("calls may run together where each changes nothing: by its tool, by its input, or since it is refused", () => {

@@ -9,7 +9,7 @@ import { createEventReader, type EventReader } from "./event-reader.ts";
 import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES, KEPT_MS } from "./pruning.ts";
 
 /** Of the oldest events, that one append removes where there are too many; housekeeping sees to what is left. */
-const MOST_REMOVED = 1_000;
+const MAX_REMOVED = 1_000;
 
 export interface EventLog extends EventReader {
   /**
@@ -77,7 +77,7 @@ export function createEventLog(
       }
       const excess = eventBytes - KEPT_BYTES;
       if (excess > 0) {
-        const most = Math.min(MOST_REMOVED, Math.ceil(excess / EVENT_ROW_BYTES));
+        const most = Math.min(MAX_REMOVED, Math.ceil(excess / EVENT_ROW_BYTES));
         pruning.removeOldest(agentId, { before: Number.NEGATIVE_INFINITY, excess, most });
       }
       store.afterCommit(() => publish(agentId, rows));

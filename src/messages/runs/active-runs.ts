@@ -2,7 +2,7 @@ import type { Run } from "../schema.ts";
 import type { NextRun } from "./run-queue.ts";
 
 /** Runs in progress in an agent; in a conversation there is one (docs/contract/api.md, Conversations). */
-export const MOST_AT_ONCE = 4;
+export const MAX_AT_ONCE = 4;
 
 type Place = Pick<Run, "agentId" | "conversationId">;
 
@@ -41,7 +41,7 @@ export function createActiveRuns<T extends { run: Run }>(): ActiveRuns<T> {
     },
     of,
     next(agentId, inTurn) {
-      const room = MOST_AT_ONCE - count(agentId);
+      const room = MAX_AT_ONCE - count(agentId);
       if (room <= 0) return undefined;
       const first = new Map<string, Run>();
       for (const run of inTurn(agentId)) {
