@@ -61,7 +61,7 @@ export function addUserCommands(program: Command): void {
   onServer(ofAgent(group("chat", "talk with an agent")))
     .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
     .action(async (instance, agent, options) => (await import("./user/chat.ts")).chat(instance, agent, options));
-  addConversationCommands(group("conversation", "see, begin, fork and delete an agent's conversations"));
+  addConversationCommands(group("conversation", "list, start, fork and delete an agent's conversations"));
   asJson(ofAgent(group("send", "send one message and print the answer")))
     .argument("<text>", "the message; - reads it from standard input")
     .action(async (instance, agent, text, options) =>
@@ -143,16 +143,16 @@ export function addUserCommands(program: Command): void {
 
   function addConversationCommands(conversation: Command): void {
     const within = (command: Command): Command => ofAgent(command).argument("<conversation>", CONVERSATION);
-    asJson(ofAgent(conversation.command("list").description("list them, the latest activity first"))).action(
+    asJson(ofAgent(conversation.command("list").description("list them, latest activity first"))).action(
       async (instance, agent, options) =>
         (await import("./user/conversation.ts")).listConversations(instance, agent, options),
     );
-    asJson(ofAgent(conversation.command("new").description("begin one beside the others")))
+    asJson(ofAgent(conversation.command("new").description("start a new one")))
       .option("--title <title>", "what it is about")
       .action(async (instance, agent, options) =>
         (await import("./user/conversation.ts")).newConversation(instance, agent, options),
       );
-    asJson(within(conversation.command("fork").description("begin one with a copy of what was said in another")))
+    asJson(within(conversation.command("fork").description("start one with a copy of another's messages")))
       .option("--message <id>", "the last message of the copy, if not the last there is")
       .action(async (instance, agent, given, options) =>
         (await import("./user/conversation.ts")).forkConversation(instance, agent, given, options),
