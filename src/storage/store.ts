@@ -6,6 +6,7 @@ import { createCommitPace } from "./commit-pace.ts";
 import { damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { prepareTransactions } from "./transactions.ts";
+import { createWalSync, type WalSync } from "./wal-sync.ts";
 
 export type Db = BunSQLiteDatabase;
 
@@ -30,8 +31,8 @@ export interface Store {
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
    * Adds `work` to the commit at the end of this turn of the event loop: thousands of small writes cost one commit.
-   * Each work succeeds or fails alone, in the order added; the commit has the strictest `durability` that was asked
-   * for. Resolves with the work's result once it is committed and its `afterCommit` hooks have run.
+   * Each work succeeds or fails alone, in the order added. Resolves with the work's result once it is committed, its
+   * `afterCommit` hooks have run and, where its durability is `full`, the disk has it: the thread does not wait for that.
    */
   commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
   /**
@@ -44,6 +45,7 @@ export interface Store {
 
 interface Pending {
   work: () => unknown;
+  durability: Durability;
   resolve: (result: unknown) => void;
   reject: (reason: unknown) => void;
 }
@@ -57,7 +59,7 @@ interface CommitHook {
 const MAX_COMMIT_WORK_MS = 8;
 
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
-export function openStore(dataDir: string): Store {
+export function openStore(dataDir: string, walSync?: WalSync): Store {
   const path = join(dataDir, "roost.db");
   const sqlite = openFile(dataDir, path);
   try {
@@ -68,7 +70,7 @@ export function openStore(dataDir: string): Store {
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
   }
-  return createStore(sqlite);
+  return createStore(sqlite, walSync ?? createWalSync(`${path}-wal`));
 }
 
 function openFile(dataDir: string, path: string): Database {
@@ -93,11 +95,12 @@ function createPrivately(path: string): void {
   }
 }
 
-function createStore(sqlite: Database): Store {
+function createStore(sqlite: Database, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
   let pending: Pending[] = [];
-  let pendingDurability: Durability = "process";
   let closed = false;
+  /** Why the disk no longer takes anything: what a sync lost is nowhere, so nothing later can be relied on. */
+  let lost: Error | undefined;
   /** True while reads share a snapshot: SQLite is then in a transaction, but nobody may write in it. */
   let reading = false;
 
@@ -149,6 +152,7 @@ function createStore(sqlite: Database): Store {
 
   function transaction<T>(work: () => T): T {
     endReads();
+    if (lost) throw lost;
     if (sqlite.inTransaction) return nested(work);
     setDurability("full");
     return outermost(work);
@@ -167,7 +171,7 @@ function createStore(sqlite: Database): Store {
   }
 
   /** Does one work of a shared commit; returns what to do once the commit has succeeded, or failed. */
-  function attempt({ work, resolve, reject }: Pending): { succeed(): void; fail(reason: unknown): void } {
+  function attempt({ work, durability, resolve, reject }: Pending): { succeed(): void; fail(reason: unknown): void } {
     try {
       const result = nested(work);
       const own = takeHooks();
@@ -175,7 +179,12 @@ function createStore(sqlite: Database): Store {
         succeed() {
           try {
             runAll(own.map(({ then }) => then));
-            resolve(result);
+            if (durability === "process") resolve(result);
+            else
+              walSync.sync().then(
+                () => resolve(result),
+                (reason) => reject(loseDisk(reason)),
+              );
           } catch (reason) {
             reject(reason);
           }
@@ -194,13 +203,11 @@ function createStore(sqlite: Database): Store {
 
   function commitPending(): void {
     const works = pending;
-    const durability = pendingDurability;
     pending = [];
-    pendingDurability = "process";
     if (works.length === 0) return; // `close` has committed them
     const attempts: ReturnType<typeof attempt>[] = [];
     endReads();
-    setDurability(durability);
+    setDurability("process");
     const began = performance.now();
     try {
       outermost(() => {
@@ -215,20 +222,24 @@ function createStore(sqlite: Database): Store {
       for (const { reject } of works) reject(reason);
       return;
     } finally {
-      if (durability === "full") pace.spend(performance.now() - began);
+      if (works.some(({ durability }) => durability === "full")) pace.spend(performance.now() - began);
     }
-    putBack(works.slice(attempts.length), durability);
+    putBack(works.slice(attempts.length));
     // Hooks mostly read: for example, they look for the next run of each agent whose run has ended.
     readTogether();
     for (const { succeed } of attempts) succeed();
   }
 
   /** Returns work that a commit did not get to, ahead of what was added meanwhile. */
-  function putBack(works: Pending[], durability: Durability): void {
+  function putBack(works: Pending[]): void {
     if (works.length === 0) return;
     if (pending.length === 0) scheduleCommit();
     pending = [...works, ...pending];
-    if (durability === "full") pendingDurability = "full";
+  }
+
+  function loseDisk(reason: unknown): Error {
+    lost ??= new Error("the disk did not keep what was written: check it, then restart the server", { cause: reason });
+    return lost;
   }
 
   function scheduleCommit(): void {
@@ -247,10 +258,10 @@ function createStore(sqlite: Database): Store {
     },
     commitSoon(work, durability) {
       if (closed) return Promise.reject(new Error("the database is closed"));
-      if (durability === "full") pendingDurability = "full";
+      if (lost) return Promise.reject(lost);
       if (pending.length === 0) scheduleCommit();
       const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
-      pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
+      pending.push({ work, durability, resolve: resolve as (result: unknown) => void, reject });
       return promise;
     },
     readTogether,
@@ -258,6 +269,7 @@ function createStore(sqlite: Database): Store {
       if (closed) return;
       while (pending.length > 0) commitPending();
       endReads();
+      walSync.close();
       closed = true;
       try {
         sqlite.run("PRAGMA optimize");

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openStore, type Store } from "../../src/storage/store.ts";
+import { type Durability, openStore, type Store } from "../../src/storage/store.ts";
 
 let dataDir: string;
 let store: Store;
@@ -32,6 +32,21 @@ const written = () => notes().map(({ note }) => note);
 const refuse = (): never => {
   throw new Error("refused");
 };
+
+/** Opens the store again on a disk that takes its time: what it was asked to keep it keeps, or loses, when told. */
+function openOnSlowDisk() {
+  store.close();
+  const asked = Promise.withResolvers<void>();
+  const kept = Promise.withResolvers<void>();
+  store = openStore(dataDir, {
+    sync() {
+      asked.resolve();
+      return kept.promise;
+    },
+    close() {},
+  });
+  return { asked: () => asked.promise, finish: kept.resolve, fail: kept.reject };
+}
 
 describe("a transaction", () => {
   test("commits all of its work or nothing", () => {
@@ -265,13 +280,44 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["next"]);
   });
 
-  test("waits for the disk if one of its works asks for that, and never weakens the commit after it", async () => {
+  test("answers a durable work when the disk has it, and the others when it is made", async () => {
+    const disk = openOnSlowDisk();
+    const done: string[] = [];
+    const note = (durability: Durability) => store.commitSoon(() => write(durability), durability);
+    const durable = note("full").then(() => done.push("full"));
+    await note("process");
+    expect(written()).toEqual(["full", "process"]);
+    await disk.asked();
+    expect(done).toEqual([]);
+    disk.finish();
+    await durable;
+    expect(done).toEqual(["full"]);
+  });
+
+  test("runs what follows it before the disk has it", async () => {
+    const disk = openOnSlowDisk();
+    const { promise: followed, resolve } = Promise.withResolvers<void>();
+    const durable = store.commitSoon(() => store.afterCommit(resolve), "full");
+    await followed;
+    await disk.asked();
+    disk.finish();
+    await durable;
+  });
+
+  test("is not weakened by a shared one before it", async () => {
     const durability = () => store.sqlite.query<{ synchronous: number }, []>("PRAGMA synchronous").get()?.synchronous;
-    expect(await store.commitSoon(durability, "process")).toBe(1);
-    const mixed = [store.commitSoon(durability, "process"), store.commitSoon(durability, "full")];
-    expect(await Promise.all(mixed)).toEqual([2, 2]);
-    await Promise.allSettled([store.commitSoon(refuse, "process")]);
+    expect(await store.commitSoon(durability, "full")).toBe(1);
     expect(store.transaction(durability)).toBe(2);
+  });
+
+  test("that the disk did not keep is not acknowledged, nor is anything after it", async () => {
+    const disk = openOnSlowDisk();
+    const failed = store.commitSoon(() => write("lost"), "full");
+    await disk.asked();
+    disk.fail(new Error("EIO"));
+    await expect(failed).rejects.toThrow("the disk did not keep what was written");
+    expect(() => store.transaction(() => write("next"))).toThrow("restart the server");
+    await expect(store.commitSoon(() => write("next"), "process")).rejects.toThrow("restart the server");
   });
 
   test("is made before the database closes, and refused afterwards", async () => {
