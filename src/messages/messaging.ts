@@ -18,7 +18,7 @@ import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
 import { type PrepareParts, prepareRun } from "./runs/prepare.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
-import { readWindow } from "./runs/window.ts";
+import { createWindows } from "./runs/window.ts";
 
 export interface MessagingParts extends Omit<PrepareParts, "conversation"> {
   store: Store;
@@ -50,6 +50,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const hub = createHub(reader.follow);
   const events = createEventLog(store, clock, hub.publish, reader);
   const queries = messageQueries(store.db);
+  const windows = createWindows(queries);
   const runs = createRuns({
     store,
     clock,
@@ -57,7 +58,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     events,
     queries,
     host,
-    prepare: (run, journal) => prepareRun({ ...parts, conversation: (run) => readWindow(queries, run) }, run, journal),
+    prepare: (run, journal) => prepareRun({ ...parts, conversation: windows.read }, run, journal),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });

@@ -110,14 +110,10 @@ export function messageQueries(db: Db) {
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
+  const cleared = sql<number>`(SELECT cleared_message_seq FROM conversations
+    WHERE conversation_id = ${p("conversationId")})`;
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
-  const ofConversation = and(
-    eq(messages.conversationId, p("conversationId")),
-    gt(
-      messages.messageSeq,
-      sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`,
-    ),
-  );
+  const ofConversation = and(eq(messages.conversationId, p("conversationId")), gt(messages.messageSeq, cleared));
   const { messageSeq, messageId, runId, role, text } = messages;
   const bytes = sql<number>`octet_length(${text})`;
   const behind = (order: Order) => and(ofConversation, (order === "asc" ? gt : lt)(messageSeq, p("after")));
@@ -131,21 +127,26 @@ export function messageQueries(db: Db) {
     ),
   );
   // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
+  const outline = {
+    messageSeq,
+    messageId,
+    runId,
+    role,
+    bytes,
+    shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
+    clearedUpTo: cleared,
+  };
   const recent = lazily(() =>
     db
-      .select({
-        messageSeq,
-        messageId,
-        runId,
-        role,
-        bytes,
-        shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
-      })
+      .select(outline)
       .from(messages)
       .where(ofConversation)
       .orderBy(desc(messages.messageSeq))
       .limit(p("limit"))
       .prepare(),
+  );
+  const since = lazily(() =>
+    db.select(outline).from(messages).where(behind("asc")).orderBy(asc(messageSeq)).limit(p("limit")).prepare(),
   );
 
   const textBySeq = lazily(() =>
@@ -174,6 +175,9 @@ export function messageQueries(db: Db) {
     inTurn: (agentId: string): Run[] => inTurn().all({ agentId }).sort(byTurn),
     /** Newest first. */
     recent: (conversationId: string, limit: number): RecentMessage[] => recent().all({ conversationId, limit }),
+    /** Those after this one, oldest first. */
+    since: (conversationId: string, after: number, limit: number): RecentMessage[] =>
+      since().all({ conversationId, after, limit }),
     text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
     startRun: (runId: string, startedAt: number, model: string) => void startRun().run({ runId, startedAt, model }),
     setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
@@ -189,9 +193,9 @@ export function messageQueries(db: Db) {
     /** Unfinished runs of before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
     /** Those with a run in progress before those whose runs wait. */
-    agentsWithUnfinished: (): string[] =>
+    agentsWithUnfinished: (): Pick<Run, "agentId" | "instanceId">[] =>
       db
-        .select({ agentId: runs.agentId })
+        .select({ agentId: runs.agentId, instanceId: runs.instanceId })
         .from(runs)
         // Without its name SQLite, which has no figures, would read all runs.
         .where(
@@ -200,8 +204,7 @@ export function messageQueries(db: Db) {
         )
         .groupBy(runs.agentId)
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
-        .all()
-        .map(({ agentId }) => agentId),
+        .all(),
     page: (conversationId: string, order: Order, after: number | null, limit: number): Message[] =>
       pages[order]().all({ conversationId, after: after ?? START[order], limit }),
     /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
@@ -221,6 +224,8 @@ const START: Record<Order, number> = { asc: 0, desc: Number.MAX_SAFE_INTEGER };
 export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
   bytes: number;
   shortText: string | null;
+  /** The last message of the conversation that has been cleared; 0 for none. */
+  clearedUpTo: number;
 };
 /**
  * Those in progress first, then in the order of arrival: their place in the log, since ids follow the wall clock, which may be

@@ -12,7 +12,7 @@ export interface HostBounds {
 }
 
 export interface HostPlaces {
-  runs: Pick<Slots, "acquire" | "release">;
+  runs: Pick<Slots, "acquire" | "release" | "shortfall">;
   workers: Pick<Slots, "acquire" | "shortfall">;
   /** Gives back what was used, and tells of it. */
   giveRuns(accountId: string, count?: number): void;

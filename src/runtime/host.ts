@@ -19,6 +19,8 @@ export interface HostedRun {
 }
 
 export interface Host {
+  /** Whether the account may have one more run at work now. */
+  hasPlace(accountId: string): boolean;
   /**
    * Takes a place for a run and wakes its instance's worker where it sleeps; the longest idle one is put to sleep for it
    * where too many are awake. `"each"` where the account has as much at work as it may, `"total"` where the host has.
@@ -247,6 +249,7 @@ export function createHost(parts: HostParts): Host {
   timer.unref();
 
   return {
+    hasPlace: (accountId) => places.runs.shortfall(accountId) === 0,
     reserve(accountId, instanceId) {
       const place = places.runs.acquire(accountId);
       if (place !== "taken") return place;

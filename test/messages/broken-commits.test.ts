@@ -53,6 +53,7 @@ beforeEach(async () => {
     queries: messageQueries(store.db),
     accountOf: () => "acct_a",
     host: {
+      hasPlace: () => true,
       reserve: () => "taken",
       release: () => {},
       run: (_, run) => void hosted.push(run),
@@ -77,7 +78,8 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-const queue = (): Run => store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
+const queue = (): Run =>
+  store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, accountId: "acct_a", stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
@@ -126,7 +128,7 @@ test("a run that is taken up again later holds up its own conversation alone, an
   }
   const queueIn = (conversationId: string): Run =>
     store.transaction(() =>
-      runs.queue({ ...CAUSED, conversationId }, { instanceId: INSTANCE, stops: 0 }, newId("msg")),
+      runs.queue({ ...CAUSED, conversationId }, { instanceId: INSTANCE, accountId: "acct_a", stops: 0 }, newId("msg")),
     );
   const order = () => hosted.map(({ input }) => input.runId);
   const stalled = queue();

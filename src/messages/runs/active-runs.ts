@@ -44,11 +44,14 @@ export function createActiveRuns<T extends { run: Run }>(): ActiveRuns<T> {
       const room = MAX_AT_ONCE - count(agentId);
       if (room <= 0) return undefined;
       const first = new Map<string, Run>();
+      let waiting = 0;
       for (const run of inTurn(agentId)) {
-        if (of(run) === undefined && !first.has(run.conversationId)) first.set(run.conversationId, run);
+        const current = of(run);
+        if (current?.run.runId !== run.runId) waiting++;
+        if (current === undefined && !first.has(run.conversationId)) first.set(run.conversationId, run);
       }
       const [run] = first.values();
-      return run && { run, hasMore: room > 1 && first.size > 1 };
+      return run && { run, hasMore: room > 1 && first.size > 1, isOnly: waiting === 1 };
     },
     count,
     all: () => [...agents.values()].flatMap((own) => [...own.values()]),

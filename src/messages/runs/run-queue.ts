@@ -6,8 +6,10 @@ import type { Run } from "../schema.ts";
 export interface RunQueueParts {
   /** The run that comes next for an agent; undefined where as many as may be are in progress, or none is left. */
   nextRun(agentId: string): NextRun | undefined;
-  /** The account that a run's place is taken for; undefined for an instance that is gone. */
+  /** The account that an instance's runs take their places for; undefined for an instance that is gone. */
   accountOf(instanceId: string): string | undefined;
+  /** Whether the account has a place for one more run. */
+  hasPlace: Host["hasPlace"];
   reserve: Host["reserve"];
   /** Takes up a run that has a place; false where its instance does not run. It never throws. */
   start(run: Run): boolean;
@@ -21,11 +23,15 @@ export interface NextRun {
   run: Run;
   /** Whether another one of the agent's may run beside it. */
   hasMore: boolean;
+  /** Whether it is the only one that waits for this agent. */
+  isOnly: boolean;
 }
 
 export interface RunQueue {
-  /** Starts the agent's next runs where there are places for them; else the agent waits for its turn. */
-  dispatch(agentId: string): void;
+  /** A run of the agent has been queued: it starts now if there is a place for it, or else when its turn comes. */
+  add(agentId: string, accountId: string): void;
+  /** A run of the agent is over: the one that waited for it may start. */
+  goOn(agentId: string, instanceId: string): void;
   /** Gives the places that are free to who waits: accounts in turn, the agents of one in the order they came. */
   serve(): void;
 }
@@ -34,9 +40,11 @@ export interface RunQueue {
 const STARTS_MS = 2;
 
 export function createRunQueue(parts: RunQueueParts): RunQueue {
-  const { nextRun, accountOf, reserve, start, onFailure, startsMs = STARTS_MS } = parts;
+  const { nextRun, accountOf, hasPlace, reserve, start, onFailure, startsMs = STARTS_MS } = parts;
   /** Agents with a run that waits for a place. */
   const line = createFairQueue<string>();
+  /** Agents that may have queued runs: for no other does the end of a run ask the database for the next one. */
+  const queued = new Set<string>();
   const time = createTurnBudget(startsMs);
   let servedLater = false;
 
@@ -67,11 +75,13 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
         serveLater();
         return "skip owner";
       }
+      if (!hasPlace(accountId)) return "skip owner";
       const next = nextRun(agentId);
-      // Cancelled meanwhile, or started by what came after it.
+      // Cancelled meanwhile, or as many as may be are in progress.
       if (next === undefined) return "taken";
       const started = tryStart(next, accountId);
       if (started === "no place") return "skip owner";
+      if (next.isOnly) queued.delete(agentId);
       if (started === "more") again.push({ agentId, accountId });
       return "taken";
     });
@@ -81,12 +91,15 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
   }
 
   return {
-    dispatch(agentId) {
-      const next = nextRun(agentId);
-      const accountId = next && accountOf(next.run.instanceId);
-      if (!next || !accountId) return;
-      // Who waits already comes first.
-      if (line.isEmpty() && time.hasTime() && tryStart(next, accountId) === "done") return;
+    add(agentId, accountId) {
+      queued.add(agentId);
+      line.add(accountId, agentId);
+      serve();
+    },
+    goOn(agentId, instanceId) {
+      if (!queued.has(agentId)) return;
+      const accountId = accountOf(instanceId);
+      if (accountId === undefined) return;
       line.add(accountId, agentId);
       serve();
     },

@@ -49,7 +49,7 @@ export interface Runs {
   /** Newest first, behind this place in the agent's log; of every status where none is named. */
   page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
   /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
-  queue(of: Caused, instance: Pick<Instance, "instanceId" | "stops">, messageId: string): Run;
+  queue(of: Caused, instance: Pick<Instance, "instanceId" | "accountId" | "stops">, messageId: string): Run;
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
@@ -90,12 +90,18 @@ export function createRuns(parts: RunParts): Runs {
   const queue = createRunQueue({
     nextRun: (agentId) => (host.closed() ? undefined : active.next(agentId, queries.inTurn)),
     accountOf,
+    hasPlace: host.hasPlace,
     reserve: host.reserve,
     start: take,
     onFailure: fail,
     startsMs: parts.startsMs,
   });
-  const { dispatch } = queue;
+
+  /** Has the agent's unfinished runs taken up, those in progress first. */
+  function takeUp(agentId: string, instanceId: string): void {
+    const accountId = accountOf(instanceId);
+    if (accountId !== undefined) queue.add(agentId, accountId);
+  }
 
   /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
   function take(run: Run): boolean {
@@ -170,7 +176,7 @@ export function createRuns(parts: RunParts): Runs {
     // It stays in its place meanwhile: the run behind it must not overtake it.
     setTimeout(() => {
       if (host.closed() || !active.remove(current)) return;
-      dispatch(agentId);
+      takeUp(agentId, instanceId);
     }, retryMs).unref();
   }
 
@@ -219,7 +225,7 @@ export function createRuns(parts: RunParts): Runs {
         if (current) active.remove(current);
         for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
         waiting.delete(runId);
-        dispatch(agentId);
+        queue.goOn(agentId, run.instanceId);
       },
       () => {
         if (current) current.state = before;
@@ -250,13 +256,13 @@ export function createRuns(parts: RunParts): Runs {
       return run;
     },
     page: (...asked) => pageOfRuns(queries, ...asked),
-    queue(caused, { instanceId, stops }, messageId) {
+    queue(caused, { instanceId, accountId, stops }, messageId) {
       const { agentId, conversationId } = caused;
       const runId = newId("run");
       const firstEventId = events.append(agentId, [{ type: "run.queued", runId }], conversationId);
       const run = queuedRun(caused, { runId, instanceId, messageId, firstEventId, stops, createdAt: clock.now() });
       queries.insertRun(run);
-      store.afterCommit(() => dispatch(agentId));
+      store.afterCommit(() => queue.add(agentId, accountId));
       return run;
     },
     cancel,
@@ -288,7 +294,7 @@ export function createRuns(parts: RunParts): Runs {
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {
-      for (const agentId of queries.agentsWithUnfinished()) dispatch(agentId);
+      for (const { agentId, instanceId } of queries.agentsWithUnfinished()) takeUp(agentId, instanceId);
     },
     serve: queue.serve,
   };
