@@ -7,7 +7,7 @@ import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type Aftermath, createAftermath } from "./aftermath.ts";
-import { conversationQueries } from "./conversation-queries.ts";
+import { type ConversationQueries, conversationQueries } from "./conversation-queries.ts";
 import { type Conversations, createConversations } from "./conversations.ts";
 import type { AgentEvent } from "./events/event.ts";
 import { createEventLog, type EventLog } from "./events/event-log.ts";
@@ -63,7 +63,14 @@ export function createMessaging(parts: MessagingParts): Messaging {
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
   const { removals, quotas } = parts;
-  const rows = conversationQueries(store.db);
+  const stored = conversationQueries(store.db);
+  const rows: ConversationQueries = {
+    ...stored,
+    clear(conversationId, now) {
+      windows.forget(conversationId);
+      stored.clear(conversationId, now);
+    },
+  };
   const messages = createMessages(store, clock, queries, rows, runs, removals, quotas);
   const conversations = createConversations({
     store,

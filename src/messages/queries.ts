@@ -110,10 +110,14 @@ export function messageQueries(db: Db) {
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
-  const cleared = sql<number>`(SELECT cleared_message_seq FROM conversations
-    WHERE conversation_id = ${p("conversationId")})`;
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
-  const ofConversation = and(eq(messages.conversationId, p("conversationId")), gt(messages.messageSeq, cleared));
+  const ofConversation = and(
+    eq(messages.conversationId, p("conversationId")),
+    gt(
+      messages.messageSeq,
+      sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`,
+    ),
+  );
   const { messageSeq, messageId, runId, role, text } = messages;
   const bytes = sql<number>`octet_length(${text})`;
   const behind = (order: Order) => and(ofConversation, (order === "asc" ? gt : lt)(messageSeq, p("after")));
@@ -134,7 +138,6 @@ export function messageQueries(db: Db) {
     role,
     bytes,
     shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
-    clearedUpTo: cleared,
   };
   const recent = lazily(() =>
     db
@@ -224,8 +227,6 @@ const START: Record<Order, number> = { asc: 0, desc: Number.MAX_SAFE_INTEGER };
 export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
   bytes: number;
   shortText: string | null;
-  /** The last message of the conversation that has been cleared; 0 for none. */
-  clearedUpTo: number;
 };
 /**
  * Those in progress first, then in the order of arrival: their place in the log, since ids follow the wall clock, which may be

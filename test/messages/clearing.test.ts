@@ -103,6 +103,18 @@ describe("clearing a long conversation", () => {
     }
   });
 
+  test("keeps what was said out of every prompt that follows", async () => {
+    const { instance } = it;
+    await it.send("an old secret");
+    await it.send("one more");
+    const other = await it.newAgent();
+    await it.person.ask("POST", `/v1/instances/${instance}/agents/${other}/messages`, { message: "Hello" });
+    await it.person.ask("DELETE", it.at("/messages"));
+    await it.appliance.app.settled();
+    await it.send("what do you know?");
+    expect(JSON.stringify(it.mock.requests.at(-1)?.body.messages)).not.toContain("an old secret");
+  });
+
   test("that a restart cut off goes on, and hides as much meanwhile", async () => {
     const { agent, instance } = it;
     past(agent, instance);

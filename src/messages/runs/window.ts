@@ -9,6 +9,8 @@ const KEPT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 512;
 
 export interface Windows {
+  /** To be called when the conversation is cleared. */
+  forget(conversationId: string): void;
   /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
   read(run: Run): TurnOutline[];
 }
@@ -20,7 +22,7 @@ interface Kept {
 
 /**
  * The newest messages of the conversations that were used last, so that a prompt reads what is new in its conversation
- * and not all of it: a message that has been written never changes, and each row tells what has been cleared.
+ * and not all of it. A message that has been written never changes.
  */
 export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): Windows {
   /** The one used last comes last. */
@@ -58,11 +60,12 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     const last = rows.at(-1);
     if (!last) return undefined;
     const since = queries.since(conversationId, last.messageSeq, WINDOW_MESSAGES);
-    if (since.length === WINDOW_MESSAGES || since[0]?.clearedUpTo !== last.clearedUpTo) return undefined;
+    if (since.length === WINDOW_MESSAGES) return undefined;
     return [...rows, ...since].slice(-WINDOW_MESSAGES);
   }
 
   return {
+    forget,
     read(run) {
       const rows = newest(run.conversationId);
       const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
