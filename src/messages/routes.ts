@@ -3,30 +3,27 @@ import type { Caller } from "../accounts/caller.ts";
 import type { Agents, FoundAgent } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
-import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
+import type { LastingAnswer } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
-import { AppError, notFound } from "../lib/app-error.ts";
+import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { Conversations } from "./conversations.ts";
+import { createEventStreams, type EventStreamParts, eventRoute } from "./event-routes.ts";
 import type { EventLog } from "./events/event-log.ts";
-import type { Hub, Subscription } from "./events/hub.ts";
+import type { EventStream, Hub } from "./events/hub.ts";
 import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
 import type { EndedRun, Runs } from "./runs/runs.ts";
 import { RUN_STATUSES, type Run } from "./schema.ts";
 
-export interface MessageRouteParts {
+export interface MessageRouteParts extends EventStreamParts {
   agents: Agents;
   messages: Messages;
   conversations: Conversations;
   runs: Runs;
   events: EventLog;
-  hub: Hub;
-  lasting: LastingAnswers;
-  /** Keeps a stream's connection open while nothing is said on it. */
-  keepOpen(request: Request): void;
 }
 
 const AGENT = "/v1/instances/:instanceId/agents/:agentId";
@@ -55,11 +52,11 @@ const MessageInput = z.object({
 const ofConversation = idForm("conv").optional().describe("Of this conversation");
 
 const ORDER = "asc or desc";
-const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
-const CURSOR = "the id of an event, in decimal digits";
+const ASYNC = /(^|[\s,;])respond-async([\s,;]|$)/i;
 
 export function messageRoutes(parts: MessageRouteParts): Route[] {
-  const { agents, messages, conversations, runs, events, hub, lasting, keepOpen } = parts;
+  const { agents, messages, conversations, runs, hub, lasting, keepOpen } = parts;
+  const streams = createEventStreams(parts);
 
   const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);
@@ -73,39 +70,39 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     return { agent, named: conversationId === undefined ? null : conversations.get(agent, conversationId) };
   };
 
-  function eventStream(request: Request, place: LastingAnswer, subscription: Subscription): Response {
-    keepOpen(request);
-    const { body, end } = hub.open(subscription, place.close);
-    place.endWith(end);
-    // HEAD comes through the same route, and would wait for the length of a body that does not end.
-    if (request.method === "HEAD") end();
-    return new Response(request.method === "HEAD" ? null : body, {
-      headers: {
-        "Content-Type": "text/event-stream; charset=utf-8",
-        "Cache-Control": "no-store",
-        "X-Accel-Buffering": "no",
-      },
-    });
-  }
+  const followRun = (place: LastingAnswer, open: Hub["open"], run: Run): EventStream => {
+    const { agentId, firstEventId, conversationId, runId } = run;
+    return streams.follow(place, open, { agentId, after: firstEventId - 1, conversationId, runId });
+  };
 
   /**
-   * The answer to a message, in the form that its request asks for. What lasts has its place before the message is
-   * written: nobody is told to come again later about a message that is on its way.
+   * Answers a message in the form that its request asks for: with the agent's message, its events as they come, or at
+   * once. `send` calls `whenQueued` in the transaction that writes the message, where it writes one. What lasts has its
+   * place before the message is written: nobody is asked to come again later about a message that is on its way.
    */
-  async function answer(request: Request, caller: Caller, stream: boolean, send: () => Promise<Run>): Promise<unknown> {
-    if (!stream && /(^|[\s,;])respond-async([\s,;]|$)/i.test(request.headers.get("prefer") ?? "")) {
-      const { runId, messageId, status } = await send();
+  async function answer(
+    request: Request,
+    caller: Caller,
+    stream: boolean,
+    send: (whenQueued: (run: Run) => void) => Promise<Run>,
+  ): Promise<unknown> {
+    if (!stream && ASYNC.test(request.headers.get("prefer") ?? "")) {
+      const { runId, messageId, status } = await send(() => {});
       return new Reply(202, { runId, messageId, status }, { "Preference-Applied": "respond-async" });
     }
     const place = lasting.open(caller, "run");
+    let opened: EventStream | undefined;
     try {
-      const { runId, agentId, conversationId, firstEventId } = await send();
-      if (stream) return eventStream(request, place, { agentId, after: firstEventId - 1, conversationId, runId });
+      const run = await send((queued) => {
+        if (stream) opened = followRun(place, hub.openAhead, queued);
+      });
+      if (stream) return streams.toResponse(request, opened ?? followRun(place, hub.open, run));
       keepOpen(request);
-      const ended = await runs.whenEnded(runId);
+      const ended = await runs.whenEnded(run.runId);
       place.close();
       return replyOf(ended);
     } catch (error) {
+      opened?.end();
       place.close();
       throw error;
     }
@@ -138,7 +135,16 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
             whileRunning,
           });
         };
-        return answer(request, caller, input.stream ?? false, () => commit(send, ({ runId }) => runId));
+        return answer(request, caller, input.stream ?? false, (whenQueued) =>
+          commit(
+            (found) => {
+              const run = send(found);
+              whenQueued(run);
+              return run;
+            },
+            ({ runId }) => runId,
+          ),
+        );
       },
       async replay({ caller, found: { agent }, body, request }, runId) {
         const { stream } = await body();
@@ -237,41 +243,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       commit: "shared",
       write: ({ found }) => showRun(runs.cancel(found)),
     }),
-    route({
-      method: "GET",
-      path: `${AGENT}/events`,
-      name: "streamAgentEvents",
-      tag: "events",
-      summary: "Everything that happens to the agent, as server-sent events",
-      access: "read",
-      bound: "stream",
-      query: z.object({
-        after: z
-          .string()
-          .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
-          .optional(),
-        conversationId: idForm("conv").optional().describe("What happens in that conversation alone"),
-        runId: idForm("run")
-          .optional()
-          .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
-      }),
-      answer: "text/event-stream",
-      errors: ["not_found"],
-      find(asked) {
-        const { agent, named: conversation } = named(asked);
-        const { runId } = queryOf(asked.request);
-        const run = runId === undefined ? null : runs.get(agent.agentId, runId);
-        const conversationId = (conversation ?? run)?.conversationId ?? null;
-        if (run && run.conversationId !== conversationId) throw notFound("run");
-        return { agentId: agent.agentId, run, conversationId };
-      },
-      handle({ caller, found: { agentId, run, conversationId }, query, request }) {
-        const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
-        const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
-        const runId = run?.runId ?? null;
-        return eventStream(request, lasting.open(caller, "events"), { agentId, after, conversationId, runId });
-      },
-    }),
+    eventRoute({ ...parts, streams, named }),
   ];
 }
 
@@ -280,12 +252,4 @@ function replyOf({ run, reply }: EndedRun): MessageRecord {
   // A model that goes in circles (`loop_detected`) has failed too.
   const code = run.errorCode === "internal_error" ? "internal_error" : "model_error";
   throw new AppError(code, run.errorMessage ?? "the run failed");
-}
-
-/** The header wins over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */
-function cursorOf(header: string | null, query: string | undefined): number | null {
-  const [name, text] = header === null ? ["after", query] : ["Last-Event-ID", header];
-  if (text === undefined) return null;
-  if (!/^\d+$/.test(text)) throw new AppError("invalid_request", `${name}: expected ${CURSOR}`);
-  return Number(text);
 }

@@ -15,8 +15,12 @@ export interface Subscription {
 export interface Hub {
   /** Sends committed events to whoever listens. */
   publish(agentId: string, rows: StoredEvent[]): void;
-  /** An event stream. It ends with its run, its agent, its client, or the hub; `onEnd` is told once. */
+  /** An event stream. It ends with its run, its agent, its client, or the hub; `onEnd` is called once. */
   open(subscription: Subscription, onEnd?: () => void): EventStream;
+  /**
+   * The same, for what comes after an event that the open transaction has just written: nothing needs to be read for it.
+   */
+  openAhead(subscription: Subscription, onEnd?: () => void): EventStream;
   /** Whether somebody follows the agent now. */
   isWatched(agentId: string): boolean;
   /** Ends the agent's streams, or those of one conversation, after what they were sent. */
@@ -155,6 +159,28 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
 
   const isOpen = (stream: Stream) => streamsOf.get(stream.agentId)?.has(stream) === true;
 
+  function open(subscription: Subscription, isLive: boolean, onEnd = () => {}): EventStream {
+    let stream: Stream | undefined;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start(controller) {
+          const pinged = turns[opened++ % PING_TURNS] ?? new Set();
+          stream = { ...subscription, controller, live: isLive, pinged, onEnd };
+          pinged.add(stream);
+          const streams = streamsOf.get(stream.agentId) ?? new Set();
+          streamsOf.set(stream.agentId, streams.add(stream));
+          count++;
+          controller.enqueue(RETRY);
+          catchUp(stream);
+        },
+        pull: () => stream && catchUp(stream),
+        cancel: () => stream && remove(stream),
+      },
+      { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
+    );
+    return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
+  }
+
   return {
     publish(agentId, rows) {
       const streams = streamsOf.get(agentId);
@@ -176,27 +202,8 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
         }
       }
     },
-    open(subscription, onEnd = () => {}) {
-      let stream: Stream | undefined;
-      const body = new ReadableStream<Uint8Array>(
-        {
-          start(controller) {
-            const pinged = turns[opened++ % PING_TURNS] ?? new Set();
-            stream = { ...subscription, controller, live: false, pinged, onEnd };
-            pinged.add(stream);
-            const streams = streamsOf.get(stream.agentId) ?? new Set();
-            streamsOf.set(stream.agentId, streams.add(stream));
-            count++;
-            controller.enqueue(RETRY);
-            catchUp(stream);
-          },
-          pull: () => stream && catchUp(stream),
-          cancel: () => stream && remove(stream),
-        },
-        { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
-      );
-      return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
-    },
+    open: (subscription, onEnd) => open(subscription, false, onEnd),
+    openAhead: (subscription, onEnd) => open(subscription, true, onEnd),
     isWatched: (agentId) => streamsOf.has(agentId),
     end(agentId, conversationId) {
       for (const stream of [...(streamsOf.get(agentId) ?? [])]) {

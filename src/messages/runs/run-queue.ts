@@ -30,6 +30,8 @@ export interface NextRun {
 export interface RunQueue {
   /** A run of the agent has been queued: it starts now if there is a place for it, or else when its turn comes. */
   add(agentId: string, accountId: string): void;
+  /** The agent has unfinished runs that an earlier process, or a commit that failed, left. */
+  takeUp(agentId: string, instanceId: string): void;
   /** A run of the agent is over: the one that waited for it may start. */
   goOn(agentId: string, instanceId: string): void;
   /** Gives the places that are free to who waits: accounts in turn, the agents of one in the order they came. */
@@ -90,18 +92,22 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
     if (again.length > 0) serveLater();
   }
 
+  function add(agentId: string, accountId: string): void {
+    queued.add(agentId);
+    line.add(accountId, agentId);
+    serve();
+  }
+
+  function takeUp(agentId: string, instanceId: string): void {
+    const accountId = accountOf(instanceId);
+    if (accountId !== undefined) add(agentId, accountId);
+  }
+
   return {
-    add(agentId, accountId) {
-      queued.add(agentId);
-      line.add(accountId, agentId);
-      serve();
-    },
+    add,
+    takeUp,
     goOn(agentId, instanceId) {
-      if (!queued.has(agentId)) return;
-      const accountId = accountOf(instanceId);
-      if (accountId === undefined) return;
-      line.add(accountId, agentId);
-      serve();
+      if (queued.has(agentId)) takeUp(agentId, instanceId);
     },
     serve,
   };

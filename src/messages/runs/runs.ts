@@ -97,12 +97,6 @@ export function createRuns(parts: RunParts): Runs {
     startsMs: parts.startsMs,
   });
 
-  /** Has the agent's unfinished runs taken up, those in progress first. */
-  function takeUp(agentId: string, instanceId: string): void {
-    const accountId = accountOf(instanceId);
-    if (accountId !== undefined) queue.add(agentId, accountId);
-  }
-
   /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
   function take(run: Run): boolean {
     const { runId } = run;
@@ -176,7 +170,7 @@ export function createRuns(parts: RunParts): Runs {
     // It stays in its place meanwhile: the run behind it must not overtake it.
     setTimeout(() => {
       if (host.closed() || !active.remove(current)) return;
-      takeUp(agentId, instanceId);
+      queue.takeUp(agentId, instanceId);
     }, retryMs).unref();
   }
 
@@ -294,7 +288,7 @@ export function createRuns(parts: RunParts): Runs {
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {
-      for (const { agentId, instanceId } of queries.agentsWithUnfinished()) takeUp(agentId, instanceId);
+      for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.takeUp(agentId, instanceId);
     },
     serve: queue.serve,
   };

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import type { Agent } from "../agents/schema.ts";
+import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
+import { queryOf } from "../http/request.ts";
+import { type Asked, type Route, route } from "../http/route.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
+import { idForm } from "../lib/forms.ts";
+import type { EventLog } from "./events/event-log.ts";
+import type { EventStream, Hub, Subscription } from "./events/hub.ts";
+import type { Runs } from "./runs/runs.ts";
+import type { Conversation } from "./schema.ts";
+
+export interface EventStreamParts {
+  hub: Hub;
+  lasting: LastingAnswers;
+  /** Keeps a connection open while nothing is said on it. */
+  keepOpen(request: Request): void;
+}
+
+/** Event streams as answers. */
+export interface EventStreams {
+  /** Follows what is subscribed to, in this place until the stream ends. */
+  follow(place: LastingAnswer, open: Hub["open"], subscription: Subscription): EventStream;
+  toResponse(request: Request, stream: EventStream): Response;
+}
+
+export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams => ({
+  follow(place, open, subscription) {
+    const stream = open(subscription, place.close);
+    place.endWith(stream.end);
+    return stream;
+  },
+  toResponse(request, { body, end }) {
+    keepOpen(request);
+    // HEAD comes through the same route, and would wait for the length of a body that does not end.
+    if (request.method === "HEAD") end();
+    return new Response(request.method === "HEAD" ? null : body, {
+      headers: {
+        "Content-Type": "text/event-stream; charset=utf-8",
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+      },
+    });
+  },
+});
+
+export interface EventRouteParts extends EventStreamParts {
+  runs: Runs;
+  events: EventLog;
+  streams: EventStreams;
+  /** The agent, and the conversation that the query names. */
+  named(asked: Asked<{ instanceId: string; agentId: string }>): { agent: Agent; named: Conversation | null };
+}
+
+const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
+const CURSOR = "the id of an event, in decimal digits";
+
+export function eventRoute({ runs, events, hub, lasting, streams, named }: EventRouteParts): Route {
+  return route({
+    method: "GET",
+    path: "/v1/instances/:instanceId/agents/:agentId/events",
+    name: "streamAgentEvents",
+    tag: "events",
+    summary: "Everything that happens to the agent, as server-sent events",
+    access: "read",
+    bound: "stream",
+    query: z.object({
+      after: z
+        .string()
+        .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
+        .optional(),
+      conversationId: idForm("conv").optional().describe("What happens in that conversation alone"),
+      runId: idForm("run")
+        .optional()
+        .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
+    }),
+    answer: "text/event-stream",
+    errors: ["not_found"],
+    find(asked) {
+      const { agent, named: conversation } = named(asked);
+      const { runId } = queryOf(asked.request);
+      const run = runId === undefined ? null : runs.get(agent.agentId, runId);
+      const conversationId = (conversation ?? run)?.conversationId ?? null;
+      if (run && run.conversationId !== conversationId) throw notFound("run");
+      return { agentId: agent.agentId, run, conversationId };
+    },
+    handle({ caller, found: { agentId, run, conversationId }, query, request }) {
+      const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
+      const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
+      const runId = run?.runId ?? null;
+      const place = lasting.open(caller, "events");
+      return streams.toResponse(request, streams.follow(place, hub.open, { agentId, after, conversationId, runId }));
+    },
+  });
+}
+
+/** The header wins over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */
+function cursorOf(header: string | null, query: string | undefined): number | null {
+  const [name, text] = header === null ? ["after", query] : ["Last-Event-ID", header];
+  if (text === undefined) return null;
+  if (!/^\d+$/.test(text)) throw new AppError("invalid_request", `${name}: expected ${CURSOR}`);
+  return Number(text);
+}
