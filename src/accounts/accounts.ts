@@ -2,9 +2,9 @@ import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Audit } from "../storage/audit.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import { type Account, accounts } from "./schema.ts";
 
@@ -32,21 +32,19 @@ export interface Accounts {
 
 export function createAccounts({ store, clock, audit, openBalance }: AccountParts): Accounts {
   const { db } = store;
-  const byId = lazily(() =>
+  const byId = prepared(() =>
     db
       .select()
       .from(accounts)
-      .where(eq(accounts.accountId, sql.placeholder("accountId")))
-      .prepare(),
+      .where(eq(accounts.accountId, sql.placeholder("accountId"))),
   );
-  const byEmail = lazily(() =>
+  const byEmail = prepared(() =>
     db
       .select()
       .from(accounts)
-      .where(eq(accounts.email, sql.placeholder("email")))
-      .prepare(),
+      .where(eq(accounts.email, sql.placeholder("email"))),
   );
-  const find = (accountId: string) => byId().get({ accountId });
+  const find = (accountId: string) => byId.get({ accountId });
   const get = (accountId: string) => {
     const account = find(accountId);
     if (!account) throw notFound("account");
@@ -55,11 +53,11 @@ export function createAccounts({ store, clock, audit, openBalance }: AccountPart
 
   return {
     find,
-    findByEmail: (email) => byEmail().get({ email }),
+    findByEmail: (email) => byEmail.get({ email }),
     get,
     create({ email, name, credit, note }) {
       return store.transaction(() => {
-        if (byEmail().get({ email })) throw new AppError("conflict", "email: an account with this e-mail exists");
+        if (byEmail.get({ email })) throw new AppError("conflict", "email: an account with this e-mail exists");
         const accountId = newId("acct");
         db.insert(accounts).values({ accountId, email, name, createdAt: clock.now() }).run();
         openBalance(accountId, credit, note);

@@ -5,10 +5,10 @@ import { base62 } from "../lib/base62.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createFairCache } from "../lib/fair-cache.ts";
 import { isId, newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import { MAX_KEYS, refuseOverQuota } from "../limits/account-limits.ts";
 import { addressKey } from "../limits/address.ts";
 import type { Audit } from "../storage/audit.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import { SCOPES, type Scope } from "./caller.ts";
 import { type ApiKey, apiKeys } from "./schema.ts";
@@ -86,19 +86,17 @@ const KEY_LENGTH = PREFIX.length + 6 + 43 + 6;
 
 export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
   const { db } = store;
-  const byHash = lazily(() =>
+  const byHash = prepared(() =>
     db
       .select()
       .from(apiKeys)
-      .where(eq(apiKeys.keyHash, sql.placeholder("keyHash")))
-      .prepare(),
+      .where(eq(apiKeys.keyHash, sql.placeholder("keyHash"))),
   );
-  const endOf = lazily(() =>
+  const endOf = prepared(() =>
     db
       .select({ expiresAt: apiKeys.expiresAt })
       .from(apiKeys)
-      .where(eq(apiKeys.keyId, sql.placeholder("keyId")))
-      .prepare(),
+      .where(eq(apiKeys.keyId, sql.placeholder("keyId"))),
   );
   const hasEnded = (expiresAt: number | null) => expiresAt !== null && expiresAt <= clock.now();
   const uses = createFairCache<Uses>(MAX_CACHED, MAX_CACHED_PER_ACCOUNT);
@@ -166,11 +164,11 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
     },
     verify(key) {
       if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
-      const record = byHash().get({ keyHash: hashOf(key) });
+      const record = byHash.get({ keyHash: hashOf(key) });
       return record && !hasEnded(record.expiresAt) ? record : null;
     },
     works(keyId) {
-      const record = endOf().get({ keyId });
+      const record = endOf.get({ keyId });
       return record !== undefined && !hasEnded(record.expiresAt);
     },
     touch(record, address) {

@@ -2,8 +2,8 @@ import { createHmac, randomInt, timingSafeEqual } from "node:crypto";
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Audit } from "../storage/audit.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import type { Accounts } from "./accounts.ts";
 import { createCodeLimits } from "./code-limits.ts";
@@ -47,14 +47,13 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
   const { db } = store;
   const limits = createCodeLimits(db, clock);
   const hmac = (email: string, code: string) => createHmac("sha256", pepper).update(`${email}\n${code}`).digest();
-  const latest = lazily(() =>
+  const latest = prepared(() =>
     db
       .select()
       .from(signInCodes)
       .where(and(eq(signInCodes.email, sql.placeholder("email")), isNull(signInCodes.refusedAt)))
       .orderBy(desc(signInCodes.codeId))
-      .limit(1)
-      .prepare(),
+      .limit(1),
   );
 
   /**
@@ -63,7 +62,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
    */
   function takeTry(email: string, address: string) {
     return store.transaction(() => {
-      const row = latest().get({ email });
+      const row = latest.get({ email });
       if (!row || row.usedAt !== null || row.expiresAt <= clock.now()) return undefined;
       const tries = row.address === address ? "tries" : "otherTries";
       if (row[tries] >= MAX_TRIES) return undefined;

@@ -5,8 +5,8 @@ import type { Instance } from "../instances/schema.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Quotas } from "../limits/quotas.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
@@ -104,22 +104,20 @@ export function createAgents(parts: AgentParts): Agents {
   const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
-  const byId = lazily(() =>
+  const byId = prepared(() =>
     db
       .select()
       .from(agents)
-      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt)))
-      .prepare(),
+      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt))),
   );
-  const find = (agentId: string) => (isId("agt", agentId) ? byId().get({ agentId }) : undefined);
-  const bySlug = lazily(() =>
+  const find = (agentId: string) => (isId("agt", agentId) ? byId.get({ agentId }) : undefined);
+  const bySlug = prepared(() =>
     db
       .select({ agentId: agents.agentId })
       .from(agents)
-      .where(and(eq(agents.instanceId, sql.placeholder("instanceId")), eq(agents.slug, sql.placeholder("slug"))))
-      .prepare(),
+      .where(and(eq(agents.instanceId, sql.placeholder("instanceId")), eq(agents.slug, sql.placeholder("slug")))),
   );
-  const isTaken = (instanceId: string, slug: string) => bySlug().get({ instanceId, slug }) !== undefined;
+  const isTaken = (instanceId: string, slug: string) => bySlug.get({ instanceId, slug }) !== undefined;
   const slugConflict = (slug: string) => new AppError("conflict", `slug: the instance has an agent "${slug}" already`);
 
   /** Records a change of the workspace, in its transaction. */

@@ -4,10 +4,10 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { instances } from "../instances/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import { newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
 import { createFairLimiter } from "../limits/fair-limiter.ts";
 import { createSlots } from "../limits/slots.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type CheckedChange, createInstanceFolderSoon, STAGING, TRASH } from "../workspace/workspace.ts";
@@ -92,34 +92,26 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   const progress = new Map<string, Progress>();
 
   const instanceIs = eq(workspaceChanges.instanceId, sql.placeholder("instanceId"));
-  const changes = lazily(() => db.select().from(workspaceChanges).where(instanceIs).prepare());
-  const removeChange = lazily(() =>
-    db
-      .delete(workspaceChanges)
-      .where(eq(workspaceChanges.changeId, sql.placeholder("changeId")))
-      .prepare(),
+  const changes = prepared(() => db.select().from(workspaceChanges).where(instanceIs));
+  const removeChange = prepared(() =>
+    db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, sql.placeholder("changeId"))),
   );
-  const standing = lazily(() =>
+  const standing = prepared(() =>
     db
       .select({ instanceId: instances.instanceId })
       .from(instances)
-      .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt)))
-      .prepare(),
+      .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt))),
   );
 
   /** Applies committed changes that an earlier turn or process left in this instance, and removes uncommitted ones. */
   function tidy(instanceId: string): void {
     if (opened.has(instanceId)) return;
     const folder = folderOf(instanceId);
-    const committed = new Set(
-      changes()
-        .all({ instanceId })
-        .map(({ changeId }) => changeId),
-    );
+    const committed = new Set(changes.all({ instanceId }).map(({ changeId }) => changeId));
     recoverChanges(folder, (changeId) => committed.has(changeId));
     if (committed.size > 0) {
       transaction(() => {
-        for (const changeId of committed) removeChange().run({ changeId });
+        for (const changeId of committed) removeChange.run({ changeId });
       });
       for (const changeId of committed) progress.delete(changeId);
     }
@@ -138,7 +130,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   function forgetSoon(changeId: string): void {
     track(
       store
-        .commitSoon(() => void removeChange().run({ changeId }), "process")
+        .commitSoon(() => void removeChange.run({ changeId }), "process")
         .then(() => void progress.delete(changeId))
         .catch((err: unknown) =>
           log.warn(
@@ -174,7 +166,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
     }
   }
 
-  const isStanding = (instanceId: string) => standing().get({ instanceId }) !== undefined;
+  const isStanding = (instanceId: string) => standing.get({ instanceId }) !== undefined;
 
   async function takeTurn<T>(instanceId: string, work: (stage: Stage) => Promise<T>): Promise<T> {
     let staged: StagedChange | undefined;
@@ -234,9 +226,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
     },
     isInPlace(instanceId) {
       tidy(instanceId);
-      return changes()
-        .all({ instanceId })
-        .every(({ changeId }) => (progress.get(changeId)?.applied ?? null) !== null);
+      return changes.all({ instanceId }).every(({ changeId }) => (progress.get(changeId)?.applied ?? null) !== null);
     },
     recover() {
       const unfinished = db.selectDistinct({ instanceId: workspaceChanges.instanceId }).from(workspaceChanges).all();

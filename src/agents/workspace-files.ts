@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { foldName, type PathEntry, type StandingNames } from "../workspace/file-name.ts";
 import type { Totals } from "../workspace/workspace.ts";
@@ -35,44 +36,35 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const { name, size, updatedAt } = workspaceFiles;
   const ofAgent = eq(workspaceFiles.agentId, p("agentId"));
   const folded = sql`lower(${name})`;
-  const found = lazily(() =>
+  const found = prepared(() =>
     db
       .select({ name, size, updatedAt })
       .from(workspaceFiles)
-      .where(and(ofAgent, eq(name, p("name"))))
-      .prepare(),
+      .where(and(ofAgent, eq(name, p("name")))),
   );
-  const paged = lazily(() =>
+  const paged = prepared(() =>
     db
       .select({ name, size, updatedAt })
       .from(workspaceFiles)
       .where(and(ofAgent, gt(name, p("after"))))
       .orderBy(asc(name))
-      .limit(p("limit"))
-      .prepare(),
+      .limit(p("limit")),
   );
-  const put = lazily(() =>
+  const put = prepared(() =>
     db
       .insert(workspaceFiles)
       .values({ agentId: p("agentId"), name: p("name"), size: p("size"), updatedAt: p("updatedAt") })
       .onConflictDoUpdate({
         target: [workspaceFiles.agentId, name],
         set: { size: sql`excluded.size`, updatedAt: sql`excluded.updated_at` },
-      })
-      .prepare(),
+      }),
   );
-  const drop = lazily(() =>
-    db
-      .delete(workspaceFiles)
-      .where(and(ofAgent, eq(name, p("name"))))
-      .prepare(),
-  );
-  const totals = lazily(() =>
+  const drop = prepared(() => db.delete(workspaceFiles).where(and(ofAgent, eq(name, p("name")))));
+  const totals = prepared(() =>
     db
       .select({ files: agents.fileCount, bytes: agents.fileBytes })
       .from(agents)
-      .where(eq(agents.agentId, p("agentId")))
-      .prepare(),
+      .where(eq(agents.agentId, p("agentId"))),
   );
   const names = (condition: ReturnType<typeof sql>) =>
     db.select({ name }).from(workspaceFiles).where(and(ofAgent, condition)).limit(p("limit")).prepare();
@@ -81,11 +73,11 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const inFolded = lazily(() => names(sql`${folded} > ${p("from")} AND ${folded} < ${p("to")}`));
 
   return {
-    find: (agentId, name) => found().get({ agentId, name }),
-    page: (agentId, after, limit) => paged().all({ agentId, after, limit }),
-    put: (agentId, file) => void put().run({ agentId, ...file }),
-    drop: (agentId, name) => void drop().run({ agentId, name }),
-    totals: (agentId) => totals().get({ agentId }) ?? { files: 0, bytes: 0 },
+    find: (agentId, name) => found.get({ agentId, name }),
+    page: (agentId, after, limit) => paged.all({ agentId, after, limit }),
+    put: (agentId, file) => void put.run({ agentId, ...file }),
+    drop: (agentId, name) => void drop.run({ agentId, name }),
+    totals: (agentId) => totals.get({ agentId }) ?? { files: 0, bytes: 0 },
     noteIndexed: (agentId, now) =>
       void db.update(agents).set({ indexedAt: now }).where(eq(agents.agentId, agentId)).run(),
     standing(agentId, without) {
@@ -94,7 +86,7 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
       const staying = (rows: { name: string }[]) => rows.find((row) => !without.has(row.name))?.name;
       const beneath = (path: string) => ({ from: `${path}/`, to: `${path}${AFTER_SLASH}` });
       return {
-        has: (name) => !without.has(name) && found().get({ agentId, name }) !== undefined,
+        has: (name) => !without.has(name) && found.get({ agentId, name }) !== undefined,
         at(step): PathEntry | undefined {
           const { spelling, isFolder } = step;
           const path = foldName(spelling);

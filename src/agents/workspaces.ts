@@ -3,8 +3,8 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { instances } from "../instances/schema.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Log } from "../lib/log.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { clearFolder, clearTrash, namesIn } from "../workspace/clear-folder.ts";
@@ -104,18 +104,19 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     workspaceFolder(instanceFolder(instanceId), slug);
   const index = createWorkspaceFiles(db);
   const changing = createWorkspaceChanges({ store, log, removals, folderOf: instanceFolder });
-  const placeOf = lazily(() =>
+  const placeOf = prepared(() =>
     db
       .select({ instanceId: agents.instanceId, slug: agents.slug })
       .from(agents)
       .innerJoin(instances, eq(instances.instanceId, agents.instanceId))
-      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt), isNull(instances.removedAt)))
-      .prepare(),
+      .where(
+        and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt), isNull(instances.removedAt)),
+      ),
   );
 
   /** Looked up each time: a comparison takes many turns, and the workspace may be moved or deleted meanwhile. */
   function jailOf(agentId: string) {
-    const place = placeOf().get({ agentId });
+    const place = placeOf.get({ agentId });
     return place !== undefined && changing.isInPlace(place.instanceId) ? openJail(folderOf(place)) : null;
   }
   const reindexParts = { index, jailOf, store };

@@ -3,11 +3,11 @@ import type { Caller } from "../accounts/caller.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { RunwayWarning } from "../meter/runway.ts";
 import type { Payment } from "../payments/payment.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { type Instance, type InstanceStatus, instances } from "./schema.ts";
@@ -65,17 +65,16 @@ export function createInstances(parts: InstanceParts): Instances {
   const { store, clock, requireLaunch, meter, quotas, removals, createFolder } = parts;
   const { db } = store;
   const listeners: InstanceListener[] = [];
-  const byId = lazily(() =>
+  const byId = prepared(() =>
     db
       .select()
       .from(instances)
-      .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt)))
-      .prepare(),
+      .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt))),
   );
-  const running = lazily(() =>
-    db.select({ count: sql<number>`count(*)` }).from(instances).where(eq(instances.status, "running")).prepare(),
+  const running = prepared(() =>
+    db.select({ count: sql<number>`count(*)` }).from(instances).where(eq(instances.status, "running")),
   );
-  const find = (instanceId: string) => (isId("inst", instanceId) ? byId().get({ instanceId }) : undefined);
+  const find = (instanceId: string) => (isId("inst", instanceId) ? byId.get({ instanceId }) : undefined);
 
   function set(instance: Instance, change: Partial<Instance>): Instance {
     return store.transaction(() => {
@@ -184,7 +183,7 @@ export function createInstances(parts: InstanceParts): Instances {
         .from(instances)
         .where(eq(instances.status, "running"))
         .all(),
-    countRunning: () => running().get()?.count ?? 0,
+    countRunning: () => running.get()?.count ?? 0,
     listen: (listener) => void listeners.push(listener),
   };
 }

@@ -1,8 +1,8 @@
 import { eq, sql } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import { lazily } from "../lib/lazily.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import { type AccountBalance, balances, type ENTRY_TYPES, journalEntries, postings } from "./schema.ts";
 
@@ -46,22 +46,20 @@ const MAX_CREDITED: Micros = 999_999_999_999_999n;
 export function createLedger(store: Store, clock: Clock): Ledger {
   const { db } = store;
   const p = sql.placeholder;
-  const byAccount = lazily(() =>
+  const byAccount = prepared(() =>
     db
       .select()
       .from(balances)
-      .where(eq(balances.accountId, p("accountId")))
-      .prepare(),
+      .where(eq(balances.accountId, p("accountId"))),
   );
-  const move = lazily(() =>
+  const move = prepared(() =>
     db
       .update(balances)
       .set({ balance: sql`${balances.balance} + ${p("amount")}` })
       .where(eq(balances.accountId, p("accountId")))
-      .returning({ balance: balances.balance })
-      .prepare(),
+      .returning({ balance: balances.balance }),
   );
-  const insertEntry = lazily(() =>
+  const insertEntry = prepared(() =>
     db
       .insert(journalEntries)
       .values({
@@ -76,14 +74,10 @@ export function createLedger(store: Store, clock: Clock): Ledger {
         balanceAfter: p("balanceAfter"),
         createdAt: p("createdAt"),
       })
-      .returning({ entryId: journalEntries.entryId })
-      .prepare(),
+      .returning({ entryId: journalEntries.entryId }),
   );
-  const insertPosting = lazily(() =>
-    db
-      .insert(postings)
-      .values({ entryId: p("entryId"), ledgerAccount: p("ledgerAccount"), amount: p("amount") })
-      .prepare(),
+  const insertPosting = prepared(() =>
+    db.insert(postings).values({ entryId: p("entryId"), ledgerAccount: p("ledgerAccount"), amount: p("amount") }),
   );
 
   function post({ type, accountId, amount, against, usage, transfer, note }: Entry): { transactionId: string } {
@@ -93,11 +87,11 @@ export function createLedger(store: Store, clock: Clock): Ledger {
     if (sum !== 0n || sides.length < 2) throw new Error(`the sides of a ledger entry must sum to zero, not to ${sum}`);
     const transactionId = newId("txn");
     store.transaction(() => {
-      const moved = move().get({ accountId, amount: Number(amount) });
+      const moved = move.get({ accountId, amount: Number(amount) });
       if (!moved) throw new Error(`the account ${accountId} has no balance to post to`);
       if (type === "credit" && moved.balance > MAX_CREDITED)
         throw new Error(`an account holds at most ${formatMoney(MAX_CREDITED)} ${CURRENCY}`);
-      const { entryId } = insertEntry().get({
+      const { entryId } = insertEntry.get({
         transactionId,
         type,
         accountId,
@@ -109,7 +103,7 @@ export function createLedger(store: Store, clock: Clock): Ledger {
         balanceAfter: moved.balance,
         createdAt: clock.now(),
       });
-      for (const side of sides) insertPosting().run({ entryId, ...side });
+      for (const side of sides) insertPosting.run({ entryId, ...side });
     });
     return { transactionId };
   }
@@ -123,7 +117,7 @@ export function createLedger(store: Store, clock: Clock): Ledger {
     },
     post,
     accountBalance(accountId) {
-      const found = byAccount().get({ accountId });
+      const found = byAccount.get({ accountId });
       if (!found) throw new Error(`the account ${accountId} has no balance`);
       return found;
     },

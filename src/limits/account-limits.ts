@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import { accountLimits, type LIMIT_NAMES } from "./schema.ts";
 
@@ -37,19 +37,14 @@ export interface LimitsOfAccounts {
 
 /** Limits are read at each use, since an operator's command may change them while the server runs. */
 export function createAccountLimits({ db }: Pick<Store, "db">, defaults: AccountLimits): LimitsOfAccounts {
-  const changed = lazily(() =>
+  const changed = prepared(() =>
     db
       .select({ name: accountLimits.name, value: accountLimits.value })
       .from(accountLimits)
-      .where(eq(accountLimits.accountId, sql.placeholder("accountId")))
-      .prepare(),
+      .where(eq(accountLimits.accountId, sql.placeholder("accountId"))),
   );
   const changedOf = (accountId: string): Partial<AccountLimits> =>
-    Object.fromEntries(
-      changed()
-        .all({ accountId })
-        .map(({ name, value }) => [name, value]),
-    );
+    Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value]));
   return {
     of: (accountId) => ({ ...defaults, ...changedOf(accountId) }),
     changedOf,

@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type LimitsOfAccounts, MAX_HISTORY_BYTES, refuseOverQuota } from "./account-limits.ts";
 import { accountUsage } from "./schema.ts";
@@ -31,20 +31,18 @@ const MORE_HISTORY = "clear a conversation or delete agents; the room becomes fr
 
 export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quotas {
   const { instances, agents, workspaceBytes } = accountUsage;
-  const byAccount = lazily(() =>
+  const byAccount = prepared(() =>
     db
       .select({ instances, agents, workspaceBytes })
       .from(accountUsage)
-      .where(eq(accountUsage.accountId, sql.placeholder("accountId")))
-      .prepare(),
+      .where(eq(accountUsage.accountId, sql.placeholder("accountId"))),
   );
-  const used = (accountId: string) => byAccount().get({ accountId }) ?? { instances: 0, agents: 0, workspaceBytes: 0 };
-  const history = lazily(() =>
+  const used = (accountId: string) => byAccount.get({ accountId }) ?? { instances: 0, agents: 0, workspaceBytes: 0 };
+  const history = prepared(() =>
     db
       .select({ used: accountUsage.historyBytes })
       .from(accountUsage)
-      .where(eq(accountUsage.accountId, sql.placeholder("accountId")))
-      .prepare(),
+      .where(eq(accountUsage.accountId, sql.placeholder("accountId"))),
   );
   const refuseOver = (accountId: string, quota: Quota, amount: number) =>
     refuseOverQuota(WORDS[quota], "the account", amount, limits.of(accountId)[quota]);
@@ -59,7 +57,7 @@ export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quot
       return result;
     },
     requireHistoryRoom(accountId, bytes) {
-      const used = (history().get({ accountId })?.used ?? 0) + bytes;
+      const used = (history.get({ accountId })?.used ?? 0) + bytes;
       refuseOverQuota("bytes of messages", "the account", used, MAX_HISTORY_BYTES, MORE_HISTORY);
     },
   };

@@ -1,5 +1,5 @@
 import { and, desc, eq, sql } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type Conversation, conversations, type OriginType } from "./schema.ts";
 
@@ -16,14 +16,13 @@ export const NEWEST: ActivityMark = { updatedAt: Number.MAX_SAFE_INTEGER, conver
 export function conversationQueries(db: Db) {
   const p = sql.placeholder;
   const { conversationId, agentId, state, originType, updatedAt } = conversations;
-  const byId = lazily(() =>
+  const byId = prepared(() =>
     db
       .select()
       .from(conversations)
-      .where(eq(conversationId, p("conversationId")))
-      .prepare(),
+      .where(eq(conversationId, p("conversationId"))),
   );
-  const page = lazily(() =>
+  const page = prepared(() =>
     db
       .select()
       .from(conversations)
@@ -37,29 +36,25 @@ export function conversationQueries(db: Db) {
         ),
       )
       .orderBy(desc(updatedAt), desc(conversationId))
-      .limit(p("limit"))
-      .prepare(),
+      .limit(p("limit")),
   );
-  const count = lazily(() =>
+  const count = prepared(() =>
     db
       .select({ count: sql<number>`count(*)` })
       .from(conversations)
-      .where(and(eq(agentId, p("agentId")), sql`${state} = 'open'`))
-      .prepare(),
+      .where(and(eq(agentId, p("agentId")), sql`${state} = 'open'`)),
   );
-  const copying = lazily(() =>
-    db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`).prepare(),
-  );
+  const copying = prepared(() => db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`));
 
   return {
     insert: (row: typeof conversations.$inferInsert): Conversation =>
       db.insert(conversations).values(row).returning().get(),
-    find: (id: string): Conversation | undefined => byId().get({ conversationId: id }),
+    find: (id: string): Conversation | undefined => byId.get({ conversationId: id }),
     /** Of one origin, the latest activity first. */
     page: (agentId: string, origin: OriginType, behind: ActivityMark, limit: number): Conversation[] =>
-      page().all({ agentId, origin, ...behind, limit }),
+      page.all({ agentId, origin, ...behind, limit }),
     /** Those that are to be seen, the default one among them. */
-    count: (agentId: string): number => count().get({ agentId })?.count ?? 0,
+    count: (agentId: string): number => count.get({ agentId })?.count ?? 0,
     setTitle: (id: string, text: string | null, now: number) =>
       void db
         .update(conversations)
@@ -75,10 +70,7 @@ export function conversationQueries(db: Db) {
         cleared_message_seq = coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0)
         WHERE conversation_id = ${id}`),
     /** Forks that an earlier process left unfinished. */
-    copying: (): string[] =>
-      copying()
-        .all()
-        .map((row) => row.conversationId),
+    copying: (): string[] => copying.all().map((row) => row.conversationId),
   };
 }
 

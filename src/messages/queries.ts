@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, max, sql } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { conversations, type Message, messages, type Run, type RunStatus, runs } from "./schema.ts";
 
@@ -11,33 +11,21 @@ export function messageQueries(db: Db) {
   /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
-  const insertMessage = lazily(() =>
-    db
-      .insert(messages)
-      .values(placeholdersOf(columnsOf(messages)) as never)
-      .prepare(),
-  );
-  const insertRun = lazily(() =>
-    db
-      .insert(runs)
-      .values(placeholdersOf(columnsOf(runs)) as never)
-      .prepare(),
-  );
-  const runById = lazily(() =>
+  const insertMessage = prepared(() => db.insert(messages).values(placeholdersOf(columnsOf(messages)) as never));
+  const insertRun = prepared(() => db.insert(runs).values(placeholdersOf(columnsOf(runs)) as never));
+  const runById = prepared(() =>
     db
       .select()
       .from(runs)
-      .where(eq(runs.runId, p("runId")))
-      .prepare(),
+      .where(eq(runs.runId, p("runId"))),
   );
-  const messageById = lazily(() =>
+  const messageById = prepared(() =>
     db
       .select()
       .from(messages)
-      .where(eq(messages.messageId, p("messageId")))
-      .prepare(),
+      .where(eq(messages.messageId, p("messageId"))),
   );
-  const replyTo = lazily(() =>
+  const replyTo = prepared(() =>
     db
       .select()
       .from(messages)
@@ -50,34 +38,31 @@ export function messageQueries(db: Db) {
         ),
       )
       .orderBy(asc(messages.messageSeq))
-      .limit(1)
-      .prepare(),
+      .limit(1),
   );
-  const inTurn = lazily(() => db.select().from(runs).where(waitingOfAgent).prepare());
-  const unfinishedOf = lazily(() =>
+  const inTurn = prepared(() => db.select().from(runs).where(waitingOfAgent));
+  const unfinishedOf = prepared(() =>
     db
       .select()
       .from(runs)
       .where(and(eq(runs.conversationId, p("conversationId")), unfinished))
-      .orderBy(asc(runs.firstEventId))
-      .prepare(),
+      .orderBy(asc(runs.firstEventId)),
   );
   const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
-    lazily(() =>
+    prepared(() =>
       db
         .select()
         .from(runs)
         .where(and(eq(whose, p("id")), eq(runs.status, p("status")), lt(runs.firstEventId, p("before"))))
         .orderBy(desc(runs.firstEventId))
-        .limit(p("limit"))
-        .prepare(),
+        .limit(p("limit")),
     );
   const runsOfAgent = page(runs.agentId);
   const runsOfConversation = page(runs.conversationId);
-  const unfinishedRuns = lazily(() =>
-    db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)).prepare(),
+  const unfinishedRuns = prepared(() =>
+    db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)),
   );
-  const stoppedRuns = lazily(() =>
+  const stoppedRuns = prepared(() =>
     db
       .select()
       .from(runs)
@@ -86,49 +71,42 @@ export function messageQueries(db: Db) {
           WHERE status IN ${UNFINISHED} AND instance_id = ${p("instanceId")}
             AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
           ORDER BY run_id LIMIT ${p("limit")})`,
-      )
-      .prepare(),
+      ),
   );
-  const startRun = lazily(() =>
+  const startRun = prepared(() =>
     db
       .update(runs)
       .set({ status: "running", startedAt: p("startedAt") as never, model: p("model") as never })
-      .where(eq(runs.runId, p("runId")))
-      .prepare(),
+      .where(eq(runs.runId, p("runId"))),
   );
-  const setSteps = lazily(() =>
+  const setSteps = prepared(() =>
     db
       .update(runs)
       .set({ steps: p("steps") as never })
-      .where(eq(runs.runId, p("runId")))
-      .prepare(),
+      .where(eq(runs.runId, p("runId"))),
   );
-  const endRun = lazily(() =>
+  const endRun = prepared(() =>
     db
       .update(runs)
       .set(placeholdersOf(ENDING) as never)
-      .where(eq(runs.runId, p("runId")))
-      .prepare(),
+      .where(eq(runs.runId, p("runId"))),
   );
   /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
-  const ofConversation = and(
-    eq(messages.conversationId, p("conversationId")),
-    gt(
-      messages.messageSeq,
-      sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`,
-    ),
-  );
+  const cleared = sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`;
+  const ofConversation = and(eq(messages.conversationId, p("conversationId")), gt(messages.messageSeq, cleared));
   const { messageSeq, messageId, runId, role, text } = messages;
   const bytes = sql<number>`octet_length(${text})`;
-  const behind = (order: Order) => and(ofConversation, (order === "asc" ? gt : lt)(messageSeq, p("after")));
+  // SQLite enters its index at one lower bound only: with two, a page far down would read all that is before it.
+  const behind = (order: Order) =>
+    order === "asc"
+      ? and(eq(messages.conversationId, p("conversationId")), gt(messageSeq, sql`max(${p("after")}, ${cleared})`))
+      : and(ofConversation, lt(messageSeq, p("after")));
   const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
   const pages = inBothOrders((order) =>
-    lazily(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare()),
+    prepared(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
   );
   const sizes = inBothOrders((order) =>
-    lazily(() =>
-      db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")).prepare(),
-    ),
+    prepared(() => db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
   );
   // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
   const outline = {
@@ -139,62 +117,59 @@ export function messageQueries(db: Db) {
     bytes,
     shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
   };
-  const recent = lazily(() =>
+  const recent = prepared(() =>
+    db.select(outline).from(messages).where(ofConversation).orderBy(desc(messages.messageSeq)).limit(p("limit")),
+  );
+  const since = prepared(() =>
     db
       .select(outline)
       .from(messages)
-      .where(ofConversation)
-      .orderBy(desc(messages.messageSeq))
-      .limit(p("limit"))
-      .prepare(),
-  );
-  const since = lazily(() =>
-    db.select(outline).from(messages).where(behind("asc")).orderBy(asc(messageSeq)).limit(p("limit")).prepare(),
+      .where(and(eq(messages.conversationId, p("conversationId")), gt(messageSeq, p("after"))))
+      .orderBy(asc(messageSeq))
+      .limit(p("limit")),
   );
 
-  const textBySeq = lazily(() =>
+  const textBySeq = prepared(() =>
     db
       .select({ text })
       .from(messages)
-      .where(eq(messageSeq, p("messageSeq")))
-      .prepare(),
+      .where(eq(messageSeq, p("messageSeq"))),
   );
-  const clearedEvents = lazily(() =>
+  const clearedEvents = prepared(() =>
     db
       .select({ id: conversations.clearedEventId })
       .from(conversations)
-      .where(eq(conversations.conversationId, p("conversationId")))
-      .prepare(),
+      .where(eq(conversations.conversationId, p("conversationId"))),
   );
 
   return {
-    insertMessage: (row: NewMessage) => void insertMessage().run({ ...row, messageSeq: null }),
-    insertRun: (row: Run) => void insertRun().run(row),
-    run: (runId: string): Run | undefined => runById().get({ runId }),
-    message: (messageId: string): Message | undefined => messageById().get({ messageId }),
+    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, messageSeq: null }),
+    insertRun: (row: Run) => void insertRun.run(row),
+    run: (runId: string): Run | undefined => runById.get({ runId }),
+    message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (conversationId: string, messageId: string): Message | undefined =>
-      replyTo().get({ conversationId, messageId }),
+      replyTo.get({ conversationId, messageId }),
     /** The agent's unfinished runs in the order of their turns, without those of before its instance's last stop. */
-    inTurn: (agentId: string): Run[] => inTurn().all({ agentId }).sort(byTurn),
+    inTurn: (agentId: string): Run[] => inTurn.all({ agentId }).sort(byTurn),
     /** Newest first. */
-    recent: (conversationId: string, limit: number): RecentMessage[] => recent().all({ conversationId, limit }),
+    recent: (conversationId: string, limit: number): RecentMessage[] => recent.all({ conversationId, limit }),
     /** Those after this one, oldest first. */
     since: (conversationId: string, after: number, limit: number): RecentMessage[] =>
-      since().all({ conversationId, after, limit }),
-    text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
-    startRun: (runId: string, startedAt: number, model: string) => void startRun().run({ runId, startedAt, model }),
-    setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
-    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
+      since.all({ conversationId, after, limit }),
+    text: (messageSeq: number): string => textBySeq.get({ messageSeq })?.text ?? "",
+    startRun: (runId: string, startedAt: number, model: string) => void startRun.run({ runId, startedAt, model }),
+    setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
+    endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
     /** In the order of arrival. */
-    unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
-    unfinishedIn: (conversationId: string): Run[] => unfinishedOf().all({ conversationId }),
+    unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
+    unfinishedIn: (conversationId: string): Run[] => unfinishedOf.all({ conversationId }),
     /** Runs of one status that began before this place in the log, newest first. */
     runsOf: (whose: RunsOf, status: RunStatus, before: number, limit: number): Run[] =>
       whose.conversationId === null
-        ? runsOfAgent().all({ id: whose.agentId, status, before, limit })
-        : runsOfConversation().all({ id: whose.conversationId, status, before, limit }),
+        ? runsOfAgent.all({ id: whose.agentId, status, before, limit })
+        : runsOfConversation.all({ id: whose.conversationId, status, before, limit }),
     /** Unfinished runs of before the instance's last stop. */
-    stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
+    stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns.all({ instanceId, limit }),
     /** Those with a run in progress before those whose runs wait. */
     agentsWithUnfinished: (): Pick<Run, "agentId" | "instanceId">[] =>
       db
@@ -209,14 +184,12 @@ export function messageQueries(db: Db) {
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
         .all(),
     page: (conversationId: string, order: Order, after: number | null, limit: number): Message[] =>
-      pages[order]().all({ conversationId, after: after ?? START[order], limit }),
+      pages[order].all({ conversationId, after: after ?? START[order], limit }),
     /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
     sizes: (conversationId: string, order: Order, after: number | null, limit: number): number[] =>
-      sizes[order]()
-        .all({ conversationId, after: after ?? START[order], limit })
-        .map(({ bytes }) => bytes),
+      sizes[order].all({ conversationId, after: after ?? START[order], limit }).map(({ bytes }) => bytes),
     isCleared: (run: Pick<Run, "conversationId" | "firstEventId">): boolean =>
-      run.firstEventId <= (clearedEvents().get(run)?.id ?? 0),
+      run.firstEventId <= (clearedEvents.get(run)?.id ?? 0),
   };
 }
 

@@ -1,8 +1,8 @@
 import { and, between, eq, sql } from "drizzle-orm";
 import { balances } from "../ledger/schema.ts";
 import { daysOf } from "../lib/calendar.ts";
-import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import type { Reading } from "./readings.ts";
 import { meters, prices, usageDays } from "./schema.ts";
@@ -23,14 +23,13 @@ export type MeterQueries = ReturnType<typeof meterQueries>;
 /** Prepared once: a pass over a thousand instances runs them a thousand times. */
 export function meterQueries(db: Db) {
   const p = sql.placeholder;
-  const find = lazily(() =>
+  const find = prepared(() =>
     db
       .select()
       .from(meters)
-      .where(eq(meters.instanceId, p("instanceId")))
-      .prepare(),
+      .where(eq(meters.instanceId, p("instanceId"))),
   );
-  const write = lazily(() =>
+  const write = prepared(() =>
     db
       .insert(meters)
       .values({
@@ -49,10 +48,9 @@ export function meterQueries(db: Db) {
           unposted: sql`excluded.unposted`,
           hour: sql`excluded.hour`,
         },
-      })
-      .prepare(),
+      }),
   );
-  const addDay = lazily(() =>
+  const addDay = prepared(() =>
     db
       .insert(usageDays)
       .values({
@@ -68,10 +66,9 @@ export function meterQueries(db: Db) {
           runningNs: sql`${usageDays.runningNs} + excluded.running_ns`,
           cost: sql`${usageDays.cost} + excluded.cost`,
         },
-      })
-      .prepare(),
+      }),
   );
-  const setBalance = lazily(() =>
+  const setBalance = prepared(() =>
     db
       .update(balances)
       .set({
@@ -80,24 +77,22 @@ export function meterQueries(db: Db) {
         spent: sql`${p("spent")}`,
         runwayWarned: sql`${p("runwayWarned")}`,
       })
-      .where(eq(balances.accountId, p("accountId")))
-      .prepare(),
+      .where(eq(balances.accountId, p("accountId"))),
   );
-  const costIn = lazily(() =>
+  const costIn = prepared(() =>
     db
       .select({ cost: sql<number>`total(${usageDays.cost})` })
       .from(usageDays)
-      .where(and(eq(usageDays.accountId, p("accountId")), between(usageDays.day, p("first"), p("last"))))
-      .prepare(),
+      .where(and(eq(usageDays.accountId, p("accountId")), between(usageDays.day, p("first"), p("last")))),
   );
 
   return {
-    find: (instanceId: string) => find().get({ instanceId }),
+    find: (instanceId: string) => find.get({ instanceId }),
     write({ instanceId, accountId, accrued, remainder, unposted, hour }: StoredReading): void {
-      write().run({ instanceId, accountId, accrued, remainder, unposted, hour });
+      write.run({ instanceId, accountId, accrued, remainder, unposted, hour });
     },
     remove: (instanceId: string) => void db.delete(meters).where(eq(meters.instanceId, instanceId)).run(),
-    addDay: ({ runningNs, ...usage }: DayUsage) => void addDay().run({ ...usage, runningNs: Number(runningNs) }),
+    addDay: ({ runningNs, ...usage }: DayUsage) => void addDay.run({ ...usage, runningNs: Number(runningNs) }),
     setBalance(account: {
       accountId: string;
       unposted: Micros;
@@ -105,11 +100,11 @@ export function meterQueries(db: Db) {
       spent: Micros;
       runwayWarned: number | null;
     }): void {
-      setBalance().run({ ...account, unposted: Number(account.unposted), spent: Number(account.spent) });
+      setBalance.run({ ...account, unposted: Number(account.unposted), spent: Number(account.spent) });
     },
     /** The account's cost in a month, including deleted instances. */
     costIn(accountId: string, month: string): Micros {
-      return BigInt(costIn().get({ accountId, ...daysOf(month) })?.cost ?? 0);
+      return BigInt(costIn.get({ accountId, ...daysOf(month) })?.cost ?? 0);
     },
     /** Meters with usage that is not in the journal. */
     unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),

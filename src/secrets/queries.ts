@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, gt, ne, sql } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type DataKeyRow, dataKeys, type Secret, type SecretName, secrets } from "./schema.ts";
 
@@ -7,23 +7,21 @@ export function secretQueries(db: Db) {
   const p = sql.placeholder;
   const ofInstance = eq(secrets.instanceId, p("instanceId"));
   const name = { key: secrets.key, createdAt: secrets.createdAt, updatedAt: secrets.updatedAt };
-  const find = lazily(() =>
+  const find = prepared(() =>
     db
       .select()
       .from(secrets)
-      .where(and(ofInstance, eq(secrets.key, p("key"))))
-      .prepare(),
+      .where(and(ofInstance, eq(secrets.key, p("key")))),
   );
-  const page = lazily(() =>
+  const page = prepared(() =>
     db
       .select(name)
       .from(secrets)
       .where(and(ofInstance, gt(secrets.key, p("after"))))
       .orderBy(asc(secrets.key))
-      .limit(p("limit"))
-      .prepare(),
+      .limit(p("limit")),
   );
-  const put = lazily(() =>
+  const put = prepared(() =>
     db
       .insert(secrets)
       .values({
@@ -41,25 +39,23 @@ export function secretQueries(db: Db) {
           updatedAt: sql`excluded.updated_at`,
           sealed: sql`excluded.sealed`,
         },
-      })
-      .prepare(),
+      }),
   );
-  const remove = lazily(() =>
+  const remove = prepared(() =>
     db
       .delete(secrets)
       .where(and(ofInstance, eq(secrets.key, p("key"))))
-      .returning({ key: secrets.key })
-      .prepare(),
+      .returning({ key: secrets.key }),
   );
 
   return {
-    find: (instanceId: string, key: string): Secret | undefined => find().get({ instanceId, key }),
+    find: (instanceId: string, key: string): Secret | undefined => find.get({ instanceId, key }),
     /** By name, ascending; names are never empty, so `""` is before all of them. */
-    page: (instanceId: string, after: string, limit: number): SecretName[] => page().all({ instanceId, after, limit }),
+    page: (instanceId: string, after: string, limit: number): SecretName[] => page.all({ instanceId, after, limit }),
     /** Inserts a secret or replaces its value. */
-    put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put().run(row),
+    put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put.run(row),
     /** False if there was none. */
-    remove: (instanceId: string, key: string): boolean => remove().get({ instanceId, key }) !== undefined,
+    remove: (instanceId: string, key: string): boolean => remove.get({ instanceId, key }) !== undefined,
     /** Some secrets that are sealed with another data key. */
     sealedUnderOthers: (dataKeyId: number, limit: number): Secret[] =>
       db.select().from(secrets).where(ne(secrets.dataKeyId, dataKeyId)).limit(limit).all(),
@@ -75,17 +71,16 @@ export function secretQueries(db: Db) {
 }
 
 export function dataKeyQueries(db: Db) {
-  const newestFirst = lazily(() => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)).prepare());
-  const find = lazily(() =>
+  const newestFirst = prepared(() => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)));
+  const find = prepared(() =>
     db
       .select()
       .from(dataKeys)
-      .where(eq(dataKeys.dataKeyId, sql.placeholder("dataKeyId")))
-      .prepare(),
+      .where(eq(dataKeys.dataKeyId, sql.placeholder("dataKeyId"))),
   );
   return {
-    newestFirst: (): DataKeyRow[] => newestFirst().all(),
-    find: (dataKeyId: number): DataKeyRow | undefined => find().get({ dataKeyId }),
+    newestFirst: (): DataKeyRow[] => newestFirst.all(),
+    find: (dataKeyId: number): DataKeyRow | undefined => find.get({ dataKeyId }),
     add: (row: DataKeyRow) => void db.insert(dataKeys).values(row).run(),
     removeAllBut: (dataKeyId: number) => void db.delete(dataKeys).where(ne(dataKeys.dataKeyId, dataKeyId)).run(),
   };

@@ -1,5 +1,5 @@
 import { and, asc, count, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type InstalledSkillRow, installedSkills, type SkillOutline, type SkillRow } from "./schema.ts";
 
@@ -7,16 +7,15 @@ export function skillQueries(db: Db) {
   const p = sql.placeholder;
   const { instructions, files: _, textBytes, ...shown } = getTableColumns(installedSkills);
   const ofInstance = eq(installedSkills.instanceId, p("instanceId"));
-  const page = lazily(() =>
+  const page = prepared(() =>
     db
       .select(shown)
       .from(installedSkills)
       .where(and(ofInstance, gt(installedSkills.name, p("after"))))
       .orderBy(asc(installedSkills.name))
-      .limit(p("limit"))
-      .prepare(),
+      .limit(p("limit")),
   );
-  const outline = lazily(() =>
+  const outline = prepared(() =>
     db
       .select({
         name: shown.name,
@@ -25,33 +24,30 @@ export function skillQueries(db: Db) {
       })
       .from(installedSkills)
       .where(ofInstance)
-      .orderBy(asc(installedSkills.name))
-      .prepare(),
+      .orderBy(asc(installedSkills.name)),
   );
-  const instructionsOf = lazily(() =>
+  const instructionsOf = prepared(() =>
     db
       .select({ instructions })
       .from(installedSkills)
-      .where(and(ofInstance, eq(installedSkills.name, p("name"))))
-      .prepare(),
+      .where(and(ofInstance, eq(installedSkills.name, p("name")))),
   );
-  const used = lazily(() =>
+  const used = prepared(() =>
     db
       .select({ skills: count(), textBytes: sql<number>`coalesce(sum(${textBytes}), 0)` })
       .from(installedSkills)
-      .where(ofInstance)
-      .prepare(),
+      .where(ofInstance),
   );
 
   return {
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
-      page().all({ instanceId, after, limit }),
-    outline: (instanceId: string): SkillOutline[] => outline().all({ instanceId }),
+      page.all({ instanceId, after, limit }),
+    outline: (instanceId: string): SkillOutline[] => outline.all({ instanceId }),
     instructions: (instanceId: string, name: string): string | undefined =>
-      instructionsOf().get({ instanceId, name })?.instructions,
+      instructionsOf.get({ instanceId, name })?.instructions,
     used: (instanceId: string): { skills: number; textBytes: number } =>
-      used().get({ instanceId }) ?? { skills: 0, textBytes: 0 },
+      used.get({ instanceId }) ?? { skills: 0, textBytes: 0 },
     /** False if one of this name exists. */
     add: (row: SkillRow): boolean =>
       db.insert(installedSkills).values(row).onConflictDoNothing().returning({ name: installedSkills.name }).get() !==

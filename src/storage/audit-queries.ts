@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { asc, desc, gt, gte, lt, lte } from "drizzle-orm";
-import { lazily } from "../lib/lazily.ts";
+import { prepared } from "./prepared.ts";
 import { type AuditRow, audit, auditCheckpoints, type Checkpoint } from "./schema.ts";
 import type { Db } from "./store.ts";
 
@@ -16,14 +16,14 @@ const hashOf = (before: Buffer, row: Omit<AuditRow, "hash" | "auditId">): Buffer
 export const follows = (before: Buffer, row: AuditRow): boolean => hashOf(before, row).equals(row.hash);
 
 export function auditQueries(db: Db) {
-  const newestRow = lazily(() => db.select().from(audit).orderBy(desc(audit.auditId)).limit(1).prepare());
-  const newestCheckpoint = lazily(() =>
-    db.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.auditId)).limit(1).prepare(),
+  const newestRow = prepared(() => db.select().from(audit).orderBy(desc(audit.auditId)).limit(1));
+  const newestCheckpoint = prepared(() =>
+    db.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.auditId)).limit(1),
   );
   return {
     /** Chains the row to the newest one. */
     append(row: Omit<AuditRow, "hash" | "auditId">): void {
-      const hash = hashOf(newestRow().get()?.hash ?? GENESIS, row);
+      const hash = hashOf(newestRow.get()?.hash ?? GENESIS, row);
       db.insert(audit)
         .values({ ...row, hash })
         .run();
@@ -31,11 +31,11 @@ export function auditQueries(db: Db) {
     /** Oldest first, at most `limit` rows after the row `after`. */
     read: (after: number, limit: number): AuditRow[] =>
       db.select().from(audit).where(gt(audit.auditId, after)).orderBy(asc(audit.auditId)).limit(limit).all(),
-    newestRow: (): AuditRow | undefined => newestRow().get(),
+    newestRow: (): AuditRow | undefined => newestRow.get(),
     /** A trigger (migration 0008) allows this only before the newest checkpoint's own row, oldest first. */
     removeUpTo: (auditId: number) => void db.delete(audit).where(lte(audit.auditId, auditId)).run(),
     addCheckpoint: (checkpoint: Checkpoint) => void db.insert(auditCheckpoints).values(checkpoint).run(),
-    newestCheckpoint: (): Checkpoint | undefined => newestCheckpoint().get(),
+    newestCheckpoint: (): Checkpoint | undefined => newestCheckpoint.get(),
     /** Oldest first, at most `limit`, starting with the row `auditId`. */
     checkpointsFrom: (auditId: number, limit: number): Checkpoint[] =>
       db

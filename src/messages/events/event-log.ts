@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { lazily } from "../../lib/lazily.ts";
+import { prepared } from "../../storage/prepared.ts";
 import type { Store } from "../../storage/store.ts";
 import { events, type StoredEvent } from "../schema.ts";
 import { type AgentEvent, toRow } from "./event.ts";
@@ -33,7 +33,7 @@ export function createEventLog(
 ): EventLog {
   const { db } = store;
   const p = sql.placeholder;
-  const advance = lazily(() =>
+  const advance = prepared(() =>
     db
       .update(agents)
       .set({
@@ -41,22 +41,18 @@ export function createEventLog(
         eventBytes: sql`${agents.eventBytes} + ${p("bytes")}`,
       })
       .where(and(eq(agents.agentId, p("agentId")), isNull(agents.removedAt)))
-      .returning({ lastEventId: agents.lastEventId, eventBytes: agents.eventBytes })
-      .prepare(),
+      .returning({ lastEventId: agents.lastEventId, eventBytes: agents.eventBytes }),
   );
-  const insert = lazily(() =>
-    db
-      .insert(events)
-      .values({
-        agentId: p("agentId"),
-        eventId: p("eventId"),
-        runId: p("runId"),
-        conversationId: p("conversationId"),
-        type: p("type"),
-        data: p("data"),
-        createdAt: p("createdAt"),
-      })
-      .prepare(),
+  const insert = prepared(() =>
+    db.insert(events).values({
+      agentId: p("agentId"),
+      eventId: p("eventId"),
+      runId: p("runId"),
+      conversationId: p("conversationId"),
+      type: p("type"),
+      data: p("data"),
+      createdAt: p("createdAt"),
+    }),
   );
   const pruning = createPruning(db);
 
@@ -67,13 +63,13 @@ export function createEventLog(
       const rows = batch.map((event) => toRow(agentId, conversationId ?? null, event, now));
       let bytes = 0;
       for (const { data } of rows) bytes += EVENT_ROW_BYTES + Buffer.byteLength(data);
-      const advanced = advance().get({ agentId, count: batch.length, bytes });
+      const advanced = advance.get({ agentId, count: batch.length, bytes });
       if (advanced === undefined) return 0;
       const { lastEventId, eventBytes } = advanced;
       let eventId = lastEventId - batch.length;
       for (const row of rows) {
         row.eventId = ++eventId;
-        insert().run(row);
+        insert.run(row);
       }
       const excess = eventBytes - KEPT_BYTES;
       if (excess > 0) {

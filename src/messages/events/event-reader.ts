@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, lte, type SQL, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
 import { AppError } from "../../lib/app-error.ts";
-import { lazily } from "../../lib/lazily.ts";
+import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
 import { events, type Run, type StoredEvent } from "../schema.ts";
 
@@ -49,23 +49,22 @@ export function createEventReader(db: Db): EventReader {
   const isSeen = sql`(${events.type} NOT IN ${sql.raw(TOLD)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
     coalesce((SELECT c.cleared_event_id FROM conversations AS c WHERE c.conversation_id = ${events.conversationId}), 0))`;
   const rowsOf = (which: SQL | undefined) =>
-    lazily(() => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")).prepare());
+    prepared(() => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")));
   const sizesOf = (which: SQL | undefined) =>
-    lazily(() =>
+    prepared(() =>
       db
         .select({ bytes: sql<number>`octet_length(${events.data})` })
         .from(events)
         .where(which)
         .orderBy(asc(events.eventId))
-        .limit(p("limit"))
-        .prepare(),
+        .limit(p("limit")),
     );
   const reading = (which: SQL | undefined) => ({ rows: rowsOf(which), sizes: sizesOf(which) });
   const seenUpTo = (which: SQL | undefined) => reading(and(which, lte(events.eventId, p("end")), isSeen));
   const all = { whole: reading(ofAgent), ofOne: reading(ofConversation) };
   const seen = { whole: seenUpTo(ofAgent), ofOne: seenUpTo(ofConversation) };
   const readRun = rowsOf(and(ofConversation, eq(events.runId, p("runId"))));
-  const log = lazily(() =>
+  const log = prepared(() =>
     db
       .select({
         id: agents.lastEventId,
@@ -75,11 +74,10 @@ export function createEventReader(db: Db): EventReader {
           WHERE c.agent_id = ${p("agentId")} AND c.cleared_event_id > 0), 0)`,
       })
       .from(agents)
-      .where(eq(agents.agentId, p("agentId")))
-      .prepare(),
+      .where(eq(agents.agentId, p("agentId"))),
   );
   const NOTHING = { id: 0, pruned: 0, cleared: 0 };
-  const boundsOf = (agentId: string) => log().get({ agentId }) ?? NOTHING;
+  const boundsOf = (agentId: string) => log.get({ agentId }) ?? NOTHING;
 
   type Reading = ReturnType<typeof reading>;
   interface Range {
@@ -93,7 +91,7 @@ export function createEventReader(db: Db): EventReader {
   function fitting({ sizes }: Reading, range: Range, { rows: limit, bytes }: Most): { count: number; isAll: boolean } {
     // To step over a large row SQLite reads it. Where the first few are enough, no others are looked at.
     for (const some of [Math.min(FEW, limit), limit]) {
-      const lengths = sizes().all({ ...range, limit: some });
+      const lengths = sizes.all({ ...range, limit: some });
       let left = bytes;
       const end = lengths.findIndex((row) => {
         left -= row.bytes;
@@ -115,12 +113,12 @@ export function createEventReader(db: Db): EventReader {
       const end = after >= cleared ? id : Math.min(cleared, after + LOOKED_THROUGH);
       const range = { agentId, conversationId, after, end };
       const { count, isAll } = fitting(reader, range, most);
-      const rows = count === 0 ? [] : reader.rows().all({ ...range, limit: count });
+      const rows = count === 0 ? [] : reader.rows.all({ ...range, limit: count });
       const upTo = isAll ? Math.max(end, after) : (rows.at(-1)?.eventId ?? after);
       return { rows, upTo, isEnd: isAll && end >= id };
     },
     ofRun(run, after, limit) {
-      return boundsOf(run.agentId).pruned >= run.firstEventId ? null : readRun().all({ ...run, after, limit });
+      return boundsOf(run.agentId).pruned >= run.firstEventId ? null : readRun.all({ ...run, after, limit });
     },
     startAt(agentId, cursor) {
       const { id, pruned } = boundsOf(agentId);

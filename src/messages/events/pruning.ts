@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lte, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
-import { lazily } from "../../lib/lazily.ts";
+import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
 import { events } from "../schema.ts";
 
@@ -22,7 +22,7 @@ export interface Pruning {
 
 export function createPruning(db: Db): Pruning {
   const p = sql.placeholder;
-  const oldest = lazily(() =>
+  const oldest = prepared(() =>
     db
       .select({
         eventId: events.eventId,
@@ -32,21 +32,16 @@ export function createPruning(db: Db): Pruning {
       .from(events)
       .where(and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after"))))
       .orderBy(asc(events.eventId))
-      .limit(p("limit"))
-      .prepare(),
+      .limit(p("limit")),
   );
-  const remove = lazily(() =>
-    db
-      .delete(events)
-      .where(and(eq(events.agentId, p("agentId")), lte(events.eventId, p("end"))))
-      .prepare(),
+  const remove = prepared(() =>
+    db.delete(events).where(and(eq(events.agentId, p("agentId")), lte(events.eventId, p("end")))),
   );
-  const mark = lazily(() =>
+  const mark = prepared(() =>
     db
       .update(agents)
       .set({ prunedEventId: p("end") as never })
-      .where(eq(agents.agentId, p("agentId")))
-      .prepare(),
+      .where(eq(agents.agentId, p("agentId"))),
   );
 
   function removeOldest(agentId: string, { before, excess, most }: { before: number; excess: number; most: number }) {
@@ -57,7 +52,7 @@ export function createPruning(db: Db): Pruning {
     // reads it, so few are asked for first.
     let isDone = false;
     for (let limit = 1; !isDone && count < most; limit *= 8) {
-      const rows = oldest().all({ agentId, after: end, limit: Math.min(limit, most - count) });
+      const rows = oldest.all({ agentId, after: end, limit: Math.min(limit, most - count) });
       isDone = rows.length === 0;
       for (const row of rows) {
         isDone = left <= 0 && row.createdAt > before;
@@ -68,8 +63,8 @@ export function createPruning(db: Db): Pruning {
       }
     }
     if (count === 0) return 0;
-    remove().run({ agentId, end });
-    mark().run({ agentId, end });
+    remove.run({ agentId, end });
+    mark.run({ agentId, end });
     return count;
   }
 
