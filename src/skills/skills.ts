@@ -1,5 +1,6 @@
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createFairCache } from "../lib/fair-cache.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Store } from "../storage/store.ts";
 import type { Catalog, SkillFolder } from "./catalog.ts";
@@ -9,6 +10,9 @@ import { parseSkill } from "./skill-file.ts";
 
 /** Skills of one instance (docs/contract/api.md, Limits). */
 export const MAX_SKILLS = 100;
+/** Outlines kept in memory, and the skills in each: at a kilobyte a skill, 16 MiB. */
+const MAX_KEPT_OUTLINES = 1_000;
+const MAX_KEPT_SKILLS = 16;
 /** Total size of an instance's skill files, in UTF-8. */
 export const MAX_SKILL_TEXT_BYTES = 16 * 1024 * 1024;
 
@@ -47,6 +51,8 @@ export interface Skills {
 
 export function createSkills({ store, clock, catalog, secretNames }: SkillParts): Skills {
   const queries = skillQueries(store.db);
+  /** Of instances in use: every prompt asks. Long ones are read each time. */
+  const outlines = createFairCache<SkillOutline[]>(MAX_KEPT_OUTLINES, 1);
 
   function withMissing(row: InstalledSkillRow, held = secretNames(row.instanceId)): InstalledSkill {
     return { ...row, missingSecrets: row.requires.secrets.filter((name) => !held.includes(name)) };
@@ -55,6 +61,7 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
   function add(instanceId: string, source: SkillSource, { skill, texts }: SkillFolder): InstalledSkill {
     const { name, version, description, requires, instructions } = skill;
     const row = { instanceId, name, version, description, source, installedAt: clock.now(), requires };
+    outlines.delete(instanceId);
     return store.transaction(() => {
       const textBytes = [...texts.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
       if (!queries.add({ ...row, instructions, files: Object.fromEntries(texts), textBytes })) {
@@ -77,9 +84,16 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
       return queries.page(instanceId, after ?? "", limit).map((row) => withMissing(row, held));
     },
     remove(instanceId, name) {
+      outlines.delete(instanceId);
       if (!queries.remove(instanceId, name)) throw notFound("skill");
     },
-    outline: queries.outline,
+    outline(instanceId) {
+      const known = outlines.get(instanceId);
+      if (known) return known;
+      const found = queries.outline(instanceId);
+      if (found.length <= MAX_KEPT_SKILLS) outlines.set(instanceId, instanceId, found);
+      return found;
+    },
     instructions(instanceId, name) {
       const text = queries.instructions(instanceId, name);
       if (text === undefined) throw notFound("skill");
