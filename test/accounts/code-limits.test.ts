@@ -2,27 +2,27 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { createCodeLimits, pruneSignInCodes } from "../../src/accounts/code-limits.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+  server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const HOME = "198.51.100.1";
 const newEmail = () => `c${++people}@example.com`;
-const newInvite = (uses = 1) => appliance.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
+const newInvite = (uses = 1) => server.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
 const from = (address: string) => ({ "X-Forwarded-For": address });
 const send = (email: string, address: string, inviteCode?: string) =>
-  appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
+  server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
 const verify = (email: string, code: string, address: string) =>
-  appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code }, headers: from(address) });
-const mailed = (email: string) => appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  server.ask("POST", "/v1/auth/verify-code", { body: { email, code }, headers: from(address) });
+const mailed = (email: string) => server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
 const stranger = () => `203.0.${++people >> 8}.${people & 0xff}`;
 const statuses = (answers: Answer[]) => answers.map(({ status }) => status);
@@ -91,7 +91,7 @@ describe("twenty codes an hour for an address", () => {
     const emails = Array.from({ length: 60 }, newEmail);
     const held = await Promise.all(emails.map((email) => holdLastByte(email, newInvite(), address)));
     // Each of them has been judged by its address before its body: none was sent to this address yet.
-    expect((await appliance.ask("GET", "/healthz")).status).toBe(200);
+    expect((await server.ask("GET", "/healthz")).status).toBe(200);
     const answers = await Promise.all(held.map((request) => request.finish()));
     const count = (status: number) => answers.filter((answer) => answer === status).length;
     expect([count(200), count(429)]).toEqual([20, 40]);
@@ -157,9 +157,9 @@ describe("what strangers ask for in somebody's name", () => {
       expect((await verify(email, mailed(email), home)).status).toBe(200);
       clock.advance(2 * DAY);
     }
-    await appliance.restart();
-    const { sqlite } = appliance.foundation.store;
-    const { accountId = "" } = appliance.foundation.accounts.findByEmail(email) ?? {};
+    await server.restart();
+    const { sqlite } = server.foundation.store;
+    const { accountId = "" } = server.foundation.accounts.findByEmail(email) ?? {};
     const rows = () =>
       sqlite.query("SELECT address FROM sign_in_addresses WHERE account_id = ?").values(accountId).flat().sort();
     expect(rows()).toEqual(homes.slice(1).sort());
@@ -173,8 +173,8 @@ describe("what strangers ask for in somebody's name", () => {
 
   test("knows the address that a sign-in link was used from", async () => {
     const email = newEmail();
-    const link = appliance.foundation.links.create(email, 0n);
-    await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
+    const link = server.foundation.links.create(email, 0n);
+    await server.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
     expect(await sendAll(email, stranger)).toBe(5);
     expect((await send(email, HOME)).status).toBe(200);
   });
@@ -193,8 +193,8 @@ test("an invite has ten codes a day and three more for each of its uses, whoever
 
 test("no limit is judged by reading more than an index says", async () => {
   const email = await known(HOME);
-  const { store, accounts } = appliance.foundation;
-  const [invite] = appliance.foundation.invites.list(null, 1);
+  const { store, accounts } = server.foundation;
+  const [invite] = server.foundation.invites.list(null, 1);
   if (!invite) throw new Error("no invite");
   const plans = plansOf(store, () => {
     const limits = createCodeLimits(store.db, clock);
@@ -210,7 +210,7 @@ test("no limit is judged by reading more than an index says", async () => {
 
 test("codes that no limit counts any more are removed, a slice at a time", async () => {
   clock.advance(DAY);
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   const count = () => store.sqlite.query("SELECT count(*) FROM sign_in_codes").values().flat()[0];
   for (let sent = 0; sent < 7; sent++) await send(newEmail(), stranger(), newInvite());
   const total = Number(count());
@@ -228,7 +228,7 @@ interface HeldRequest {
 
 /** A send-code whose body is there but for its last byte. */
 async function holdLastByte(email: string, inviteCode: string, address: string): Promise<HeldRequest> {
-  const { hostname, port } = new URL(appliance.url);
+  const { hostname, port } = new URL(server.url);
   const body = JSON.stringify({ email, inviteCode });
   const head = [
     "POST /v1/auth/send-code HTTP/1.1",

@@ -3,22 +3,22 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createKeys } from "../../src/accounts/keys.ts";
 import { DAY, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = async (input?: unknown) => owner.ask("POST", "/v1/auth/keys", input);
-const statusOf = async (key: string) => (await appliance.ask("GET", "/v1/auth/me", { key })).status;
+const statusOf = async (key: string) => (await server.ask("GET", "/v1/auth/me", { key })).status;
 
 describe("POST /v1/auth/keys", () => {
   test("makes a key with all scopes and shows it this once: 201", async () => {
@@ -71,7 +71,7 @@ describe("POST /v1/auth/keys", () => {
   });
 
   test("knows no instance of somebody else's, and none that is not there: 404", async () => {
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     const { instanceId } = (await stranger.ask("POST", "/v1/instances", { name: "theirs" })).body;
     for (const id of [instanceId, `inst_${"0".repeat(32)}`, "x", ""]) {
       const { status, body } = await create({ instanceId: id });
@@ -82,9 +82,9 @@ describe("POST /v1/auth/keys", () => {
   test("puts the key itself nowhere on the disk", async () => {
     const { key } = (await create({ name: "secret" })).body;
     await statusOf(key);
-    const files = readdirSync(appliance.dataDir, { recursive: true }) as string[];
+    const files = readdirSync(server.dataDir, { recursive: true }) as string[];
     const holding = files.filter((name) => {
-      const path = join(appliance.dataDir, name);
+      const path = join(server.dataDir, name);
       return existsSync(path) && statSync(path).isFile() && readFileSync(path).includes(key);
     });
     expect(holding).toEqual([]);
@@ -95,12 +95,12 @@ describe("a key", () => {
   test("works as X-API-Key and as a Bearer token", async () => {
     const { key } = (await create()).body;
     expect(await statusOf(key)).toBe(200);
-    expect((await appliance.ask("GET", "/v1/auth/me", { token: key })).body.accountId).toBe(owner.accountId);
+    expect((await server.ask("GET", "/v1/auth/me", { token: key })).body.accountId).toBe(owner.accountId);
   });
 
   test("with a typo costs no look-up", async () => {
     const { key } = (await create()).body as { key: string };
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     const swapped = key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
     expect(await statusOf(swapped)).toBe(401);
     // Without its table a look-up would be a 500.
@@ -136,14 +136,14 @@ describe("a key", () => {
     clock.advance(SECOND);
     await statusOf(key);
     expect(await lastUsed()).toBe(new Date(clock.now()).toISOString());
-    const { audit } = appliance.foundation;
+    const { audit } = server.foundation;
     const told = audit.read(0, 10_000).filter(({ subject }) => subject === keyId);
     expect(told.map(({ action }) => action)).toEqual(["key.create", "key.new_address"]);
     expect(audit.findBreak()).toBeNull();
   });
 
   describe("that is used from a new address", () => {
-    let proxied: Appliance;
+    let proxied: TestServer;
     let person: Person;
     let key: string;
     let keyId: string;
@@ -159,7 +159,7 @@ describe("a key", () => {
         .map(({ detail }) => JSON.parse(detail).address);
 
     beforeAll(async () => {
-      proxied = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+      proxied = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
     });
     beforeEach(async () => {
       person = await proxied.signUp();
@@ -198,7 +198,7 @@ describe("a key", () => {
   });
 
   test("that is deleted works no longer; a second deletion is 404, and a stranger's too", async () => {
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     const { key, keyId } = (await create()).body;
     expect((await stranger.ask("DELETE", `/v1/auth/keys/${keyId}`)).status).toBe(404);
     expect(await statusOf(key)).toBe(200);
@@ -212,8 +212,8 @@ describe("a key", () => {
     const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
     const { key } = (await create({ instanceId })).body;
     await owner.ask("DELETE", `/v1/instances/${instanceId}`);
-    expect((await appliance.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
-    expect((await appliance.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
+    expect((await server.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
+    expect((await server.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
   });
 });
 
@@ -222,7 +222,7 @@ describe("a hundred keys", () => {
     Promise.all(Array.from({ length: count }, () => create(expiresAt === undefined ? {} : { expiresAt })));
   const countRows = (accountId: string) =>
     Number(
-      appliance.foundation.store.sqlite
+      server.foundation.store.sqlite
         .query("SELECT count(*) FROM api_keys WHERE account_id = ?")
         .values(accountId)
         .flat()[0],
@@ -240,7 +240,7 @@ describe("a hundred keys", () => {
     await owner.ask("DELETE", `/v1/auth/keys/${made.find(({ status }) => status === 201)?.body.keyId}`);
     expect((await create()).status).toBe(201);
     expect((await create()).status).toBe(409);
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     expect((await stranger.ask("POST", "/v1/auth/keys", {})).status).toBe(201);
   });
 
@@ -257,14 +257,14 @@ describe("a hundred keys", () => {
   test("that expired thirty days ago are removed, a slice at a time; those that work stay", async () => {
     const lasting = (await create()).body.key;
     await newKeys(7, new Date(clock.now() + MINUTE).toISOString());
-    const keys = createKeys(appliance.foundation.store, clock, appliance.foundation.audit);
+    const keys = createKeys(server.foundation.store, clock, server.foundation.audit);
     // What other tests left goes first: they made theirs earlier.
     clock.advance(30 * DAY);
     while (keys.prune(100));
     expect(countRows(owner.accountId)).toBe(8);
     clock.advance(MINUTE + 1);
     const everyKey = () =>
-      Number(appliance.foundation.store.sqlite.query("SELECT count(*) FROM api_keys").values().flat()[0]);
+      Number(server.foundation.store.sqlite.query("SELECT count(*) FROM api_keys").values().flat()[0]);
     const before = everyKey();
     expect([keys.prune(3), before - everyKey()]).toEqual([true, 3]);
     while (keys.prune(3));

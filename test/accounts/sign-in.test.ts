@@ -2,27 +2,27 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SMTPServer } from "smtp-server";
 import { parseMoney } from "../../src/lib/money.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
   // Each test comes from an address of its own: the limit of one must not be felt by another.
-  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+  server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const newEmail = () => `p${++people}@example.com`;
 const newInvite = (uses = 1, credit = "0.00", lifeMs = DAY) =>
-  appliance.foundation.invites.create({ uses, credit: parseMoney(credit) ?? 0n, lifeMs });
+  server.foundation.invites.create({ uses, credit: parseMoney(credit) ?? 0n, lifeMs });
 const from = (address: string) => ({ "X-Forwarded-For": address });
 const send = (email: string, inviteCode?: unknown, address = `10.0.0.${++people}`) =>
-  appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
+  server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
 const verify = (email: string, code: unknown, name?: unknown) =>
-  appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code, name } });
-const mailed = (email: string) => appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  server.ask("POST", "/v1/auth/verify-code", { body: { email, code, name } });
+const mailed = (email: string) => server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
 const said = ({ status, body }: Answer) => [status, body.error?.code];
 
@@ -51,7 +51,7 @@ describe("send-code", () => {
     await verify(first, mailed(first));
     const expired = newInvite(1, "0.00", MINUTE);
     const revoked = newInvite();
-    appliance.foundation.invites.revoke(revoked.invite.inviteId);
+    server.foundation.invites.revoke(revoked.invite.inviteId);
     clock.advance(MINUTE);
     for (const code of [undefined, null, "", "roost-nonsense", used.code, expired.code, revoked.code]) {
       const email = newEmail();
@@ -132,7 +132,7 @@ describe("send-code", () => {
     const address = "192.0.2.99";
     for (let sent = 0; sent < 20; sent++) await send(newEmail(), newInvite().code, address);
     await send(email);
-    await appliance.restart();
+    await server.restart();
     expect((await send(email)).status).toBe(429);
     expect((await send(newEmail(), newInvite().code, address)).status).toBe(429);
   });
@@ -167,7 +167,7 @@ describe("verify-code", () => {
         },
       },
     ]);
-    const me = await appliance.ask("GET", "/v1/auth/me", { token: body.token });
+    const me = await server.ask("GET", "/v1/auth/me", { token: body.token });
     expect(me.body).toEqual(body.account);
   });
 
@@ -244,7 +244,7 @@ describe("verify-code", () => {
     for (let tries = 0; tries < 5; tries++) {
       expect(said(await verify(sixth, wrong(mailed(sixth))))).toEqual([401, "unauthorized"]);
     }
-    await appliance.restart();
+    await server.restart();
     expect(said(await verify(sixth, mailed(sixth)))).toEqual([401, "unauthorized"]);
     clock.advance(MINUTE);
     await send(sixth);
@@ -261,7 +261,7 @@ describe("verify-code", () => {
 
   test("refuses a suspended account: 403, also with the right code", async () => {
     const email = await known();
-    const { accounts } = appliance.foundation;
+    const { accounts } = server.foundation;
     const accountId = accounts.findByEmail(email)?.accountId ?? "";
     await send(email);
     accounts.setSuspended(accountId, true);
@@ -281,9 +281,9 @@ describe("an invite", () => {
       [200, undefined],
       [403, "invite_required"],
     ]);
-    const [left] = appliance.foundation.invites.list(null, 1);
+    const [left] = server.foundation.invites.list(null, 1);
     expect([left?.inviteId, left?.usesLeft]).toEqual([invite.inviteId, 0]);
-    expect([one, two].filter((email) => appliance.foundation.accounts.findByEmail(email))).toHaveLength(1);
+    expect([one, two].filter((email) => server.foundation.accounts.findByEmail(email))).toHaveLength(1);
   });
 
   test("with several uses makes as many accounts, each with its credit", async () => {
@@ -311,36 +311,36 @@ describe("an invite", () => {
     await send(one, short.code);
     await send(two, revoked.code);
     clock.advance(MINUTE);
-    appliance.foundation.invites.revoke(revoked.invite.inviteId);
+    server.foundation.invites.revoke(revoked.invite.inviteId);
     expect(said(await verify(one, mailed(one)))).toEqual([403, "invite_required"]);
     expect(said(await verify(two, mailed(two)))).toEqual([403, "invite_required"]);
-    expect(appliance.foundation.accounts.findByEmail(one)).toBeUndefined();
+    expect(server.foundation.accounts.findByEmail(one)).toBeUndefined();
   });
 
   test("is stored as a hash alone", async () => {
     const { code } = newInvite();
-    const rows = appliance.foundation.store.sqlite.query("SELECT * FROM invites").all();
+    const rows = server.foundation.store.sqlite.query("SELECT * FROM invites").all();
     expect(JSON.stringify(rows)).not.toContain(code);
   });
 });
 
 describe("a sign-in link", () => {
-  const redeem = (link: unknown) => appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } });
+  const redeem = (link: unknown) => server.ask("POST", "/v1/auth/redeem-link", { body: { link } });
 
   test("signs in once, makes the account where there is none, with its credit", async () => {
     const email = newEmail();
-    const link = appliance.foundation.links.create(email, 3_000_000n);
+    const link = server.foundation.links.create(email, 3_000_000n);
     const { status, body } = await redeem(link);
     expect([status, body.account.email, body.account.balance]).toEqual([200, email, "3.000000"]);
     const again = await redeem(link);
     expect(said(again)).toEqual([401, "unauthorized"]);
     expect(again.headers.get("www-authenticate")).toStartWith("Bearer");
-    const next = await redeem(appliance.foundation.links.create(email, 3_000_000n));
+    const next = await redeem(server.foundation.links.create(email, 3_000_000n));
     expect(next.body.account).toEqual(body.account);
   });
 
   test("lives an hour", async () => {
-    const [good, late] = [newEmail(), newEmail()].map((email) => appliance.foundation.links.create(email, 0n));
+    const [good, late] = [newEmail(), newEmail()].map((email) => server.foundation.links.create(email, 0n));
     clock.advance(HOUR - 1);
     expect((await redeem(good)).status).toBe(200);
     clock.advance(1);
@@ -348,7 +348,7 @@ describe("a sign-in link", () => {
   });
 
   test("is kept a day after its end, used or not, and removed in slices", async () => {
-    const { links, store } = appliance.foundation;
+    const { links, store } = server.foundation;
     const count = () => Number(store.sqlite.query("SELECT count(*) FROM sign_in_links").values().flat()[0]);
     await redeem(links.create(newEmail(), 0n));
     links.create(newEmail(), 0n);
@@ -362,14 +362,14 @@ describe("a sign-in link", () => {
   });
 
   test("of two at once signs in one", async () => {
-    const link = appliance.foundation.links.create(newEmail(), 0n);
+    const link = server.foundation.links.create(newEmail(), 0n);
     const answers = await Promise.all([redeem(link), redeem(link)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
 
   test("opens no suspended account", async () => {
     const email = await known();
-    const { accounts, links } = appliance.foundation;
+    const { accounts, links } = server.foundation;
     accounts.setSuspended(accounts.findByEmail(email)?.accountId ?? "", true);
     expect(said(await redeem(links.create(email, 0n)))).toEqual([403, "forbidden"]);
   });
@@ -382,7 +382,7 @@ describe("a sign-in link", () => {
 
 test("with an SMTP server the code comes by mail, and nothing is kept here; what it refuses is told", async () => {
   const mails: string[] = [];
-  const server = new SMTPServer({
+  const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
     onRcptTo: (address, _session, done) =>
@@ -396,27 +396,27 @@ test("with an SMTP server the code comes by mail, and nothing is kept here; what
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
-  const { port } = server.server.address() as { port: number };
-  const host = await startAppliance({
+  await new Promise<void>((resolve) => smtp.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = smtp.server.address() as { port: number };
+  const server = await startTestServer({
     ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
     ROOST_MAIL_FROM: "roost@example.com",
   });
   try {
-    const { code: inviteCode } = host.foundation.invites.create({ uses: 2, credit: 0n, lifeMs: DAY });
+    const { code: inviteCode } = server.foundation.invites.create({ uses: 2, credit: 0n, lifeMs: DAY });
     const email = "by-mail@example.com";
-    expect((await host.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } })).status).toBe(200);
+    expect((await server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } })).status).toBe(200);
     const code = /^\s+(\d{8})\s*$/m.exec(mails[0] ?? "")?.[1];
-    expect(host.foundation.outbox.list()).toEqual([]);
-    const { status } = await host.ask("POST", "/v1/auth/verify-code", { body: { email, code } });
+    expect(server.foundation.outbox.list()).toEqual([]);
+    const { status } = await server.ask("POST", "/v1/auth/verify-code", { body: { email, code } });
     expect(status).toBe(200);
     const refused = { email: "refused@example.com", inviteCode };
-    const answer = await host.ask("POST", "/v1/auth/send-code", { body: refused });
+    const answer = await server.ask("POST", "/v1/auth/send-code", { body: refused });
     expect(said(answer)).toEqual([503, "internal_error"]);
     expect(answer.headers.get("retry-after")).toBe("60");
     expect(answer.body.error.message).not.toContain("mailbox");
   } finally {
-    await host.stop();
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    await server.stop();
+    await new Promise<void>((resolve) => smtp.close(() => resolve()));
   }
 });

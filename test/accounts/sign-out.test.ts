@@ -2,25 +2,25 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { createRevokedTokens } from "../../src/accounts/revoked-tokens.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let person: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  person = await appliance.signUp();
+  person = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;
-const signOut = (token: string) => appliance.ask("POST", "/v1/auth/sign-out", { token });
+const statusOf = async (token: string) => (await server.ask("GET", "/v1/auth/me", { token })).status;
+const signOut = (token: string) => server.ask("POST", "/v1/auth/sign-out", { token });
 async function signInAgain(): Promise<string> {
-  const link = appliance.foundation.links.create(person.email, 0n);
-  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
+  const link = server.foundation.links.create(person.email, 0n);
+  return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
 }
 
 test("signing out ends the token that asks, at once; others of the account and its keys stay", async () => {
@@ -33,14 +33,14 @@ test("signing out ends the token that asks, at once; others of the account and i
   expect(await statusOf(person.token)).toBe(401);
   expect((await signOut(person.token)).status).toBe(401);
   expect(await statusOf(other)).toBe(200);
-  expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+  expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
 });
 
 test("a token that was signed out stays so through a restart, until its own end", async () => {
   await signOut(person.token);
-  await appliance.restart();
+  await server.restart();
   expect(await statusOf(person.token)).toBe(401);
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   const count = () => Number(store.sqlite.query("SELECT count(*) FROM signed_out_tokens").values().flat()[0]);
   const before = count();
   const revokedTokens = createRevokedTokens(store, clock);
@@ -61,8 +61,8 @@ test("two tokens of the same second are told apart", async () => {
 test("a token without an id, made by an older release, works, and is signed out all the same", async () => {
   const { accountId } = person;
   const exp = Math.floor((clock.now() + DAY) / 1000);
-  const old = signedToken(appliance.dataDir, accountId, { payload: { exp } });
-  const another = signedToken(appliance.dataDir, accountId, { payload: { exp, iat: 1 } });
+  const old = signedToken(server.dataDir, accountId, { payload: { exp } });
+  const another = signedToken(server.dataDir, accountId, { payload: { exp, iat: 1 } });
   expect([await statusOf(old), await statusOf(another)]).toEqual([200, 200]);
   expect((await signOut(old)).status).toBe(200);
   expect([await statusOf(old), await statusOf(another)]).toEqual([401, 200]);
@@ -74,17 +74,17 @@ test("a token without an id, made by an older release, works, and is signed out 
 
 test("a key signs nobody in, so it signs nobody out: 403; beside a token, the token is signed out", async () => {
   const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
-  const alone = await appliance.ask("POST", "/v1/auth/sign-out", { key });
+  const alone = await server.ask("POST", "/v1/auth/sign-out", { key });
   expect([alone.status, alone.body.error.code]).toEqual([403, "forbidden"]);
   expect(alone.body.error.message).toContain("DELETE /v1/auth/keys");
-  expect((await appliance.ask("POST", "/v1/auth/sign-out", { token: key })).status).toBe(403);
-  expect((await appliance.ask("POST", "/v1/auth/sign-out", { token: person.token, key })).status).toBe(200);
+  expect((await server.ask("POST", "/v1/auth/sign-out", { token: key })).status).toBe(403);
+  expect((await server.ask("POST", "/v1/auth/sign-out", { token: person.token, key })).status).toBe(200);
   expect(await statusOf(person.token)).toBe(401);
-  expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+  expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
 });
 
 test("a token whose signing out could not be written works on: it is not forgotten in memory alone", async () => {
-  const { sqlite } = appliance.foundation.store;
+  const { sqlite } = server.foundation.store;
   sqlite.run("ALTER TABLE signed_out_tokens RENAME TO hidden_tokens");
   try {
     expect((await signOut(person.token)).status).toBe(500);

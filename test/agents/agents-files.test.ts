@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let agents: string;
 let files: string;
@@ -9,8 +9,8 @@ let agentsMade = 0;
 const KIB = 1024;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
   const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
   agents = `/v1/instances/${instanceId}/agents`;
 });
@@ -18,7 +18,7 @@ beforeEach(async () => {
   const input = { name: "Ada", slug: `ada-${++agentsMade}`, useDefaults: false, files: { "a.md": "a" } };
   files = `${agents}/${(await owner.ask("POST", agents, input)).body.agentId}/files`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const get = (name: string, headers = {}) => owner.ask("GET", `${files}/${name}`, undefined, headers);
 const put = (name: string, text: string | Uint8Array, headers = {}) =>

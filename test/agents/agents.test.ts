@@ -3,25 +3,25 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { readDefaultFiles } from "../../src/agents/default-files.ts";
 import { handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let stranger: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
-  owner = await appliance.signUp();
-  stranger = await appliance.signUp();
+  server = await startTestServer({}, { clock });
+  owner = await server.signUp();
+  stranger = await server.signUp();
 });
 beforeEach(async () => {
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 type Files = Record<string, string | null>;
 const create = (input: object) => owner.ask("POST", agents, { name: "Ada", ...input });
@@ -31,8 +31,8 @@ async function made(files: Files = {}, slug = "ada"): Promise<string> {
   expect(status).toBe(201);
   return `${agents}/${body.agentId}`;
 }
-const folder = (slug = "ada") => join(appliance.dataDir, "instances", instanceId, "agents", slug);
-const staged = () => fs.readdirSync(join(appliance.dataDir, "instances", instanceId, ".staging"));
+const folder = (slug = "ada") => join(server.dataDir, "instances", instanceId, "agents", slug);
+const staged = () => fs.readdirSync(join(server.dataDir, "instances", instanceId, ".staging"));
 const onDisk = (slug = "ada") =>
   fs.existsSync(folder(slug))
     ? (fs.readdirSync(folder(slug), { recursive: true }) as string[])
@@ -312,7 +312,7 @@ describe("DELETE …/agents/:id", () => {
     const gone = await owner.ask("DELETE", agent);
     expect([gone.status, gone.body]).toEqual([200, { agentId: agent.split("/").at(-1), deleted: true }]);
     expect(onDisk()).toBeNull();
-    await appliance.app.settled();
+    await server.app.settled();
     expect(staged()).toEqual([]);
     expect((await owner.ask("DELETE", agent)).status).toBe(404);
     expect((await owner.ask("GET", agent)).status).toBe(404);
@@ -325,11 +325,11 @@ describe("DELETE …/agents/:id", () => {
 describe("what an operator put into a workspace", () => {
   test("is listed and read where it is plain; a link is never followed, by reading, writing or deleting", async () => {
     const agent = await made({ "a.md": "a" });
-    const secret = join(appliance.dataDir, "secret.txt");
+    const secret = join(server.dataDir, "secret.txt");
     fs.writeFileSync(secret, "SECRET");
     fs.writeFileSync(join(folder(), "plain.txt"), "plain");
     fs.symlinkSync(secret, join(folder(), "link.txt"));
-    fs.symlinkSync(appliance.dataDir, join(folder(), "away"));
+    fs.symlinkSync(server.dataDir, join(folder(), "away"));
     const { body } = await owner.ask("GET", agent);
     expect(body.files).toEqual({ "a.md": "a", "plain.txt": "plain" });
     for (const name of ["link.txt", "away/secret.txt"]) {

@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import fs from "node:fs";
 import { join } from "node:path";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const MANY = 10_000;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
 });
 beforeEach(async () => {
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const folder = (slug = "ada") => join(appliance.dataDir, "instances", instanceId, "agents", slug);
+const folder = (slug = "ada") => join(server.dataDir, "instances", instanceId, "agents", slug);
 const nameAt = (at: number) => `${String(at).padStart(6, "0")}${"x".repeat(90)}`;
 const SETTLED_MS = 30_000;
 
@@ -32,10 +32,10 @@ async function filled(count: number, slug = "ada"): Promise<string> {
 
 /** Has the workspace compared with the disk, and waits for it. */
 async function indexed(agentId: string): Promise<void> {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => store.sqlite.run("UPDATE agents SET indexed_at = NULL WHERE agent_id = ?", [agentId]));
   expect([200, 503]).toContain((await owner.ask("GET", `${agents}/${agentId}`)).status);
-  await appliance.app.settled();
+  await server.app.settled();
 }
 
 /** The calls to the disk in this turn of a request: none may grow with what a tenant has stored. */
@@ -73,7 +73,7 @@ describe("a workspace of ten thousand files", () => {
         expect([method, path, calls.readdirSync]).toEqual([method, path, 0]);
         expect(calls.lstatSync).toBeLessThan(500);
       }
-      await appliance.app.settled();
+      await server.app.settled();
       expect(fs.existsSync(folder())).toBe(false);
     },
     SETTLED_MS,
@@ -131,14 +131,14 @@ describe("what an operator does in a large workspace", () => {
     async () => {
       const agentId = await filled(1_000);
       await indexed(agentId);
-      await appliance.restart(); // which forgets that it was compared a moment ago
+      await server.restart(); // which forgets that it was compared a moment ago
       fs.writeFileSync(join(folder(), "by-hand.md"), "x");
       fs.mkdirSync(join(folder(), "deep/er"), { recursive: true });
       fs.writeFileSync(join(folder(), "deep/er/file"), "xyz");
       fs.rmSync(join(folder(), nameAt(7)));
       fs.writeFileSync(join(folder(), nameAt(8)), "longer");
       const sizes = async () => {
-        const { sqlite } = appliance.foundation.store;
+        const { sqlite } = server.foundation.store;
         const rows = sqlite.query<{ name: string; size: number }, [string]>(
           "SELECT name, size FROM workspace_files WHERE agent_id = ?",
         );
@@ -146,7 +146,7 @@ describe("what an operator does in a large workspace", () => {
       };
       expect((await sizes()).has("by-hand.md")).toBe(false);
       expect((await owner.ask("GET", `${agents}/${agentId}/files`)).status).toBe(200);
-      await appliance.app.settled();
+      await server.app.settled();
       const after = await sizes();
       expect([after.get("by-hand.md"), after.get("deep/er/file"), after.get(nameAt(8))]).toEqual([1, 3, 6]);
       expect([after.has(nameAt(7)), after.size]).toEqual([false, 1_002]);
@@ -159,7 +159,7 @@ describe("what an operator does in a large workspace", () => {
     async () => {
       const agentId = await filled(MANY + 500);
       await indexed(agentId);
-      const { sqlite } = appliance.foundation.store;
+      const { sqlite } = server.foundation.store;
       const row = sqlite
         .query(
           "SELECT file_count, (SELECT 1 FROM workspace_files WHERE name = 'a.md' AND agent_id = ?1) AS kept FROM agents WHERE agent_id = ?1",
@@ -175,7 +175,7 @@ describe("what an operator does in a large workspace", () => {
 test("workspaces of before the index are in it when first shown, small or large", async () => {
   const large = await filled(300, "large");
   const small = await filled(3, "small");
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => {
     store.sqlite.run("DELETE FROM workspace_files WHERE agent_id IN (?, ?)", [large, small]);
     store.sqlite.run("UPDATE agents SET indexed_at = NULL WHERE agent_id IN (?, ?)", [large, small]);
@@ -186,5 +186,5 @@ test("workspaces of before the index are in it when first shown, small or large"
     [small, 4],
   ]);
   expect(data[0].filesTruncated).toBeUndefined();
-  await appliance.app.settled();
+  await server.app.settled();
 });

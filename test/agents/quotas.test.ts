@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const KIB = 1024;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({
+  server = await startTestServer({
     ROOST_MAX_INSTANCES: "2",
     ROOST_MAX_AGENTS: "3",
     ROOST_MAX_WORKSPACE_BYTES: String(300 * KIB),
   });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const instance = async () => (await owner.ask("POST", "/v1/instances", { name: "x" })).body.instanceId as string;
 const agentsOf = (instanceId: string) => `/v1/instances/${instanceId}/agents`;
@@ -36,11 +36,11 @@ test("an account has so many instances and no more: 409 names the quota; a delet
 });
 
 test("the quota of instances comes before the price: nobody is asked to pay for what they may not have", async () => {
-  owner = await appliance.signUp(undefined, "1.00");
+  owner = await server.signUp(undefined, "1.00");
   await instance();
   await instance();
-  appliance.foundation.store.transaction(() =>
-    appliance.foundation.store.sqlite.run("UPDATE balances SET balance = 0, unposted = 0 WHERE account_id = ?", [
+  server.foundation.store.transaction(() =>
+    server.foundation.store.sqlite.run("UPDATE balances SET balance = 0, unposted = 0 WHERE account_id = ?", [
       owner.accountId,
     ]),
   );
@@ -87,7 +87,7 @@ test("an account over a limit that was lowered may shrink, change and delete, an
   const instanceId = await instance();
   const path = `${agentsOf(instanceId)}/${(await agent(instanceId, { files: { a: text(200) } })).body.agentId}`;
   await agent(instanceId);
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => {
     for (const [name, value] of [
       ["agents", 1],

@@ -4,26 +4,26 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { createWorkspaceChanges } from "../../src/agents/workspace-changes.ts";
 import { AppError } from "../../src/lib/app-error.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_MAX_WORKSPACE_BYTES: "1000" });
+  server = await startTestServer({ ROOST_MAX_WORKSPACE_BYTES: "1000" });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const instanceFolder = () => join(appliance.dataDir, "instances", instanceId);
+const instanceFolder = () => join(server.dataDir, "instances", instanceId);
 const staged = () => fs.readdirSync(join(instanceFolder(), ".staging"));
-const notedChanges = () => appliance.foundation.store.sqlite.query("SELECT * FROM workspace_changes").all();
+const notedChanges = () => server.foundation.store.sqlite.query("SELECT * FROM workspace_changes").all();
 
 async function create(files: Record<string, string> = {}): Promise<string> {
   const { body } = await owner.ask("POST", agents, { name: "Ada", slug: "ada", useDefaults: false, files });
@@ -70,7 +70,7 @@ test("changes of one account come one after the other, whole, and leave nothing 
   for (const [at, { body }] of answers.entries()) {
     if (at % 4 === 3) expect([body.files.one, body.files.two]).toEqual([`${at}`, `${at}`]);
   }
-  await appliance.app.settled();
+  await server.app.settled();
   expect([staged(), notedChanges()]).toEqual([[], []]);
   const { files } = (await owner.ask("GET", agent)).body;
   const onDisk = fs.readdirSync(join(instanceFolder(), "agents", "ada"));
@@ -103,7 +103,7 @@ test("a file for an instance that is deleted while it is written is refused: 404
   } finally {
     spy.mockRestore();
   }
-  await appliance.app.settled();
+  await server.app.settled();
   expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
 });
 
@@ -131,9 +131,9 @@ test("a list tells of an operator's changes while a change waits for the disk, a
 
 /** Turns on folders of their own; those of the account "many" wait until they are let go. */
 function heldTurns() {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   const log = pino({ level: "silent" });
-  const folderOf = (id: string) => join(appliance.dataDir, "turns", id);
+  const folderOf = (id: string) => join(server.dataDir, "turns", id);
   const changing = createWorkspaceChanges({ store, log, removals: { add() {} }, folderOf });
   const begun: string[] = [];
   const hold = Promise.withResolvers<void>();

@@ -31,7 +31,7 @@ const FLOORS: readonly (readonly string[])[] = [
 
 /** Where a room may see less than what is below it. */
 const ONLY: Readonly<Record<string, readonly string[]>> = {
-  // Settings are handed down as arguments: only who starts the appliance reads them (see also HIDDEN).
+  // Settings are handed down as arguments: only who starts the server reads them (see also HIDDEN).
   config: ["models", "chain", "limits", "lib"],
   // The server's plumbing knows who calls, and nothing else of the features.
   http: ["accounts", "limits", "storage", "lib"],

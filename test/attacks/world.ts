@@ -4,9 +4,9 @@ import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, type StartOptions, startBinary } from "../support/binary.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { Answer } from "../support/test-server.ts";
 
 /** An account, with an API key that may do everything. */
 export interface Account {

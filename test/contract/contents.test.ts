@@ -5,11 +5,11 @@ import { createProgram } from "../../src/cli/cli.ts";
 import { allSettings } from "../../src/config.ts";
 import { STATUS_OF_CODE } from "../../src/lib/app-error.ts";
 import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
-import { startAppliance } from "../support/appliance.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { anchorOf, codeIn, FOLDER, type Page, ROOT, readContract, readPage, sectionOf } from "./pages.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
+const server = await startTestServer();
+afterAll(() => server.stop());
 const contract = await readContract();
 const pages = Object.values(contract);
 const { api, operations, runtime } = contract;
@@ -39,12 +39,12 @@ test("every route is in a table of the API's page, with what it needs, and nothi
   const told = api.rows
     .map(([request = "", needs = ""]) => [request.replaceAll("`", ""), needs])
     .filter(([request = ""]) => METHOD_AND_PATH.test(request));
-  const routes = appliance.app.routes.map(({ method, path, access }) => [`${method} ${path}`, NEEDS[access]]);
+  const routes = server.app.routes.map(({ method, path, access }) => [`${method} ${path}`, NEEDS[access]]);
   expect(told.toSorted()).toEqual(routes.toSorted());
 });
 
 test("wherever a page names a request, there is a route for it", () => {
-  const routes = new Set(appliance.app.routes.map(({ method, path }) => `${method} ${path}`));
+  const routes = new Set(server.app.routes.map(({ method, path }) => `${method} ${path}`));
   const named = pages.flatMap(({ text }) => codeIn(text)).filter((code) => METHOD_AND_PATH.test(code));
   expect(named.filter((request) => !routes.has(request))).toEqual([]);
 });
@@ -89,7 +89,7 @@ const NOT_OURS = new Set(
 );
 
 test("every field, query, header and fixed value of /openapi.json is named on the API's page", async () => {
-  const { body: document } = await appliance.ask("GET", "/openapi.json");
+  const { body: document } = await server.ask("GET", "/openapi.json");
   const names = [...nodesOf({ paths: document.paths, components: document.components })].flatMap((node) => [
     ...Object.keys(node.properties ?? {}),
     ...(node.enum ?? []).map(String),
@@ -153,14 +153,14 @@ test("every command is in a table of the operator's page, and no other", () => {
 });
 
 test("every figure of /metrics is in a table of the operator's page, and no other", async () => {
-  const { body } = await appliance.ask("GET", "/metrics");
+  const { body } = await server.ask("GET", "/metrics");
   const figures = Array.from((body as string).matchAll(/^# TYPE (\w+) /gm), ([, name = ""]) => name);
   const own = figures.filter((name) => !/^roost_(process|nodejs)_/.test(name));
   expect(firstCells(sectionOf(operations, "Metrics"), /^roost_/).toSorted()).toEqual(own.toSorted());
 });
 
 test("a new agent has the files that the page of the runtime tells, and the prompt their order", async () => {
-  const ada = await appliance.signUp();
+  const ada = await server.signUp();
   const instance = (await ada.ask("POST", "/v1/instances", { name: "home" })).body.instanceId;
   const { body } = await ada.ask("POST", `/v1/instances/${instance}/agents`, { name: "Plain" });
   const told = firstCells(sectionOf(runtime, "Workspace files"), /\.md$/);

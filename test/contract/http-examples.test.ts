@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { parseMoney } from "../../src/lib/money.ts";
 import { HOUR, handClock } from "../lib/hand-clock.ts";
-import { startAppliance } from "../support/appliance.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { differences } from "./comparing.ts";
 import { readContract } from "./pages.ts";
 
@@ -25,15 +25,15 @@ const model = startMockModelServer({
   },
 });
 const clock = handClock(Date.UTC(2026, 10, 21, 10));
-const appliance = await startAppliance({ ROOST_MODEL: "openai:llama3.1", ROOST_OPENAI_BASE_URL: model.url }, { clock });
+const server = await startTestServer({ ROOST_MODEL: "openai:llama3.1", ROOST_OPENAI_BASE_URL: model.url }, { clock });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await model.stop();
 });
 
 /** What the answers of the examples gave, for those behind them: `$TOKEN`, `$INSTANCE`, and so on. */
 const given: Record<string, string> = {
-  INVITE: appliance.foundation.invites.create({ uses: 1, credit: parseMoney("10") ?? 0n, lifeMs: 3_600_000 }).code,
+  INVITE: server.foundation.invites.create({ uses: 1, credit: parseMoney("10") ?? 0n, lifeMs: 3_600_000 }).code,
 };
 const NAMED: Readonly<Record<string, string>> = {
   TOKEN: "token",
@@ -44,7 +44,7 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 
 function fill(text: string): string {
-  const code = appliance.foundation.outbox.list()[0]?.code ?? "";
+  const code = server.foundation.outbox.list()[0]?.code ?? "";
   return text.replaceAll(/\$([A-Z]+)/g, (whole, name: string) => (name === "CODE" ? code : (given[name] ?? whole)));
 }
 
@@ -98,7 +98,7 @@ const withoutRun = (example: Example): Example =>
 
 async function send({ method, path, headers, body }: Example): Promise<{ response: Response; text: string }> {
   const filled = Object.entries(headers).map(([name, value]): [string, string] => [name, fill(value)]);
-  const response = await fetch(new URL(fill(path), appliance.url), {
+  const response = await fetch(new URL(fill(path), server.url), {
     method,
     headers: filled,
     ...(body === "" ? {} : { body: fill(body) }),
@@ -112,11 +112,11 @@ let hours = 0;
 async function comeTo({ path }: Example): Promise<void> {
   if (path.startsWith("/v1/billing") && hours === 0) {
     clock.advance(++hours * HOUR);
-    await appliance.app.meterTimer.tick();
+    await server.app.meterTimer.tick();
   }
   const run = /\/agents\/(agt_\w+)\/runs\/(run_\w+)$/.exec(fill(path));
   if (!run) return;
-  const events = await fetch(new URL(`${fill(path).replace(/\/runs\/.*/, "/events")}?runId=${run[2]}`, appliance.url), {
+  const events = await fetch(new URL(`${fill(path).replace(/\/runs\/.*/, "/events")}?runId=${run[2]}`, server.url), {
     headers: { "X-API-Key": given.KEY ?? "" },
   });
   await events.text();

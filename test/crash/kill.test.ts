@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { Answer } from "../support/test-server.ts";
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 20;

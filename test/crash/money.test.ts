@@ -7,8 +7,8 @@ import { openFoundation } from "../../src/app/foundation.ts";
 import { checkDatabase } from "../../src/cli/operator/check-data.ts";
 import { formatMoney } from "../../src/lib/money.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
+import type { Answer } from "../support/test-server.ts";
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 200;

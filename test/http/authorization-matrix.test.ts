@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { signedToken } from "./signed-token.ts";
 
 /**
@@ -109,7 +109,7 @@ interface World {
 }
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let world: World;
 
 const ALL: Level[] = ["read", "chat", "write", "keys"];
@@ -117,7 +117,7 @@ const SESSION: Level[] = [...ALL, "token"];
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 async function makeWorld(): Promise<World> {
-  const { signUp, foundation, dataDir } = appliance;
+  const { signUp, foundation, dataDir } = server;
   const [owner, stranger, suspended] = [await signUp(), await signUp(), await signUp()];
   const made = async (person: Person, path: string, body: unknown) => (await person.ask("POST", path, body)).body;
   const { instanceId } = await made(owner, "/v1/instances", { name: "one" });
@@ -220,7 +220,7 @@ const pathOf = (path: string, params: Record<string, string>) =>
 async function answerOf(method: string, path: string, rule: Rule, headers: Record<string, string>): Promise<string> {
   const { body } = rule;
   const isJson = body !== undefined && typeof body !== "string";
-  const response = await fetch(new URL(path, appliance.url), {
+  const response = await fetch(new URL(path, server.url), {
     method,
     headers: { ...headers, ...(isJson ? { "Content-Type": "application/json" } : {}) },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : body }),
@@ -234,13 +234,13 @@ async function answerOf(method: string, path: string, rule: Rule, headers: Recor
 }
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
   world = await makeWorld();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-test("the routes of the appliance are those that have a rule here", () => {
-  const known = appliance.app.routes.map(({ method, path }) => `${method} ${path}`);
+test("the routes of the server are those that have a rule here", () => {
+  const known = server.app.routes.map(({ method, path }) => `${method} ${path}`);
   expect(known.sort()).toEqual(Object.keys(RULES).sort());
 });
 
@@ -266,7 +266,7 @@ test("a list shows a limited key its instance alone, with its agents, and a stra
   const { params, credentials } = world;
   const listOf = async (name: string) => {
     const { headers = {} } = credentials.find((one) => one.name === name) ?? {};
-    const { body } = await appliance.ask("GET", "/v1/instances", { headers });
+    const { body } = await server.ask("GET", "/v1/instances", { headers });
     return (body.data as { instanceId: string }[]).map(({ instanceId }) => instanceId);
   };
   expect(await listOf("a key limited to the instance")).toEqual([params.instanceId ?? ""]);
@@ -278,7 +278,7 @@ test("a list shows a limited key its instance alone, with its agents, and a stra
 test("every refusal of a credential has the same words and names the way in", async () => {
   const texts = new Set<string>();
   for (const { headers, says } of world.credentials.filter(({ says }) => says.kind === "invalid")) {
-    const answer = await appliance.ask("GET", "/v1/auth/me", { headers });
+    const answer = await server.ask("GET", "/v1/auth/me", { headers });
     expect([says.kind, answer.status]).toEqual(["invalid", 401]);
     expect(answer.headers.get("www-authenticate")).toStartWith("Bearer");
     texts.add(answer.body.error.message);
@@ -288,8 +288,8 @@ test("every refusal of a credential has the same words and names the way in", as
 
 test("two bad credentials at once are refused like one, and the host lives on", async () => {
   const { owner } = world;
-  for (const token of ["a.b.c", signedToken(appliance.dataDir, owner.accountId, { payload: { epoch: 7 } })]) {
-    expect((await appliance.ask("GET", "/v1/auth/me", { token, key: "nonsense" })).status).toBe(401);
+  for (const token of ["a.b.c", signedToken(server.dataDir, owner.accountId, { payload: { epoch: 7 } })]) {
+    expect((await server.ask("GET", "/v1/auth/me", { token, key: "nonsense" })).status).toBe(401);
   }
   expect((await owner.ask("GET", "/v1/auth/me")).status).toBe(200);
 });
@@ -300,7 +300,7 @@ test("two keys of one account are one caller, with the weaker one's reach", asyn
   const [reader, writer] = [await keyOf({ scopes: ["read"] }), await keyOf({ scopes: ["write"] })];
   const limited = await keyOf({ instanceId: params.instanceId });
   const statusOf = async (method: string, path: string, token: string, key: string) =>
-    (await appliance.ask(method, path, { token, key, ...(method === "GET" ? {} : { body: { name: "x" } }) })).status;
+    (await server.ask(method, path, { token, key, ...(method === "GET" ? {} : { body: { name: "x" } }) })).status;
   for (const [token, key] of [
     [reader, writer],
     [writer, reader],

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { createPaging, toPage } from "../../src/http/paging.ts";
-import { startAppliance } from "../support/appliance.ts";
+import { startTestServer } from "../support/test-server.ts";
 
 const startPage = createPaging(randomBytes(32));
 const cursorOf = (list: string, position: string) => startPage(list, { limit: 1 }).cursorBehind(position);
@@ -33,9 +33,9 @@ test("of no other host, no other list, and with no bit changed is a cursor taken
 });
 
 test("a cursor is marked with at least 96 bits, and nobody computes the mark without the host's key", async () => {
-  const appliance = await startAppliance();
+  const server = await startTestServer();
   try {
-    const owner = await appliance.signUp();
+    const owner = await server.signUp();
     for (const name of ["one", "two", "three"]) await owner.ask("POST", "/v1/instances", { name });
     const page = async (query: string) => owner.ask("GET", `/v1/instances?limit=1${query}`);
     const { data, nextCursor } = (await page("")).body;
@@ -46,10 +46,10 @@ test("a cursor is marked with at least 96 bits, and nobody computes the mark wit
     const known = Bun.hash.xxHash32(`instances ${owner.accountId} null\n${position}`).toString(36).padStart(7, "0");
     const forged = Buffer.from(known + position).toString("base64url");
     expect((await page(`&after=${forged}`)).status).toBe(400);
-    await appliance.restart();
+    await server.restart();
     expect((await page(`&after=${nextCursor}`)).body.data[0].name).toBe("two");
   } finally {
-    await appliance.stop();
+    await server.stop();
   }
 });
 

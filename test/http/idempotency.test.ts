@@ -4,23 +4,23 @@ import { Reply } from "../../src/http/answer.ts";
 import { type Route, route } from "../../src/http/route.ts";
 import { AppError, type ErrorCode } from "../../src/lib/app-error.ts";
 import { DAY, handClock, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { openGround, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let keys = 0;
 let key: Record<string, string>;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
   key = { "Idempotency-Key": `key-${++keys}` };
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = (name = "one", headers = key, who = owner) => who.ask("POST", "/v1/instances", { name }, headers);
 const countInstances = async (who = owner) => (await who.ask("GET", "/v1/instances")).body.data.length;
@@ -56,7 +56,7 @@ describe("a request under a key", () => {
   });
 
   test("is the account's own: another account's same key is another request", async () => {
-    const other = await appliance.signUp();
+    const other = await server.signUp();
     await create();
     const theirs = await create("theirs", key, other);
     expect(theirs.headers.has("idempotent-replayed")).toBe(false);
@@ -66,7 +66,7 @@ describe("a request under a key", () => {
   test("is the same request whichever of the account's credentials sends it", async () => {
     const { body } = await owner.ask("POST", "/v1/auth/keys", {});
     const first = await create();
-    const again = await appliance.ask("POST", "/v1/instances", { key: body.key, body: { name: "one" }, headers: key });
+    const again = await server.ask("POST", "/v1/instances", { key: body.key, body: { name: "one" }, headers: key });
     expect(again.body).toEqual(first.body);
   });
 
@@ -95,10 +95,10 @@ describe("a request under a key", () => {
   });
 
   test("goes on after a 402, once the account can pay", async () => {
-    const poor = await appliance.signUp(undefined, "0.10");
+    const poor = await server.signUp(undefined, "0.10");
     expect((await create("one", key, poor)).status).toBe(402);
     expect((await create("one", key, poor)).headers.has("idempotent-replayed")).toBe(false);
-    appliance.foundation.ledger.post({
+    server.foundation.ledger.post({
       type: "credit",
       accountId: poor.accountId,
       amount: 1_000_000n,
@@ -112,8 +112,8 @@ describe("a request under a key", () => {
   test("keeps nothing of a 401 or a 403", async () => {
     const reader = await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] });
     const sent = { body: { name: "one" }, headers: key };
-    expect((await appliance.ask("POST", "/v1/instances", { ...sent, token: "nobody" })).status).toBe(401);
-    expect((await appliance.ask("POST", "/v1/instances", { ...sent, key: reader.body.key })).status).toBe(403);
+    expect((await server.ask("POST", "/v1/instances", { ...sent, token: "nobody" })).status).toBe(401);
+    expect((await server.ask("POST", "/v1/instances", { ...sent, key: reader.body.key })).status).toBe(403);
     const first = await create();
     expect([first.status, first.headers.has("idempotent-replayed")]).toEqual([201, false]);
   });
@@ -140,7 +140,7 @@ describe("a request under a key", () => {
 
   test("is remembered across a restart", async () => {
     const first = await create();
-    await appliance.restart();
+    await server.restart();
     const again = await create();
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect(again.body).toEqual(first.body);
@@ -155,18 +155,18 @@ describe("a request under a key", () => {
     expect(again.status).toBe(201);
     expect(again.body).toEqual(record);
     expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toHaveLength(1);
-    const rows = appliance.foundation.store.sqlite.query("SELECT body FROM idempotent_requests").all();
+    const rows = server.foundation.store.sqlite.query("SELECT body FROM idempotent_requests").all();
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 });
 
 /** A token of the same account that the moved clock still takes. */
 async function renew(person: Person): Promise<{ token: string }> {
-  const token = appliance.foundation.links.create(person.email, 0n);
-  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: token } })).body;
+  const token = server.foundation.links.create(person.email, 0n);
+  return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link: token } })).body;
 }
 const owned = ({ token }: Person) =>
-  appliance.ask("POST", "/v1/instances", { token, body: { name: "one" }, headers: key });
+  server.ask("POST", "/v1/instances", { token, body: { name: "one" }, headers: key });
 
 describe("the header", () => {
   test.each([
@@ -192,9 +192,9 @@ describe("the header", () => {
 
   test("is ignored where a repetition is meant: send-code and verify-code", async () => {
     const body = { email: owner.email, code: "00000000" };
-    const again = () => appliance.ask("POST", "/v1/auth/verify-code", { body, headers: { "Idempotency-Key": "a b" } });
+    const again = () => server.ask("POST", "/v1/auth/verify-code", { body, headers: { "Idempotency-Key": "a b" } });
     expect([(await again()).status, (await again()).status]).toEqual([401, 401]);
-    const other = await appliance.ask("POST", "/v1/auth/send-code", {
+    const other = await server.ask("POST", "/v1/auth/send-code", {
       body: { email: "x@example.com" },
       headers: { "Idempotency-Key": "a b" },
     });

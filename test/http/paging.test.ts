@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 let agent: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   await owner.ask("POST", "/v1/instances", { name: "two" });
   await owner.ask("POST", "/v1/instances", { name: "three" });
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await owner.ask("POST", `/v1/instances/${instanceId}/secrets`, { secrets: { C: "3", A: "1", B: "2" } });
   agent = `${agents}/${body.agentId}`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 /** Every list with how it names a row, and its order as far as names tell it. */
 const lists: [() => string, string, string[] | null][] = [
@@ -117,7 +117,7 @@ describe("a list", () => {
   });
 
   test("takes no cursor of another account, another parent or another filter", async () => {
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     for (const name of ["x", "y"]) await stranger.ask("POST", "/v1/instances", { name });
     const theirs = (await stranger.ask("GET", "/v1/instances?limit=1")).body.nextCursor;
     const own = (await pageOf("/v1/instances", { limit: 1 })).nextCursor;
@@ -167,7 +167,7 @@ describe("while rows are added, every row that was there is seen exactly once:",
   test.each(kinds)("%s", async (_, pathOf, input, idField) => {
     await fc.assert(
       fc.asyncProperty(plan, async ({ rows, limits, added }) => {
-        owner = await appliance.signUp();
+        owner = await server.signUp();
         const path = await pathOf(owner);
         const add = async () => (await owner.ask("POST", path, input)).body[idField] as string;
         const before: string[] = [];

@@ -6,12 +6,12 @@ import { createIdempotency } from "../../src/http/idempotency.ts";
 import { idempotencyQueries } from "../../src/http/queries.ts";
 import { route } from "../../src/http/route.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
 import { openGround, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agentId: string;
@@ -20,19 +20,19 @@ let elsewhere: string;
 
 beforeAll(async () => {
   // Every address, so that any Host is answered.
-  appliance = await startAppliance({ ROOST_HOST: "0.0.0.0" });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_HOST: "0.0.0.0" });
+  owner = await server.signUp();
   const made = async (path: string, body: unknown) => (await owner.ask("POST", path, body)).body;
   ({ instanceId } = await made("/v1/instances", { name: "one" }));
   ({ agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" }));
   const other = await made("/v1/instances", { name: "other" });
   ({ key: elsewhere } = await made("/v1/auth/keys", { instanceId: other.instanceId }));
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const idempotencyKey = () => ({ "Idempotency-Key": crypto.randomUUID() });
 const rowsOf = (key: Record<string, string>) =>
-  appliance.foundation.store.sqlite
+  server.foundation.store.sqlite
     .query<{ status: number; body: string | null; record: string | null; request_mac: Uint8Array }, [string]>(
       "SELECT * FROM idempotent_requests WHERE key = ?",
     )
@@ -53,7 +53,7 @@ describe("a key that is limited to another instance", () => {
 
   test("is told of no route what the owner's Idempotency-Key would replay", async () => {
     const replayable: string[] = [];
-    for (const { method, path, idempotent } of appliance.app.routes) {
+    for (const { method, path, idempotent } of server.app.routes) {
       // These two would end the owner's own token.
       if (/^\/v1\/auth\/(revoke-tokens|sign-out)$/.test(path)) continue;
       if (method !== "POST" || idempotent === false) continue;
@@ -61,7 +61,7 @@ describe("a key that is limited to another instance", () => {
       const body = BODIES[path] ?? {};
       await owner.ask(method, placed(path), body, headers);
       if (rowsOf(headers).length > 0) replayable.push(path);
-      const theirs = await appliance.ask(method, placed(path), { key: elsewhere, body, headers });
+      const theirs = await server.ask(method, placed(path), { key: elsewhere, body, headers });
       expect([path, theirs.headers.get("idempotent-replayed")]).toEqual([path, null]);
       const told = path.includes(":instanceId") ? [404, "instance not found"] : [403, expect.any(String)];
       expect([path, theirs.status, theirs.body.error.message]).toEqual([path, ...told]);
@@ -70,11 +70,11 @@ describe("a key that is limited to another instance", () => {
   });
 
   test("finds every path of the instance absent, before its body is looked at", async () => {
-    const paths = appliance.app.routes.filter(({ path }) => path.includes(":instanceId"));
+    const paths = server.app.routes.filter(({ path }) => path.includes(":instanceId"));
     expect(paths.length).toBeGreaterThan(20);
     for (const { method, path } of paths) {
       const body = method === "GET" ? {} : { body: "{", headers: { "Content-Type": "text/nonsense" } };
-      const { status, body: told } = await appliance.ask(method, placed(path), { key: elsewhere, ...body });
+      const { status, body: told } = await server.ask(method, placed(path), { key: elsewhere, ...body });
       expect([method, path, status, told.error.message]).toEqual([method, path, 404, "instance not found"]);
     }
   });
@@ -253,6 +253,6 @@ test.each([
     "",
     body,
   ].join("\r\n");
-  const { status } = await rawRequest(appliance.url.replace("0.0.0.0", "127.0.0.1"), head);
+  const { status } = await rawRequest(server.url.replace("0.0.0.0", "127.0.0.1"), head);
   expect(status).toBe(expected);
 });

@@ -3,25 +3,25 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { NETWORKS } from "../../src/chain/networks.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let stranger: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
-  stranger = await appliance.signUp();
+  owner = await server.signUp();
+  stranger = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = (who = owner, name = "one") => who.ask("POST", "/v1/instances", { name });
 const made = async (who = owner, name = "one"): Promise<string> => (await create(who, name)).body.instanceId;
-const folderOf = (instanceId: string) => join(appliance.dataDir, "instances", instanceId);
+const folderOf = (instanceId: string) => join(server.dataDir, "instances", instanceId);
 const UNKNOWN = `inst_${"0".repeat(32)}`;
 
 describe("POST /v1/instances", () => {
@@ -68,7 +68,7 @@ describe("POST /v1/instances", () => {
 describe("an account under the launch minimum", () => {
   let poor: Person;
   beforeEach(async () => {
-    poor = await appliance.signUp(undefined, "0.499999");
+    poor = await server.signUp(undefined, "0.499999");
   });
 
   test("gets 402 with what to pay, once for each network", async () => {
@@ -105,7 +105,7 @@ describe("an account under the launch minimum", () => {
     const [first, second] = [await create(poor), await create(poor)];
     expect(second.body.x402).toEqual(first.body.x402);
     const { invoiceId, amount } = first.body.x402;
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     const rows = sqlite.query("SELECT status, amount FROM invoices WHERE invoice_id = ?").all(invoiceId);
     expect(rows).toEqual([{ status: "open", amount: Number(amount.replace(".", "")) }]);
   });
@@ -114,26 +114,26 @@ describe("an account under the launch minimum", () => {
     const first = (await create(poor)).body.x402;
     clock.advance(DAY + 1);
     poor.token = await tokenOf(poor);
-    const later = await appliance.ask("POST", "/v1/instances", { token: poor.token, body: { name: "one" } });
+    const later = await server.ask("POST", "/v1/instances", { token: poor.token, body: { name: "one" } });
     expect(later.body.x402.invoiceId).not.toBe(first.invoiceId);
     expect(later.body.x402.amount).not.toBe(first.amount);
   });
 
   test("has an amount of its own, that no other open invoice has", async () => {
-    const others = await Promise.all(Array.from({ length: 5 }, () => appliance.signUp(undefined, "0.00")));
+    const others = await Promise.all(Array.from({ length: 5 }, () => server.signUp(undefined, "0.00")));
     const amounts = await Promise.all(others.map(async (person) => (await create(person)).body.x402.amount));
     expect(new Set(amounts).size).toBe(others.length);
   });
 
   test("may launch at the minimum itself", async () => {
-    const enough = await appliance.signUp(undefined, "0.50");
+    const enough = await server.signUp(undefined, "0.50");
     expect((await create(enough)).status).toBe(201);
   });
 
   test("may stop what runs, and not start it again: 402; a running one needs nothing", async () => {
-    const person = await appliance.signUp(undefined, "0.50");
+    const person = await server.signUp(undefined, "0.50");
     const path = `/v1/instances/${await made(person)}`;
-    appliance.foundation.ledger.post({
+    server.foundation.ledger.post({
       type: "reversal",
       accountId: person.accountId,
       amount: -1n,
@@ -150,19 +150,19 @@ describe("an account under the launch minimum", () => {
 });
 
 async function tokenOf(person: Person): Promise<string> {
-  const link = appliance.foundation.links.create(person.email, 0n);
-  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
+  const link = server.foundation.links.create(person.email, 0n);
+  return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
 }
 
 describe("a host with other settings", () => {
-  let other: Appliance | undefined;
+  let other: TestServer | undefined;
   afterEach(async () => {
     await other?.stop();
     other = undefined;
   });
 
   test("that charges nothing launches for an empty balance", async () => {
-    other = await startAppliance({ ROOST_PRICE_PER_HOUR: "0", ROOST_MINIMUM_LAUNCH_BALANCE: "0" });
+    other = await startTestServer({ ROOST_PRICE_PER_HOUR: "0", ROOST_MINIMUM_LAUNCH_BALANCE: "0" });
     const person = await other.signUp(undefined, "0.00");
     const { status, body } = await create(person);
     expect([status, body.billing.pricePerHour]).toEqual([201, "0.000000"]);
@@ -171,7 +171,7 @@ describe("a host with other settings", () => {
   });
 
   test("asks for what is missing where that is more than the smallest top-up, on its own networks", async () => {
-    other = await startAppliance({
+    other = await startTestServer({
       ROOST_MINIMUM_LAUNCH_BALANCE: "7.505",
       ROOST_NETWORKS: "polygon,base",
       ROOST_WALLET: `0x${"ab".repeat(20)}`,
@@ -259,7 +259,7 @@ describe("stop and start", () => {
   test("are remembered across a restart", async () => {
     const [up, down] = [await made(), await made()];
     await owner.ask("POST", `/v1/instances/${down}/stop`);
-    await appliance.restart();
+    await server.restart();
     expect((await owner.ask("GET", `/v1/instances/${up}`)).body.status).toBe("running");
     expect((await owner.ask("GET", `/v1/instances/${down}`)).body.status).toBe("stopped");
   });
@@ -277,9 +277,9 @@ describe("DELETE /v1/instances/:id", () => {
       expect((await owner.ask("GET", where)).status).toBe(404);
     }
     expect((await owner.ask("DELETE", path)).status).toBe(404);
-    await appliance.app.settled();
+    await server.app.settled();
     expect(existsSync(folderOf(instanceId))).toBe(false);
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     for (const table of ["agents", "secrets", "installed_skills", "workspace_changes", "runs"]) {
       expect(sqlite.query(`SELECT * FROM ${table} WHERE instance_id = ?`).all(instanceId)).toEqual([]);
     }
@@ -299,12 +299,12 @@ describe("DELETE /v1/instances/:id", () => {
 
   test("that a crash cut off before the folder went is finished at the next start", async () => {
     const [gone, kept] = [await made(), await made()];
-    const { store } = appliance.foundation;
+    const { store } = server.foundation;
     store.transaction(() => store.sqlite.run("DELETE FROM instances WHERE instance_id = ?", [gone]));
     expect(existsSync(folderOf(gone))).toBe(true);
-    await appliance.restart();
-    await appliance.app.settled();
-    const left = readdirSync(join(appliance.dataDir, "instances"));
+    await server.restart();
+    await server.app.settled();
+    const left = readdirSync(join(server.dataDir, "instances"));
     expect([left.includes(gone), left.includes(kept)]).toEqual([false, true]);
   });
 });

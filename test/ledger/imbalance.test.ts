@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { openGround } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock(Date.UTC(2026, 10, 21, 22, 50));
 const HASH = `0x${"ab".repeat(32)}`;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 /** Runs; stopped; deleted after it ran. */
 const ids = { running: "", stopped: "", deleted: "" };
@@ -17,8 +17,8 @@ const ids = { running: "", stopped: "", deleted: "" };
  * A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed.
  */
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_IDLE_SECONDS: "1" }, { clock });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_IDLE_SECONDS: "1" }, { clock });
+  owner = await server.signUp();
   const made = async (name: string) => (await owner.ask("POST", "/v1/instances", { name })).body.instanceId as string;
   for (const name of ["running", "stopped", "deleted"] as const) ids[name] = await made(name);
   for (let at = 0; at < 10; at++) {
@@ -28,7 +28,7 @@ beforeAll(async () => {
   }
   await owner.ask("POST", `/v1/instances/${ids.stopped}/stop`);
   await owner.ask("DELETE", `/v1/instances/${ids.deleted}`);
-  await appliance.restart();
+  await server.restart();
   clock.advance(HOUR / 7);
   topUp();
   // The meter is read twice, and holds what is not worth an entry yet.
@@ -37,11 +37,11 @@ beforeAll(async () => {
     clock.advance(MINUTE);
   }
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 /** Two transfers of one transaction; the first is reversed, when a part of it is spent already. */
 function topUp(): void {
-  const { store, ledger } = appliance.foundation;
+  const { store, ledger } = server.foundation;
   const { accountId } = owner;
   const transfer = { chainId: 8453, txHash: HASH };
   store.transaction(() => {
@@ -65,9 +65,9 @@ function topUp(): void {
 }
 
 test("books that were kept by the rules have no imbalance", () => {
-  const { balance, unposted, owed } = appliance.foundation.ledger.accountBalance(owner.accountId);
+  const { balance, unposted, owed } = server.foundation.ledger.accountBalance(owner.accountId);
   expect({ balance: balance > 0n, unposted: unposted > 0n, owed }).toEqual({ balance: true, unposted: true, owed: 1n });
-  expect(findImbalance(appliance.foundation.store)).toBeNull();
+  expect(findImbalance(server.foundation.store)).toBeNull();
 });
 
 test("nothing is found amiss while another process posts", async () => {
@@ -98,7 +98,7 @@ const NOTHING_KEPT = new Error("nothing of this is kept");
 
 /** What is found after these changes, which are undone. */
 function foundAfter(...changes: string[]): string | null {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   let found: string | null = null;
   try {
     store.transaction(() => {
@@ -211,7 +211,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
   for (const [what, changes, says] of cases) {
     test(what, () => {
       expect(foundAfter(...changes)).toMatch(says);
-      expect(findImbalance(appliance.foundation.store)).toBeNull();
+      expect(findImbalance(server.foundation.store)).toBeNull();
     });
   }
 

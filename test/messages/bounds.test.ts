@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const one = <T>(sql: string, ...values: string[]): T =>
   Object.values(
     store()
@@ -69,11 +69,11 @@ describe("the history of an account", () => {
     expect(used()).toBe(counted());
     expect(used() - before).toBeGreaterThan(250_000);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(used()).toBe(before);
     say(["y".repeat(1_000)]);
     await it.person.ask("DELETE", it.at(""));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(used()).toBe(before);
     expect(used()).toBe(counted());
   });
@@ -91,10 +91,10 @@ describe("the history of an account", () => {
     expect(refused.body.error.message).toContain(`${used() + "one more".length}; clear a conversation or delete`);
     expect(one<number>("SELECT count(*) FROM runs")).toBe(runs);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect((await it.send("again")).status).toBe(200);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     fill(MAX_HISTORY_BYTES - before);
   });
 });
@@ -154,7 +154,7 @@ describe("the events of an agent", () => {
     await it.send("hi");
     expect(bytes()).toBe(counted());
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(counted()).toBeGreaterThan(0);
     expect(bytes()).toBe(counted());
   });

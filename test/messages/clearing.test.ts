@@ -12,14 +12,14 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const sqlite = () => it.appliance.foundation.store.sqlite;
+const sqlite = () => it.server.foundation.store.sqlite;
 const rowsOf = (table: string, agentId: string) =>
   sqlite().query<{ n: number }, [string]>(`SELECT count(*) AS n FROM ${table} WHERE agent_id = ?`).get(agentId)?.n;
 
 /** A past of this many runs, each with its question, its answer and its events. Gives the runs' ids. */
 function past(agentId: string, instanceId: string, count = RUNS): string[] {
   const conversationId = defaultConversationOf(agentId);
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const runIds = Array.from({ length: count }, () => newId("run"));
   store.transaction(() => {
     const { id: before } = store.sqlite
@@ -55,7 +55,7 @@ function past(agentId: string, instanceId: string, count = RUNS): string[] {
 describe("clearing a long conversation", () => {
   test("is one row's change, however long it is", () => {
     const { agent, instance } = it;
-    const { store } = it.appliance.foundation;
+    const { store } = it.server.foundation;
     past(agent, instance);
     const changes = () => store.sqlite.query<{ n: number }, []>("SELECT total_changes() AS n").get()?.n ?? 0;
     const before = changes();
@@ -78,7 +78,7 @@ describe("clearing a long conversation", () => {
     expect(events.text()).not.toContain("old secret");
     const kinds = frames.filter(({ data }) => data.runId === runId).map(({ event }) => event);
     expect(kinds).toEqual(["run.queued", "run.started", "run.completed"]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect([rowsOf("messages", agent), rowsOf("runs", agent), rowsOf("events", agent)]).toEqual([0, 0, RUNS * 3]);
   });
 
@@ -88,7 +88,7 @@ describe("clearing a long conversation", () => {
       past(agent, instance, 300);
       await it.person.ask("DELETE", it.at("/messages"));
       expect((await it.send(`${round} at once`)).status).toBe(200);
-      await it.appliance.app.settled();
+      await it.server.app.settled();
       expect((await it.send(`${round} later`)).status).toBe(200);
       const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
       const answered = ["Hello, world", "Hello, world"];
@@ -107,9 +107,9 @@ describe("clearing a long conversation", () => {
     const { agent, instance } = it;
     past(agent, instance);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.restart();
+    await it.server.restart();
     expect((await it.person.ask("GET", it.at("/messages"))).body.data).toEqual([]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect([rowsOf("messages", agent), rowsOf("runs", agent)]).toEqual([0, 0]);
   });
 });
@@ -130,8 +130,8 @@ describe("deleting an agent with a long past", () => {
     expect(listed.map(({ agentId }: { agentId: string }) => agentId)).not.toContain(agent);
     const next = await it.person.ask("POST", `/v1/instances/${instance}/agents`, { name: "New", slug });
     expect(next.status).toBe(201);
-    await it.appliance.restart();
-    await it.appliance.app.settled();
+    await it.server.restart();
+    await it.server.app.settled();
     for (const table of ["messages", "runs", "events", "workspace_files", "agents"]) {
       expect([table, rowsOf(table, agent)]).toEqual([table, 0]);
     }
@@ -150,7 +150,7 @@ describe("deleting an agent with a long past", () => {
 });
 
 test("deleting an instance takes all that was its own, tells who follows, and leaves its neighbours whole", async () => {
-  const { person, appliance } = it;
+  const { person, server } = it;
   const made = async () => {
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
     const agentIds: string[] = [];
@@ -182,7 +182,7 @@ test("deleting an instance takes all that was its own, tells who follows, and le
   expect(usage()).toMatchObject({ instances: (counted?.instances ?? 0) - 1, agents: (counted?.agents ?? 0) - 3 });
   const listed = (await person.ask("GET", "/v1/instances?limit=100")).body.data;
   expect(listed.map(({ instanceId }: { instanceId: string }) => instanceId)).not.toContain(gone.instanceId);
-  await appliance.app.settled();
+  await server.app.settled();
   expect(Object.values(rows(gone)).flat()).toEqual(
     Object.values(rows(gone))
       .flat()

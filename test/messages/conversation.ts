@@ -1,6 +1,6 @@
 import type { Log } from "../../src/lib/log.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /** One frame of an event stream, and what its data says. */
 export interface Frame {
@@ -12,7 +12,7 @@ export interface Frame {
 
 /** An agent with everything around it, and a model that answers each message as it was told to. */
 export interface Conversation {
-  appliance: Appliance;
+  server: TestServer;
   mock: MockModelServer;
   person: Person;
   instance: string;
@@ -53,11 +53,11 @@ export async function startConversation(settings: Record<string, string> = {}, l
       return (left.length > 1 ? left.shift() : left[0]) ?? hello;
     },
   });
-  const appliance = await startAppliance(
+  const server = await startTestServer(
     { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...settings },
     log === undefined ? {} : { log },
   );
-  const person = await appliance.signUp();
+  const person = await server.signUp();
   const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;
   const newAgent = async (body: object = {}): Promise<string> =>
     (await person.ask("POST", `/v1/instances/${instance}/agents`, { name: "Ada", ...body })).body.agentId;
@@ -69,7 +69,7 @@ export async function startConversation(settings: Record<string, string> = {}, l
     );
 
   return {
-    appliance,
+    server,
     mock,
     person,
     instance,
@@ -105,7 +105,7 @@ export async function startConversation(settings: Record<string, string> = {}, l
       );
     },
     async stop() {
-      await appliance.stop();
+      await server.stop();
       await mock.stop();
     },
   };

@@ -30,9 +30,7 @@ const statusOf = async (runId: string): Promise<string> => (await it.run(runId))
 const follow = async (query: string, headers?: Record<string, string>) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?${query}`), undefined, headers));
 const one = <T>(sql: string, ...values: string[]): T =>
-  Object.values(
-    it.appliance.foundation.store.sqlite.query<Record<string, T>, string[]>(sql).get(...values) ?? {},
-  )[0] as T;
+  Object.values(it.server.foundation.store.sqlite.query<Record<string, T>, string[]>(sql).get(...values) ?? {})[0] as T;
 
 describe("an agent's conversations", () => {
   test("are one from its creation, in which everything happens that names none", async () => {
@@ -120,7 +118,7 @@ describe("an agent's conversations", () => {
   });
 
   test("are a thousand at most besides the default one, and one deleted makes room", async () => {
-    const { store } = it.appliance.foundation;
+    const { store } = it.server.foundation;
     const kept = await make();
     store.transaction(() => {
       const insert = store.sqlite.prepare(
@@ -140,7 +138,7 @@ describe("an agent's conversations", () => {
     await ask("DELETE", `/conversations/${kept}`);
     expect((await ask("POST", "/conversations", {})).status).toBe(201);
     await ask("DELETE", "");
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(one<number>("SELECT count(*) FROM conversations WHERE agent_id = ?", it.agent)).toBe(0);
   });
 });
@@ -214,7 +212,7 @@ describe("what is said in a conversation", () => {
     expect((await ask("GET", `/conversations/${first}`)).body.messageCount).toBe(0);
     await say(first, "fresh");
     expect((await ask("GET", `/runs?conversationId=${first}`)).body.data.length).toBeGreaterThan(0);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(await textsOf(first)).toEqual(["fresh", "Hello, world"]);
     expect((await ask("GET", `/conversations/${first}`)).body.messageCount).toBe(2);
     expect(await textsOf(second)).toEqual(["kept", "Hello, world"]);
@@ -243,7 +241,7 @@ describe("deleting a conversation", () => {
     expect((await ask("DELETE", `/conversations/${gone}`)).status).toBe(404);
     expect((await it.run(waiting)).status).toBe(404);
     expect(await listed()).toEqual([idOfDefault()]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     for (const table of ["conversations", "messages", "runs"]) {
       expect([table, one<number>(`SELECT count(*) FROM ${table} WHERE conversation_id = ?`, gone)]).toEqual([table, 0]);
     }
@@ -259,8 +257,8 @@ describe("deleting a conversation", () => {
     await say(gone, "x".repeat(10_000));
     expect(used()).toBeGreaterThan(before + 10_000);
     await ask("DELETE", `/conversations/${gone}`);
-    await it.appliance.restart();
-    await it.appliance.app.settled();
+    await it.server.restart();
+    await it.server.app.settled();
     expect(used()).toBe(before);
   });
 });
@@ -330,7 +328,7 @@ describe("runs", () => {
     const behind: string[] = [];
     for (const id of [...ids, idOfDefault()]) behind.push(await queue(id, "next"));
     for (const runId of runs) await it.until("message.delta", runId);
-    await it.appliance.restart();
+    await it.server.restart();
     for (const runId of [...runs, ...behind]) await it.until("run.completed", runId);
     for (const [at, id] of ids.entries()) {
       expect(await textsOf(id)).toEqual([texts[at] ?? "", "next", texts[at] ?? "", "Hello, world"]);

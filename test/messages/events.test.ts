@@ -50,7 +50,7 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
     const { status, body } = await it.person.ask("GET", it.at(`/events?after=${ahead}`));
     expect([status, body.error.code, body.error.status]).toEqual([410, "not_found", 410]);
   }
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const eightDaysAgo = Date.now() - 8 * 24 * 60 * 60 * 1000;
   const age = (upTo: number) =>
     store.transaction(() => {
@@ -76,7 +76,7 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
 
 test("events go on being numbered, and a cursor stays good, across a restart", async () => {
   await it.send("hi");
-  await it.appliance.restart();
+  await it.server.restart();
   await using stream = await it.events(2);
   await it.send("again");
   await stream.until(({ id, event }) => id > 5 && event === "run.completed");
@@ -88,7 +88,7 @@ test("a run in progress at a restart goes on behind run.restarted", async () => 
   const waiting = await it.queue("hi");
   const before = [...(await it.until("message.delta", runId))];
   it.when("begin", { kind: "text", tokens: ["Twice", " told"] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = [...(await it.until("run.completed", waiting))];
   expect(frames.slice(0, before.length)).toEqual(before);
   const own = frames.filter(({ data }) => data.runId === runId);
@@ -110,7 +110,7 @@ test("a run that had shown nothing starts again silently", async () => {
   const runId = await it.queue("hang");
   await it.mock.arrived(arrived);
   it.when("hang", { kind: "text", tokens: ["there"] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = await it.until("run.completed", runId);
   expect(kindsOf(frames)).toEqual(["run.queued", "run.started", "message.delta", "message.completed", "run.completed"]);
   expect((await it.run(runId)).body).toMatchObject({ status: "completed", steps: 2 });
@@ -157,7 +157,7 @@ test("many streams of one agent see the same", async () => {
 
 test("a stream that its client has left is forgotten", async () => {
   const openStreams = async (): Promise<number> =>
-    Number(/^roost_event_streams (\d+)$/m.exec((await it.appliance.ask("GET", "/metrics")).body)?.[1]);
+    Number(/^roost_event_streams (\d+)$/m.exec((await it.server.ask("GET", "/metrics")).body)?.[1]);
   const before = await openStreams();
   const streams = await Promise.all(Array.from({ length: 10 }, () => it.events()));
   expect(await openStreams()).toBe(before + 10);
@@ -174,9 +174,9 @@ test("the official EventSource client reads it, and resumes by itself across a r
   const seen: { id: number; type: string }[] = [];
   let wake = () => {};
   const source = new EventSource("http://roost.test/", {
-    // The appliance comes back on another port; the client thinks it the same.
+    // The server comes back on another port; the client thinks it the same.
     fetch: (_, init) =>
-      fetch(new URL(it.at("/events?after=0"), it.appliance.url), {
+      fetch(new URL(it.at("/events?after=0"), it.server.url), {
         ...init,
         headers: { ...init.headers, Authorization: `Bearer ${it.person.token}` },
       }),
@@ -198,7 +198,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
   try {
     await it.send("hi");
     await completed(1);
-    await it.appliance.restart();
+    await it.server.restart();
     await it.send("again");
     await completed(2);
     expect(seen.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);

@@ -30,7 +30,7 @@ const messagesOf = async (conversationId: string): Promise<Record[]> => {
     after = `&after=${body.nextCursor}`;
   }
 };
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const count = (sql: string, ...values: string[]) =>
   Object.values(
     store()
@@ -134,7 +134,7 @@ test("a conversation that is cleared, or whose agent is deleted, while it is for
       store().commitSoon = commitSoon;
     });
     expect(status).toBe(404);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(count("SELECT count(*) FROM conversations WHERE agent_id = ? AND is_default = 0", it.agent)).toBe(0);
     expect(count("SELECT count(*) FROM messages WHERE agent_id = ?", it.agent)).toBe(0);
   }
@@ -150,8 +150,8 @@ test("what a crash left of a fork is seen by nobody, and cleared away at the nex
   );
   expect((await ask("GET", `/conversations/${id}`)).status).toBe(404);
   expect((await ask("GET", "/conversations")).body.data).toHaveLength(1);
-  await it.appliance.restart();
-  await it.appliance.app.settled();
+  await it.server.restart();
+  await it.server.app.settled();
   expect(count("SELECT count(*) FROM conversations WHERE conversation_id = ?", id)).toBe(0);
 });
 

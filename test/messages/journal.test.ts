@@ -194,7 +194,7 @@ test("after a restart a completed tool call is not repeated: the model is told i
   const { runId, frames: before } = await askUntilTheModelHangs();
   const output = before.at(-1)?.data.output;
   it.when("time?", { kind: "text", tokens: ["Noon."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   expect(kindsOf(frames).filter((kind) => kind === "tool.started")).toHaveLength(1);
   expect(kindsOf(frames)).toContain("run.restarted");
@@ -209,13 +209,11 @@ test("after a restart a completed tool call is not repeated: the model is told i
 test("a tool call whose outcome the crash took is told as unknown, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();
   // As a crash between the two leaves it.
-  it.appliance.foundation.store.transaction(() =>
-    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [
-      runId,
-    ]),
+  it.server.foundation.store.transaction(() =>
+    it.server.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [runId]),
   );
   it.when("time?", { kind: "text", tokens: ["I cannot know."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   expect(kindsOf(frames).filter((kind) => kind.startsWith("tool."))).toEqual(["tool.started"]);
   expect(it.mock.requests.at(-1)?.body.messages.at(-1)).toEqual({
@@ -234,11 +232,11 @@ test("calls that the crash kept from being made are made then, and those of befo
   const runId = await it.queue("time?");
   await it.mock.arrived(asked + 2);
   // As a crash leaves it after the second call has begun.
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
   store.transaction(() => store.sqlite.run(`DELETE FROM events WHERE run_id = ? AND (${isLater})`, [runId]));
   it.when("time?", { kind: "text", tokens: ["Late."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   const started = frames.filter(({ event }) => event === "tool.started").map(({ data }) => data);
   expect(started.map(({ step, toolCallId }) => [step, toolCallId])).toEqual(calls.map(({ id }) => [1, id]));

@@ -41,7 +41,7 @@ test("another is 400 at POST and PATCH, before what is judged after the body, an
 });
 
 test("an agent that was made before its model was forbidden fails with model_error, and no server is asked", async () => {
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   store.transaction(() => {
     store.sqlite.run("UPDATE agents SET model = 'openai:gpt-huge' WHERE agent_id = ?", [it.agent]);
   });

@@ -7,8 +7,8 @@ afterEach(async () => {
   it = undefined;
 });
 
-const awake = async ({ appliance }: Conversation): Promise<number> => {
-  const { body } = await appliance.ask("GET", "/metrics");
+const awake = async ({ server }: Conversation): Promise<number> => {
+  const { body } = await server.ask("GET", "/metrics");
   return Number(/^roost_workers_awake (\d+)$/m.exec(String(body))?.[1]);
 };
 
@@ -26,7 +26,7 @@ test("more instances than may be awake all answer: the longest idle worker sleep
 
 test("where every worker has work the run waits, and another account's comes first of those that wait", async () => {
   it = await startConversation({ ROOST_MAX_AWAKE: "1" });
-  const { appliance, mock } = it;
+  const { server, mock } = it;
   const free = Promise.withResolvers<void>();
   it.when("hold", { kind: "text", tokens: ["held"], after: free.promise });
   const asked = mock.requests.length + 1;
@@ -37,7 +37,7 @@ test("where every worker has work the run waits, and another account's comes fir
   for (const [who, person] of [
     ["busy", it.person],
     ["busy", it.person],
-    ["quiet", await appliance.signUp()],
+    ["quiet", await server.signUp()],
   ] as const) {
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: who })).body;
     const agents = `/v1/instances/${instanceId}/agents`;
@@ -80,7 +80,7 @@ test("event streams of one account are bounded; closing one makes room, and nobo
   expect((await it.send("hi", { stream: true })).status).toBe(200);
   expect((await it.send("hi")).status).toBe(200);
 
-  const other = await it.appliance.signUp();
+  const other = await it.server.signUp();
   const { instanceId } = (await other.ask("POST", "/v1/instances", { name: "other" })).body;
   const { agentId } = (await other.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Bo" })).body;
   await using others = readEvents(await other.fetch("GET", `/v1/instances/${instanceId}/agents/${agentId}/events`));

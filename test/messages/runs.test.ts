@@ -158,7 +158,7 @@ test("a client that leaves cancels nothing", async () => {
   const [queued] = await stream.until(({ event }) => event === "run.started");
   await stream.close();
   const abort = new AbortController();
-  const plain = fetch(new URL(it.at("/messages"), it.appliance.url), {
+  const plain = fetch(new URL(it.at("/messages"), it.server.url), {
     method: "POST",
     headers: { Authorization: `Bearer ${it.person.token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ message: "slow" }),

@@ -130,7 +130,7 @@ test("a length limit of the model is told as the finish reason", async () => {
 });
 
 test("an unknown agent, a stranger's and a malformed one are the same 404", async () => {
-  const stranger = await it.appliance.signUp();
+  const stranger = await it.server.signUp();
   const missing = `/v1/instances/${it.instance}/agents/agt_${"0".repeat(32)}`;
   const paths = ["/messages", "/events", `/runs/run_${"0".repeat(32)}`];
   for (const path of paths) {
@@ -138,7 +138,7 @@ test("an unknown agent, a stranger's and a malformed one are the same 404", asyn
     const foreign = await stranger.ask(method, it.at(path));
     expect(foreign.status).toBe(404);
     expect((await it.person.ask(method, missing + path)).status).toBe(404);
-    expect((await it.appliance.ask(method, it.at(path))).status).toBe(401);
+    expect((await it.server.ask(method, it.at(path))).status).toBe(401);
   }
   expect((await stranger.ask("POST", it.at("/messages"), { message: "" })).status).toBe(404);
   expect((await it.person.ask("POST", `${missing}/messages`, {})).status).toBe(404);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const statuses = () =>
   Object.fromEntries(
     store()
@@ -82,7 +82,7 @@ test("stopping an instance cancels all its runs, however many, and none of them 
   expect((await start()).body.status).toBe("running");
   // What was stopped takes no place in the queue any more, and does not come before what is said now.
   expect((await it.send("hi")).status).toBe(200);
-  await it.appliance.app.settled();
+  await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 5 * AFTERMATH_SLICE + 1, completed: 1 });
   const texts = it.mock.requests.slice(asked).map(({ body }) => body.messages.at(-1).content);
   expect(texts.filter((text: string) => text === "never answered")).toEqual([]);
@@ -93,8 +93,8 @@ test("a run that an earlier process left cancelled by a stop alone is not taken 
   await stop();
   await start();
   const asked = it.mock.requests.length;
-  await it.appliance.restart();
-  await it.appliance.app.settled();
+  await it.server.restart();
+  await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 3 * AFTERMATH_SLICE + 1 });
   expect(it.mock.requests.length).toBe(asked);
 });
@@ -133,6 +133,6 @@ test("deleting an instance answers whoever waits for its runs, before its rows a
   expect((await it.person.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
   const answers = await Promise.all(waiting);
   expect(answers.map(({ status, body }) => [status, body.finishReason])).toEqual(Array(144).fill([200, "cancelled"]));
-  await it.appliance.app.settled();
+  await it.server.app.settled();
   expect(queued()).toBe(0);
 });

@@ -78,7 +78,7 @@ function takeBack(work: () => void): void {
   }
 }
 
-/** Does one act, to the appliance and to the model of it. */
+/** Does one act, to the server and to the model of it. */
 function play(payer: Caller, model: Model, act: Act, limits: { limit: bigint | null; suspended: boolean }): void {
   const { clock, ledger, meter } = metered;
   const { accountId } = payer;

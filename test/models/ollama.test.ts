@@ -1,19 +1,19 @@
 import { afterEach, expect, test } from "bun:test";
 import { createOllamaWatch } from "../../src/models/ollama.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 type Served = { status?: number; body: string | object };
-const servers: Bun.Server<undefined>[] = [];
-const appliances: Appliance[] = [];
+const ollamas: Bun.Server<undefined>[] = [];
+const servers: TestServer[] = [];
 afterEach(async () => {
-  for (const server of servers.splice(0)) await server.stop(true);
-  for (const appliance of appliances.splice(0)) await appliance.stop();
+  for (const ollama of ollamas.splice(0)) await ollama.stop(true);
+  for (const server of servers.splice(0)) await server.stop();
 });
 
 /** Answers on /v1/models alone, and counts. */
 function serve(answer: () => Served | Promise<Served>): { url: string; asked: () => number } {
   let asked = 0;
-  const server = Bun.serve({
+  const ollama = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request) {
@@ -23,8 +23,8 @@ function serve(answer: () => Served | Promise<Served>): { url: string; asked: ()
       return new Response(typeof body === "string" ? body : JSON.stringify(body), { status });
     },
   });
-  servers.push(server);
-  return { url: `http://127.0.0.1:${server.port}/v1`, asked: () => asked };
+  ollamas.push(ollama);
+  return { url: `http://127.0.0.1:${ollama.port}/v1`, asked: () => asked };
 }
 const models = (...ids: string[]): Served => ({
   body: { object: "list", data: ids.map((id) => ({ id, object: "model" })) },
@@ -76,20 +76,20 @@ test("who asks at once, or within half a minute, waits for one look", async () =
 
 async function hostWith(settings: Record<string, string> = {}) {
   const { url, asked } = serve(() => models("qwen3:8b"));
-  const appliance = await startAppliance(settings, { ollamaUrl: url });
-  appliances.push(appliance);
-  return { url, asked, appliance, person: await appliance.signUp() };
+  const server = await startTestServer(settings, { ollamaUrl: url });
+  servers.push(server);
+  return { url, asked, server, person: await server.signUp() };
 }
 
 test("an Ollama is told of to who asks from this machine, and to nobody behind a proxy or under another name", async () => {
-  const { url, asked, appliance, person } = await hostWith({ ROOST_PUBLIC_URL: "https://agents.example.com" });
+  const { url, asked, server, person } = await hostWith({ ROOST_PUBLIC_URL: "https://agents.example.com" });
   for (const headers of [{ "X-Forwarded-For": "192.0.2.1" }, { Via: "1.1 proxy" }, { Host: "agents.example.com" }]) {
     const { body } = await person.ask("GET", "/v1/host", undefined, headers);
     expect(body).toEqual({ model: "local:smollm2-135m-instruct", ollama: null });
   }
   expect(asked()).toBe(0);
   const { body } = await person.ask("GET", "/v1/host");
-  expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${appliance.dataDir}/roost.toml` });
+  expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${server.dataDir}/roost.toml` });
 });
 
 test("nothing is offered, and nobody looked for, where the operator has said which model answers", async () => {

@@ -3,15 +3,15 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
 import { VERSION } from "../../src/app/start.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
-import { startAppliance } from "../support/appliance.ts";
 import type { Described, OpenApi, Operation } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
 type Parameter = { name: string; in: string; required?: boolean; schema: object };
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const { routes } = appliance.app;
-const document: OpenApi & Record<string, unknown> = (await appliance.ask("GET", "/openapi.json")).body;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const { routes } = server.app;
+const document: OpenApi & Record<string, unknown> = (await server.ask("GET", "/openapi.json")).body;
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Route } from "../../src/http/route.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, type Ask, type Person, startAppliance } from "../support/appliance.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { type Answer, type Ask, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /**
  * That nothing is answered which /openapi.json does not declare, every test holds (support/openapi-check.ts). Here is the
@@ -21,9 +21,9 @@ type Request = Ask & { path?: string };
 
 const clock = handClock();
 let mock: MockModelServer;
-let appliance: Appliance;
+let server: TestServer;
 /** Where everybody has had what a second or a minute allows. */
-let spent: Appliance;
+let spent: TestServer;
 let spentToken: string;
 let owner: Person;
 let suspended: Person;
@@ -34,10 +34,10 @@ let otherSlug: string;
 beforeAll(async () => {
   mock = startMockModelServer({ record: false, answer: () => ({ kind: "status", status: 400 }) });
   const model = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
-  appliance = await startAppliance({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
-  owner = await appliance.signUp();
-  suspended = await appliance.signUp();
-  appliance.foundation.accounts.setSuspended(suspended.accountId, true);
+  server = await startTestServer({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
+  owner = await server.signUp();
+  suspended = await server.signUp();
+  server.foundation.accounts.setSuspended(suspended.accountId, true);
   const made = async (path: string, body: object, headers = {}) => (await owner.ask("POST", path, body, headers)).body;
   const { instanceId } = await made("/v1/instances", { name: "one" }, { "Idempotency-Key": "used" });
   const { agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" });
@@ -51,13 +51,13 @@ beforeAll(async () => {
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 
   const least = { ROOST_READS_PER_SECOND: "1", ROOST_WRITES_PER_SECOND: "1", ROOST_ADDRESS_REQUESTS: "1" };
-  spent = await startAppliance(least, { clock });
+  spent = await startTestServer(least, { clock });
   const { accounts, store } = spent.foundation;
   const account = store.transaction(() => accounts.create({ email: "a@example.org", name: "A", credit: 0n, note: "" }));
   spentToken = signedToken(spent.dataDir, account.accountId, {});
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await spent.stop();
   await mock.stop();
 });
@@ -76,8 +76,8 @@ const PROOF = { "X-PAYMENT": `{"txHash":"0x${"ab".repeat(32)}","network":"base"}
 /** A code that was mailed to who is suspended by now, or whose invite is used up by now. */
 async function mailedCode(email: string, inviteCode?: string): Promise<string> {
   clock.advance(MINUTE + SECOND);
-  await appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
-  return appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  await server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
+  return server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 }
 
 /** What one route alone answers so, or answers so for a reason of its own. */
@@ -85,21 +85,21 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/auth/send-code invite_required": () => json({ email: "stranger@example.org" }),
   "POST /v1/auth/verify-code unauthorized": () => json({ email: owner.email, code: "00000000" }),
   async "POST /v1/auth/verify-code invite_required"() {
-    const { code: inviteCode } = appliance.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60 * MINUTE });
+    const { code: inviteCode } = server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60 * MINUTE });
     const code = await mailedCode("late@example.org", inviteCode);
     const firstCode = await mailedCode("first@example.org", inviteCode);
-    await appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "first@example.org", code: firstCode } });
+    await server.ask("POST", "/v1/auth/verify-code", { body: { email: "first@example.org", code: firstCode } });
     return json({ email: "late@example.org", code });
   },
   async "POST /v1/auth/verify-code forbidden"() {
-    const { accounts } = appliance.foundation;
+    const { accounts } = server.foundation;
     accounts.setSuspended(suspended.accountId, false);
     const code = await mailedCode(suspended.email);
     accounts.setSuspended(suspended.accountId, true);
     return json({ email: suspended.email, code });
   },
   "POST /v1/auth/redeem-link unauthorized": () => json({ link: "nothing" }),
-  "POST /v1/auth/redeem-link forbidden": () => json({ link: appliance.foundation.links.create(suspended.email, 0n) }),
+  "POST /v1/auth/redeem-link forbidden": () => json({ link: server.foundation.links.create(suspended.email, 0n) }),
   "POST /v1/auth/keys not_found": () => json({ instanceId: `inst_${UNKNOWN}` }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
@@ -159,7 +159,7 @@ async function provoke(failure: Failure): Promise<Answer | null> {
   const { path = pathOf(route), headers = {}, ...asked } = request;
   const typed = code === "payment_required" ? { ...headers, "Content-Type": "application/json" } : headers;
   const credential = route.access === "public" ? {} : { token: owner.token };
-  return await appliance.ask(method, path, { ...credential, ...asked, headers: typed });
+  return await server.ask(method, path, { ...credential, ...asked, headers: typed });
 }
 
 /** What is no route's own: the host's faults, its fullness, and bodies that do not come (test/http/incoming-bodies.test.ts). */
@@ -181,10 +181,10 @@ function declared(document: OpenApi, route: Route): Failure[] {
 }
 
 test("every failure that the document declares of a route is answered by it", async () => {
-  const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+  const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
   const wrong: string[] = [];
   let right = 0;
-  for (const failure of appliance.app.routes.flatMap((route) => declared(document, route))) {
+  for (const failure of server.app.routes.flatMap((route) => declared(document, route))) {
     if (isOfHost(failure) || isOfUpgrade(failure)) continue;
     const { route, status, code } = failure;
     const answer = await provoke(failure);

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
-import { startAppliance } from "../support/appliance.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const document: OpenApi = (await appliance.ask("GET", "/openapi.json")).body;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const document: OpenApi = (await server.ask("GET", "/openapi.json")).body;
 
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).flatMap(([method, operation]) =>

@@ -3,7 +3,7 @@ import type { NetworkName } from "../../src/chain/networks.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createFacilitator } from "../../src/payments/facilitator/facilitator.ts";
 import { type HandClock, HOUR, handClock, SECOND } from "../lib/hand-clock.ts";
-import type { Answer } from "../support/appliance.ts";
+import type { Answer } from "../support/test-server.ts";
 import { decode, launch, recipientOf, type Settling, signPayment, startSettling } from "./settling.ts";
 
 const RECIPIENT = "0x00000000000000000000000000000000000000A1";
@@ -39,7 +39,7 @@ test("a 402 tells each version of the protocol what to pay, beside the quote of 
     extra: { name: "USD Coin", version: "2" },
   };
   const about = { description: "1.00 USDC for the balance of the account", mimeType: "application/json" };
-  const resource = `${settling.appliance.url}/v1/billing/top-up`;
+  const resource = `${settling.server.url}/v1/billing/top-up`;
   expect(body.x402Version).toBe(1);
   expect(body.accepts).toEqual([{ ...shared, network: "base", maxAmountRequired: "1000000", resource, ...about }]);
   const required = decode(headers.get("PAYMENT-REQUIRED"));
@@ -81,7 +81,7 @@ test("nothing is offered where one payment of 1.00 would not be enough", async (
   expect(await asked("1.01")).toEqual({ first: [], second: [] });
   expect((await asked("1.00")).first).toHaveLength(1);
   // Half of it is there: what is missing is less than 1.00 now.
-  const { ledger } = settling.appliance.foundation;
+  const { ledger } = settling.server.foundation;
   ledger.post({ type: "credit", accountId: person.accountId, amount: 750_000n, against: "grants" });
   expect(advertisedIn(await launch(person)).first).toHaveLength(1);
 });

@@ -4,7 +4,7 @@ import { decodePaymentResponseHeader, wrapFetchWithPayment as wrapSecond, x402Cl
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createSigner, decodeXPaymentResponse, wrapFetchWithPayment as wrapFirst } from "x402-fetch";
-import type { Person } from "../support/appliance.ts";
+import type { Person } from "../support/test-server.ts";
 import { balanceOf, type Settling, startSettling } from "./settling.ts";
 
 const ONE_USDC = 1_000_000n;
@@ -19,8 +19,8 @@ const firstClient = async (network: string, key: Hex): Promise<Fetch> =>
 const secondClient = (key: Hex): Fetch =>
   wrapSecond(fetch, registerExactEvmScheme(new x402Client(), { signer: privateKeyToAccount(key) }));
 
-const createInstance = (client: Fetch, { appliance }: Settling, person: Person): Promise<Response> =>
-  client(`${appliance.url}/v1/instances`, {
+const createInstance = (client: Fetch, { server }: Settling, person: Person): Promise<Response> =>
+  client(`${server.url}/v1/instances`, {
     method: "POST",
     headers: { Authorization: `Bearer ${person.token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ name: "Paid by a client" }),
@@ -86,7 +86,7 @@ test("a client tops up, and the answer says what was credited", async () => {
   const person = await settling.someone();
   const client = secondClient(settling.payer("base").privateKey);
   const topUp = () =>
-    client(`${settling.appliance.url}/v1/billing/top-up`, {
+    client(`${settling.server.url}/v1/billing/top-up`, {
       method: "POST",
       headers: { Authorization: `Bearer ${person.token}` },
     });
@@ -111,9 +111,9 @@ test("a payer without the money gets a 402 that says so, and a stopped instance 
   const rich = secondClient(settling.payer("base").privateKey);
   const { instanceId } = (await (await createInstance(rich, settling, person)).json()) as { instanceId: string };
   await person.ask("POST", `/v1/instances/${instanceId}/stop`);
-  const { ledger } = settling.appliance.foundation;
+  const { ledger } = settling.server.foundation;
   ledger.post({ type: "reversal", accountId: person.accountId, amount: -ONE_USDC, against: "grants" });
-  const started = await rich(`${settling.appliance.url}/v1/instances/${instanceId}/start`, {
+  const started = await rich(`${settling.server.url}/v1/instances/${instanceId}/start`, {
     method: "POST",
     headers: { Authorization: `Bearer ${person.token}` },
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
-import type { Answer, Person } from "../support/appliance.ts";
+import type { Answer, Person } from "../support/test-server.ts";
 import {
   balanceOf,
   type Changes,
@@ -327,7 +327,7 @@ describe("money that is on the chain reaches its account", () => {
     settling.facilitator.misbehave("/settle", silent);
     expect((await launch(person, await sign())).status).toBe(402);
     await sendLast();
-    await settling.appliance.restart();
+    await settling.server.restart();
     await comesToHold(async () => (await balanceOf(person)) === "1.000000");
     expect(await topUps(person)).toBe(1);
   });
@@ -338,11 +338,11 @@ describe("money that is on the chain reaches its account", () => {
     const asked = launch(person, await sign()).catch(() => null);
     await comesToHold(async () => settledTimes() > before);
     const startedAt = performance.now();
-    await settling.appliance.restart();
+    await settling.server.restart();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     await asked;
     await sendLast();
-    await settling.appliance.restart();
+    await settling.server.restart();
     await comesToHold(async () => (await balanceOf(person)) === "1.000000");
   });
 

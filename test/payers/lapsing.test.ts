@@ -38,7 +38,7 @@ test("what was credited is forgotten a month later, long after it has expired; w
   const person = await settling.someone();
   const header = await signPayment(settling.payer("base"), await recipientOf(person));
   expect((await launch(person, header)).status).toBe(201);
-  const { store } = settling.appliance.foundation;
+  const { store } = settling.server.foundation;
   const statuses = () =>
     store.sqlite.query<{ status: string }, []>("SELECT status FROM authorizations").values().flat();
   const authorizations = createAuthorizations(store);

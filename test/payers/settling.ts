@@ -2,17 +2,17 @@ import { privateKeyToAccount } from "viem/accounts";
 import { NETWORKS, type NetworkName } from "../../src/chain/networks.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { type Anvil, type AnvilAccount, startAnvil } from "../support/anvil.ts";
-import { type Answer, type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { startFacilitator, type TestFacilitator } from "../support/facilitator.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
+import { type Answer, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { AUTHORIZATION } from "../support/usdc/authorization.ts";
 
-/** An appliance with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
+/** A server with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
 export interface Settling extends AsyncDisposable {
-  appliance: Appliance;
+  server: TestServer;
   facilitator: TestFacilitator;
   chains: Record<string, Anvil>;
-  /** In front of each chain's node; the appliance asks these. */
+  /** In front of each chain's node; the server asks these. */
   proxies: Record<string, RpcProxy>;
   /** Signs up somebody without credit. */
   someone(): Promise<Person>;
@@ -42,7 +42,7 @@ export async function startSettling({
   const rpcUrl = (network: NetworkName) => ({
     [`ROOST_${network.toUpperCase()}_RPC_URL`]: proxies[network]?.url ?? NOBODY,
   });
-  const appliance = await startAppliance(
+  const server = await startTestServer(
     {
       ROOST_NETWORKS: networks.join(","),
       ...rpcUrl("base"),
@@ -56,18 +56,18 @@ export async function startSettling({
   );
   let payers = 0;
   return {
-    appliance,
+    server,
     facilitator,
     chains,
     proxies,
-    someone: () => appliance.signUp(undefined, "0"),
+    someone: () => server.signUp(undefined, "0"),
     payer(network) {
       const account = chains[network]?.accounts[payers++ % 8];
       if (!account) throw new Error(`no chain ${network}`);
       return account;
     },
     async [Symbol.asyncDispose]() {
-      await appliance.stop();
+      await server.stop();
       await facilitator.stop();
       await Promise.all(Object.values(proxies).map((proxy) => proxy.stop()));
       await Promise.all(started.map((anvil) => anvil.stop()));

@@ -144,7 +144,7 @@ test.each([-1, 1])("an amount that is off by %p micro-USDC matches no invoice", 
 
 /** Gives the account's invoice the amount of a transfer that was made before it was opened. */
 function askFor(paying: Awaited<ReturnType<typeof startPaying>>, invoiceId: string, amount: string): void {
-  const { store } = paying.appliance.foundation;
+  const { store } = paying.server.foundation;
   store.transaction(() =>
     store.sqlite.run("UPDATE invoices SET amount = ? WHERE invoice_id = ?", [Number(micros(amount)), invoiceId]),
   );

@@ -33,7 +33,7 @@ test("a host that is asked to stop asks a network that hangs about nothing more"
   );
   while (hanging.calls("eth_getTransactionReceipt") < 2) await Bun.sleep(10);
   const began = performance.now();
-  await paying.appliance.app.stop();
+  await paying.server.app.stop();
   expect(performance.now() - began).toBeLessThan(4_000);
   await Promise.all(junk);
   await hanging.stop();

@@ -9,9 +9,9 @@ import { balanceOf, booksOf, launch, type Paying, startPaying, statusesOf } from
 
 const NO_INVOICE = "the transfer's amount matches no open invoice of this account";
 
-/** The rules of payments on an appliance's books and chain, to be called as a facilitator's client calls them. */
-async function paymentsOf({ appliance, anvil, recipient, clock }: Paying) {
-  const { store, ledger, audit } = appliance.foundation;
+/** The rules of payments on a server's books and chain, to be called as a facilitator's client calls them. */
+async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
+  const { store, ledger, audit } = server.foundation;
   const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock })]]);
   const balanceOf = (accountId: string) => ledger.accountBalance(accountId).balance;
   const told = { minimumTopUp: 1_000_000n, topUpAt: () => "", isCutOff: () => false, advertise: advertiseNothing };

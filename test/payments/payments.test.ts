@@ -90,7 +90,7 @@ test("an invoice is credited when it is paid late, or twice, and no more after 3
   await launch(await paying.someone(), await paying.pay(amount));
   paying.clock.advance(DAY);
   await launch(await paying.someone(), await paying.pay(amount));
-  const { store } = paying.appliance.foundation;
+  const { store } = paying.server.foundation;
   const credited = store.sqlite
     .query<{ accountId: string; amount: number }, []>("SELECT account_id AS accountId, amount FROM payments")
     .all();
@@ -115,7 +115,7 @@ test("a claim outlives a restart, and is credited after it", async () => {
   const { amount } = await quoteFor(person);
   const txHash = await paying.pay(amount, 2);
   await launch(person, txHash);
-  await paying.appliance.restart();
+  await paying.server.restart();
   await paying.anvil.mine(8);
   await paying.until(async () => (await balanceOf(person)) === amount);
   expect(statusesOf(paying, "claims")).toEqual(["credited"]);

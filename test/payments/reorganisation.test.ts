@@ -4,8 +4,8 @@ import { formatMoney } from "../../src/lib/money.ts";
 import { MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { balanceOf, booksOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
-const auditOf = ({ appliance }: Awaited<ReturnType<typeof startPaying>>): string[] =>
-  appliance.foundation.audit
+const auditOf = ({ server }: Awaited<ReturnType<typeof startPaying>>): string[] =>
+  server.foundation.audit
     .read(0, 1000)
     .map(({ action }) => action)
     .filter((action) => action.startsWith("payment."));
@@ -100,7 +100,7 @@ test("a transfer that only moves to another block stays credited, and becomes fi
   const { amount } = await quoteFor(person);
   const txHash = await paying.pay(amount);
   await launch(person, txHash);
-  const { sqlite } = paying.appliance.foundation.store;
+  const { sqlite } = paying.server.foundation.store;
   const block = () => sqlite.query<{ block: string }, []>("SELECT block_hash AS block FROM payments").get()?.block;
   const before = block();
   await paying.anvil.reorg(4, [txHash]);

@@ -8,20 +8,20 @@ import type { Wanted } from "../../src/payments/invoices.ts";
 import type { Payment } from "../../src/payments/payment.ts";
 import { billingRoutes } from "../../src/payments/routes.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type Ground, openGround, type RouteServer, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { startPaying, topUp } from "./paying.ts";
 
 /** A Saturday's last hour, UTC. */
 const START = Date.UTC(2026, 10, 21, 23, 0);
 const clock = handClock(START);
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_NETWORKS: "polygon,base" }, { clock });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_NETWORKS: "polygon,base" }, { clock });
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = async (person: Person, name = "one"): Promise<string> =>
   (await person.ask("POST", "/v1/instances", { name })).body.instanceId;
@@ -31,7 +31,7 @@ const micros = (money: string): bigint => BigInt(money.replace(".", ""));
 
 describe("GET /v1/billing", () => {
   test("tells what there is, what things cost, and the networks in their order", async () => {
-    const idle = await appliance.signUp();
+    const idle = await server.signUp();
     expect(await idle.ask("GET", "/v1/billing")).toMatchObject({
       status: 200,
       body: {
@@ -48,7 +48,7 @@ describe("GET /v1/billing", () => {
   });
 
   test("the balance is live, and its end is where the running instances bring it", async () => {
-    const person = await appliance.signUp(undefined, "0.60");
+    const person = await server.signUp(undefined, "0.60");
     await create(person);
     await create(person, "two");
     const emptyAt = clock.now() + 10 * HOUR;
@@ -61,7 +61,7 @@ describe("GET /v1/billing", () => {
 
 describe("GET /v1/billing/usage", () => {
   test("shows days newest first, live, and a deleted instance's too", async () => {
-    const person = await appliance.signUp();
+    const person = await server.signUp();
     const first = await create(person);
     const start = clock.now();
     const untilMidnight = DAY - (start % DAY);
@@ -135,7 +135,7 @@ describe("GET /v1/billing/usage", () => {
   });
 
   test("another's instance is not there, nor one that never was", async () => {
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     const foreign = await create(stranger);
     for (const id of [foreign, newId("inst"), "inst_1", "nonsense", ""]) {
       const { status, body } = await owner.ask("GET", `/v1/billing/usage?instanceId=${id}&from=nonsense`);
@@ -147,7 +147,7 @@ describe("GET /v1/billing/usage", () => {
 
 describe("GET /v1/billing/transactions", () => {
   test("sums an hour's usage into one line, at its last posting", async () => {
-    const person = await appliance.signUp();
+    const person = await server.signUp();
     clock.advance(HOUR - (clock.now() % HOUR));
     const instanceId = await create(person);
     const list = async () => (await person.ask("GET", "/v1/billing/transactions")).body.data;
@@ -191,10 +191,10 @@ describe("GET /v1/billing/transactions", () => {
     const { body } = await owner.ask("GET", "/v1/billing/transactions?limit=1");
     expect(body).toMatchObject({ hasMore: false, nextCursor: null });
     const { accountId } = owner;
-    appliance.foundation.ledger.post({ type: "credit", accountId, amount: 1n, against: "grants" });
+    server.foundation.ledger.post({ type: "credit", accountId, amount: 1n, against: "grants" });
     const { nextCursor } = (await owner.ask("GET", "/v1/billing/transactions?limit=1")).body;
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).body.data).toHaveLength(1);
-    const other = await appliance.signUp();
+    const other = await server.signUp();
     expect((await other.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).status).toBe(400);
     const forged = Buffer.from(`${"m".repeat(12)}nonsense`).toString("base64url");
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${forged}`)).status).toBe(400);
@@ -338,12 +338,12 @@ test("what was paid on the chain is topped up once, and stands in the statement 
   expect(data[0]).toMatchObject({ transactionId, type: "top_up", amount, balanceAfter: balance, txHash });
   expect(data[0]).toMatchObject({ network: "polygon", instanceId: null });
   expect((await person.ask("GET", "/v1/billing")).body).toMatchObject({ balance, networks: ["polygon"] });
-  expect(findImbalance(paying.appliance.foundation.store)).toBeNull();
+  expect(findImbalance(paying.server.foundation.store)).toBeNull();
 });
 
 test("a balance that lasts for ages has an end that no date tells", async () => {
   const settings = { ROOST_PRICE_PER_HOUR: "0.000001", ROOST_MINIMUM_LAUNCH_BALANCE: "0" };
-  const host = await startAppliance(settings);
+  const host = await startTestServer(settings);
   const person = await host.signUp(undefined, "900000000.00");
   await create(person);
   const { status, body } = await person.ask("GET", "/v1/billing");
@@ -363,8 +363,8 @@ describe("who may", () => {
     const instanceId = await create(owner);
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { instanceId })).body;
     for (const [method, path] of ROUTES) {
-      expect((await appliance.ask(method, path)).status).toBe(401);
-      const limited = await appliance.ask(method, path, { key });
+      expect((await server.ask(method, path)).status).toBe(401);
+      const limited = await server.ask(method, path, { key });
       expect([limited.status, limited.body.error.code]).toEqual([403, "forbidden"]);
     }
   });
@@ -372,13 +372,13 @@ describe("who may", () => {
   test("a key that only reads sees the books and tops nothing up", async () => {
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] })).body;
     const statuses = [];
-    for (const [method, path] of ROUTES) statuses.push((await appliance.ask(method, path, { key })).status);
+    for (const [method, path] of ROUTES) statuses.push((await server.ask(method, path, { key })).status);
     expect(statuses).toEqual([200, 200, 200, 403]);
   });
 });
 
 test("the API's document offers X-PAYMENT where a payment may be asked for, and nowhere else", async () => {
-  const { paths } = (await appliance.ask("GET", "/openapi.json")).body;
+  const { paths } = (await server.ask("GET", "/openapi.json")).body;
   const offers = Object.entries(paths as Record<string, Record<string, { parameters?: unknown[] }>>).flatMap(
     ([path, operations]) =>
       Object.entries(operations)

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { createHeads } from "../../src/payments/heads.ts";
 import { MINUTE, SECOND } from "../lib/hand-clock.ts";
-import type { Appliance } from "../support/appliance.ts";
+import type { TestServer } from "../support/test-server.ts";
 import { balanceOf, launch, type Paying, quoteFor, startPaying, topUp } from "./paying.ts";
 
 const unknownHash = (nth: number): string => `0x${nth.toString(16).padStart(64, "0")}`;
 const receipts = ({ proxy }: Paying): number => proxy.calls("eth_getTransactionReceipt");
 
 /** Asks for so many quotes at once, each of another amount. */
-const quotes = (person: Awaited<ReturnType<Appliance["signUp"]>>, from: number, count: number) =>
+const quotes = (person: Awaited<ReturnType<TestServer["signUp"]>>, from: number, count: number) =>
   Promise.all(Array.from({ length: count }, (_, nth) => topUp(person, { amount: `${from + nth}.00` })));
 
 test("quotes that are refused cost no call, and those of one moment share their reading of the head", async () => {

@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
-import { startAppliance } from "../support/appliance.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const at = (path: string) => new URL(path, appliance.url).href;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const at = (path: string) => new URL(path, server.url).href;
 
 const PAGES: [path: string, type: string][] = [
   ["/docs", "text/html"],
@@ -53,7 +53,7 @@ async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page:
     await page.emulateMedia({ colorScheme });
     const shown: Shown = { operations: [], outside: [], troubles: [] };
     await page.route("**", (route) => {
-      if (route.request().url().startsWith(appliance.url)) return route.continue();
+      if (route.request().url().startsWith(server.url)) return route.continue();
       shown.outside.push(route.request().url());
       return route.abort();
     });
@@ -80,7 +80,7 @@ function answers({ paths }: OpenApi, id: string): object {
 browserTest(
   "every operation is shown, and opens with all its answers, with no network and nothing refused",
   async () => {
-    const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+    const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
     const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
       Object.values(operations).map(
         (one) => `operations-${(one as unknown as { tags: string[] }).tags[0]}-${one.operationId}`,
@@ -101,7 +101,7 @@ browserTest(
 );
 
 browserTest("a pasted key works where the reference is tried out, and streams are not tried", async () => {
-  const { ask } = await appliance.signUp();
+  const { ask } = await server.signUp();
   const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
   await show("dark", async ({ troubles }, page) => {
     expect(await page.locator("html.dark-mode").count()).toBe(1);

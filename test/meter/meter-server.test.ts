@@ -4,7 +4,7 @@ import { SMTPServer } from "smtp-server";
 import { parseMoney } from "../../src/lib/money.ts";
 import { DAY, type HandClock, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type EventStream, type Frame, readEvents } from "../messages/conversation.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 import { checkBooks } from "./metered.ts";
 
 /** A cent a second: ten dollars last 1,000 seconds. */
@@ -15,39 +15,39 @@ const NOON = Date.UTC(2026, 10, 15, 12, 30);
 const EMAIL = "payer@example.com";
 
 let clock: HandClock;
-let appliance: Appliance;
+let server: TestServer;
 let key: string;
 let accountId: string;
 
 async function begin(settings: Record<string, string> = PRICE, credit = "10.00"): Promise<void> {
   clock = handClock(NOON);
-  appliance = await startAppliance(settings, { clock });
-  const link = appliance.foundation.links.create(EMAIL, parseMoney(credit) ?? 0n);
-  const { token, account } = (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
+  server = await startTestServer(settings, { clock });
+  const link = server.foundation.links.create(EMAIL, parseMoney(credit) ?? 0n);
+  const { token, account } = (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
   ({ accountId } = account);
   // A key, because tokens end within a day.
-  ({ key } = (await appliance.ask("POST", "/v1/auth/keys", { token, body: {} })).body);
+  ({ key } = (await server.ask("POST", "/v1/auth/keys", { token, body: {} })).body);
 }
 afterEach(async () => {
-  checkBooks(appliance.foundation);
-  await appliance.stop();
+  checkBooks(server.foundation);
+  await server.stop();
 });
 
 const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  appliance.ask(method, path, { key, ...(body === undefined ? {} : { body }) });
+  server.ask(method, path, { key, ...(body === undefined ? {} : { body }) });
 const me = async () => (await ask("GET", "/v1/auth/me")).body;
 const launch = async (): Promise<string> => (await ask("POST", "/v1/instances", { name: "one" })).body.instanceId;
 const instance = async (instanceId: string) => (await ask("GET", `/v1/instances/${instanceId}`)).body;
 const addAgent = async (instanceId: string): Promise<string> =>
   (await ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body.agentId;
 async function follow(instanceId: string, agentId: string): Promise<EventStream> {
-  const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/events?after=0`, appliance.url);
+  const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/events?after=0`, server.url);
   return readEvents(await fetch(url, { headers: { "X-API-Key": key } }));
 }
-/** Lets time go by as the appliance does. */
+/** Lets time go by as the server does. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms);
-  await appliance.app.meterTimer.tick();
+  await server.app.meterTimer.tick();
 }
 const own = ({ event, data: { id: _id, type: _type, agentId: _agent, createdAt: _at, ...rest } }: Frame) => ({
   event,
@@ -151,7 +151,7 @@ describe("on a host of a cent a second", () => {
   test("a restart bills no downtime, and loses nothing that an orderly stop could settle", async () => {
     const instanceId = await launch();
     clock.advance(7 * SECOND);
-    await appliance.restart();
+    await server.restart();
     clock.advance(3 * SECOND);
     expect((await instance(instanceId)).billing.accrued).toBe("0.100000");
     expect((await me()).balance).toBe("9.900000");
@@ -159,7 +159,7 @@ describe("on a host of a cent a second", () => {
 
   test("a suspended account's instances are stopped at the next settling", async () => {
     const instanceId = await launch();
-    const { accounts, store } = appliance.foundation;
+    const { accounts, store } = server.foundation;
     accounts.setSuspended(accountId, true);
     expect((await ask("GET", "/v1/auth/me")).status).toBe(403);
     await pass(10 * SECOND);
@@ -176,7 +176,7 @@ describe("on a host of a cent a second", () => {
     await pass(990 * SECOND);
     clock.advance(5 * SECOND);
     const note = "by the operator";
-    const { ledger } = appliance.foundation;
+    const { ledger } = server.foundation;
     ledger.post({ type: "credit", accountId, amount: 10_000_000n, against: "grants", note });
     await pass(10 * SECOND);
     expect((await instance(instanceId)).status).toBe("running");
@@ -214,7 +214,7 @@ describe("before a stop", () => {
     const instanceId = await launch();
     const agentId = await addAgent(instanceId);
     await pass(10 * SECOND);
-    await appliance.restart();
+    await server.restart();
     await pass(10 * SECOND);
     await pass(980 * SECOND);
     await using stream = await follow(instanceId, agentId);
