@@ -1,11 +1,11 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
-import type { Caller } from "../accounts/caller.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Instance } from "../instances/schema.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import { lazily } from "../lib/lazily.ts";
+import type { Caller } from "../limits/caller.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";

@@ -1,7 +1,7 @@
-import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { AccountRates } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
+import type { Caller } from "../limits/caller.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { costOfRequest, rateOfMethod } from "./bounds.ts";
 

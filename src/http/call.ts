@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Caller } from "../accounts/caller.ts";
 import type { AppError } from "../lib/app-error.ts";
+import type { Caller } from "../limits/caller.ts";
 import { Reply } from "./answer.ts";
 import type { Exchange } from "./exchange.ts";
 import { parse } from "./fields.ts";

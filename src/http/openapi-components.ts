@@ -26,8 +26,6 @@ const ErrorBody = z.object({
     message: z.string(),
     status: z.int(),
     requestId: z.string(),
-    type: z.string().optional().describe("On the OpenAI-compatible paths"),
-    param: z.string().nullable().optional().describe("On the OpenAI-compatible paths"),
   }),
 });
 const Quote = z.object({

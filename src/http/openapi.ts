@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Access } from "../accounts/caller.ts";
 import { recordName } from "../lib/record.ts";
+import type { Access } from "../limits/caller.ts";
 import {
   HEADERS,
   headers,

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import type { Access, Caller } from "../accounts/caller.ts";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { Access, Caller } from "../limits/caller.ts";
 import { type Bound, bodyBytesOf } from "./bounds.ts";
 import type { StartPage } from "./paging.ts";
 import type { Tag } from "./tags.ts";

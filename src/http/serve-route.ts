@@ -1,6 +1,6 @@
-import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
+import { authorize, type Caller, requireVisible } from "../limits/caller.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
 import { type CallInput, createCall, keep } from "./call.ts";

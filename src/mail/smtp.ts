@@ -1,7 +1,7 @@
 import type { Transporter } from "nodemailer";
 import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
-import type { Mail, MailMessage } from "./mail.ts";
+import type { Mail, MailMessage } from "./message.ts";
 
 /** In milliseconds. `total` limits a whole mail, whatever the server does meanwhile. */
 export interface SmtpDeadlines {

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthentication } from "../../src/accounts/authenticate.ts";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { createCredentialCheck } from "../../src/accounts/credential-check.ts";
 import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { createKeys } from "../../src/accounts/keys.ts";
 import { createRevokedTokens } from "../../src/accounts/revoked-tokens.ts";
 import { createTokens } from "../../src/accounts/tokens.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES } from "../../src/accounts/caller.ts";
 import { createLastingAnswers } from "../../src/http/lasting-answers.ts";
 import { AppError } from "../../src/lib/app-error.ts";
+import { type Caller, SCOPES } from "../../src/limits/caller.ts";
 
 const callerWith = (keyId: string, accountId = "acct_a"): Caller => ({
   accountId,

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { type Caller, requireVisible } from "../../src/accounts/caller.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
 import { idempotencyQueries } from "../../src/http/queries.ts";
 import { route } from "../../src/http/route.ts";
+import { type Caller, requireVisible } from "../../src/limits/caller.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
 import { plansOf } from "../support/query-plans.ts";
 import { openGround, serve } from "../support/route-harness.ts";

@@ -2,9 +2,9 @@ import { Database } from "bun:sqlite";
 import { describe, expect, expectTypeOf, test } from "bun:test";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { type Asked, type CommitKind, type Route, route } from "../../src/http/route.ts";
 import type { Instance } from "../../src/instances/schema.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { type Ground, openGround, serve } from "../support/route-harness.ts";
 import { hold } from "./held-request.ts";
 

@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
-import { createMail, type MailMessage } from "../../src/mail/mail.ts";
+import { createMail } from "../../src/mail/mail.ts";
+import type { MailMessage } from "../../src/mail/message.ts";
 
 const FROM = "Roost <roost@example.org>";
 const PASSWORD = "p@ss:w/rd%";

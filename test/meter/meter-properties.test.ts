@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Caller } from "../../src/accounts/caller.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { DAY, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, MORNING, openMetered } from "./metered.ts";
 

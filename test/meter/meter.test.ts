@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, MORNING, openMetered } from "./metered.ts";
 

@@ -1,8 +1,8 @@
 import { expect } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { createInstances, type Instances } from "../../src/instances/instances.ts";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import type { Terms } from "../../src/meter/funds.ts";
 import { createMeter, type Meter } from "../../src/meter/meter.ts";
 import type { RunwayWarning, StopReason } from "../../src/meter/runway.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { newId } from "../../src/lib/id.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import type { Wanted } from "../../src/payments/invoices.ts";
 import type { Payment } from "../../src/payments/payment.ts";
 import { billingRoutes } from "../../src/payments/routes.ts";

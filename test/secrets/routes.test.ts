@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES, type Scope } from "../../src/accounts/caller.ts";
+import { type Caller, SCOPES, type Scope } from "../../src/limits/caller.ts";
 import { openMasterKey } from "../../src/secrets/master-key.ts";
 import { secretRoutes } from "../../src/secrets/routes.ts";
 import { createSecrets } from "../../src/secrets/secrets.ts";

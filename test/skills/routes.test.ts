@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES, type Scope } from "../../src/accounts/caller.ts";
+import { type Caller, SCOPES, type Scope } from "../../src/limits/caller.ts";
 import { loadCatalog } from "../../src/skills/catalog.ts";
 import { skillRoutes } from "../../src/skills/routes.ts";
 import { createSkills } from "../../src/skills/skills.ts";
