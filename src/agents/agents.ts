@@ -62,7 +62,10 @@ export interface FoundAgent {
   agent: Agent;
 }
 
-/** Runs the operation in a transaction, with what is found there; resolves when it is on disk and its commit hooks have run. */
+/**
+ * Runs the operation in a transaction with what `find` returns there; resolves when it is on disk and its commit hooks
+ * have run.
+ */
 export type Commit<Found, Result, T> = (operate: (found: Found) => Result) => Promise<T>;
 
 export interface Agents {

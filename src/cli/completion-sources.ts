@@ -17,7 +17,7 @@ export interface Candidate {
   description: string;
 }
 
-/** What is on the line already: command words, arguments, and options by attribute name. */
+/** What the line contains already: command words, arguments, and options by attribute name. */
 export interface Typed {
   words: string[];
   arguments: string[];

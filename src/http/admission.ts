@@ -23,7 +23,7 @@ export interface Admission {
   caller(request: Request): Caller | Promise<Caller>;
   /**
    * Admits a request to a public route; one with a valid credential still counts against its account. Throws
-   * `rate_limited`. Null if it may go on at once.
+   * `rate_limited`. Null if it may proceed at once.
    */
   anybody(request: Request): null | Promise<null>;
   /**

@@ -28,7 +28,7 @@ export type Bound = keyof typeof BOUNDS;
 
 export type RequestRate = RateName | "an address's requests";
 
-/** The part of a route that decides what its requests may take. */
+/** What a route's rate and the size of its body follow from. */
 interface AccessAndMethod {
   access: Access;
   method: string;

@@ -193,7 +193,7 @@ describe("a wallet that is gone while quotes name its address", () => {
     quote(lost, address);
     expect(await walletCheck()).toMatchObject({ ok: true });
     rmSync(path);
-    const detail = `${path} is not there, and an open quote names the address ${address}: what is paid there would be lost`;
+    const detail = `${path} is missing, and an open quote names the address ${address}: what is paid there would be lost`;
     const mend = expect.stringMatching(
       /put the file back from a backup .* or give it up: roost wallet give-up( --data \S+)?$/,
     );

@@ -162,7 +162,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
     [
       "a month that its days do not explain",
       ["UPDATE balances SET spent = spent + 4"],
-      /^acct_\w+ is noted to have spent 0\.\d{6} in its month, but the days of it cost 0\.\d{6}$/,
+      /^acct_\w+ is recorded as having spent 0\.\d{6} in its month, but its days cost 0\.\d{6}$/,
     ],
     [
       "a meter that holds usage of an instance that is not running",
