@@ -48,7 +48,7 @@ async function sendAll(email: string, address: string | (() => string), most = 1
 }
 
 describe("the tries of a code", () => {
-  test("of who asked for it are not used up by all others together", async () => {
+  test("are counted apart for the address that asked for it and for all others", async () => {
     const email = await known();
     await send(email, HOME);
     const code = mailed(email);
@@ -60,7 +60,7 @@ describe("the tries of a code", () => {
     expect((await verify(email, code, HOME)).status).toBe(200);
   });
 
-  test("are five by the address that asked, and five by all others", async () => {
+  test("are five for the address that asked, and five for all others together", async () => {
     const email = await known();
     await send(email, HOME);
     const code = mailed(email);
@@ -85,8 +85,8 @@ describe("the tries of a code", () => {
   });
 });
 
-describe("twenty codes an hour for an address", () => {
-  test("are twenty also for sixty requests whose last byte comes at one moment", async () => {
+describe("an address gets twenty codes an hour", () => {
+  test("also if the last bytes of sixty requests arrive at the same moment", async () => {
     const address = "192.0.2.60";
     const emails = Array.from({ length: 60 }, newEmail);
     const held = await Promise.all(emails.map((email) => holdLastByte(email, newInvite(), address)));
@@ -108,8 +108,8 @@ describe("twenty codes an hour for an address", () => {
   });
 });
 
-describe("what strangers ask for in somebody's name", () => {
-  test("is not counted against an address that has signed in before, nor the other way round", async () => {
+describe("codes that strangers request in somebody's name", () => {
+  test("do not count against an address that has signed in before, nor the other way round", async () => {
     const email = await known(HOME);
     expect(await sendAll(email, stranger)).toBe(5);
     expect((await send(email, stranger())).status).toBe(429);
@@ -123,7 +123,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect(statuses([await send(email, stranger()), await send(email, HOME)])).toEqual([429, 429]);
   });
 
-  test("is counted together with the account's own where it never signed in", async () => {
+  test("count together with the account's own codes at an address that has never signed in", async () => {
     const email = newEmail();
     const invite = newInvite(5);
     for (let sent = 0; sent < 5; sent++) {
@@ -133,7 +133,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect((await send(email, HOME, invite)).status).toBe(429);
   });
 
-  test("leaves the limits of an e-mail as they are for who comes from one address only", async () => {
+  test("do not use up an e-mail's limits for an address that the account has signed in from", async () => {
     const email = newEmail();
     const home = stranger();
     await send(email, home, newInvite());
@@ -149,7 +149,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect([eleventh.status, Number(eleventh.headers.get("retry-after")) > 20 * 3_600]).toEqual([429, true]);
   });
 
-  test("is told apart by the last twenty addresses of an account, for ninety days, and through a restart", async () => {
+  test("are told apart by the account's last twenty addresses, for ninety days, also after a restart", async () => {
     const homes = Array.from({ length: 21 }, stranger);
     const email = await known(homes[0]);
     for (const home of homes.slice(1)) {
@@ -171,7 +171,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect((await send(email, homes[20] ?? "")).status).toBe(429);
   });
 
-  test("knows the address that a sign-in link was used from", async () => {
+  test("are told apart from those of an address that has used a sign-in link", async () => {
     const email = newEmail();
     const link = server.foundation.links.create(email, 0n);
     await server.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
@@ -180,7 +180,7 @@ describe("what strangers ask for in somebody's name", () => {
   });
 });
 
-test("an invite has ten codes a day and three more for each of its uses, whoever they are for", async () => {
+test("an invite allows ten codes a day and three more for each of its uses, whoever they are for", async () => {
   const invite = newInvite(2);
   const sendOne = () => send(newEmail(), stranger(), invite);
   for (let sent = 0; sent < 16; sent++) expect((await sendOne()).status).toBe(200);
@@ -191,7 +191,7 @@ test("an invite has ten codes a day and three more for each of its uses, whoever
   expect((await send(newEmail(), stranger(), newInvite(2))).status).toBe(200);
 });
 
-test("no limit is judged by reading more than an index says", async () => {
+test("every limit is checked with an index, without reading more than it needs", async () => {
   const email = await known(HOME);
   const { store, accounts } = server.foundation;
   const [invite] = server.foundation.invites.list(null, 1);
@@ -208,7 +208,7 @@ test("no limit is judged by reading more than an index says", async () => {
   expect(plans.filter((plan) => plan.startsWith("SCAN sign_in_"))).toEqual([]);
 });
 
-test("codes that no limit counts any more are removed, a slice at a time", async () => {
+test("codes that no limit counts any more are removed, one slice at a time", async () => {
   clock.advance(DAY);
   const { store } = server.foundation;
   const count = () => store.sqlite.query("SELECT count(*) FROM sign_in_codes").values().flat()[0];

@@ -57,7 +57,7 @@ const verify = async (email: string, code: string | undefined) =>
   (await server.ask("POST", "/v1/auth/verify-code", { body: { email, code } })).status;
 const codeIn = (text: string | undefined) => /^\s+(\d{8})\s*$/m.exec(text ?? "")?.[1];
 
-test("mail that is refused is counted: one invite causes no more than its thirteen a day", async () => {
+test("refused mail is counted: one invite causes no more than its thirteen mails a day", async () => {
   refuses = true;
   const invite = newInvite();
   const statuses: number[] = [];
@@ -66,14 +66,14 @@ test("mail that is refused is counted: one invite causes no more than its thirte
   expect(mails).toHaveLength(13);
 });
 
-test("mail that is refused is counted for its address, twenty an hour", async () => {
+test("refused mail is counted for its address, twenty an hour", async () => {
   refuses = true;
   const address = newAddress();
   for (let sent = 0; sent < 25; sent++) await send(newEmail(), newInvite(), address);
   expect(mails).toHaveLength(20);
 });
 
-test("who could not be mailed is told to try again in a minute, and may, within the limits of every e-mail", async () => {
+test("if a mail could not be sent, the next try is allowed after a minute, within the limits of every e-mail", async () => {
   const email = newEmail();
   const invite = newInvite();
   refuses = true;
@@ -96,7 +96,7 @@ test("who could not be mailed is told to try again in a minute, and may, within 
   expect((await send(email)).status).toBe(503);
 });
 
-test("a code whose mail was refused opens nothing, and the one before it still does", async () => {
+test("a code whose mail was refused does not work, and the one before it still does", async () => {
   const email = newEmail();
   const invite = newInvite();
   await send(email, invite);

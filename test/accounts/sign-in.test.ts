@@ -36,7 +36,7 @@ async function known(): Promise<string> {
 }
 
 describe("send-code", () => {
-  test("mails eight digits to who has an invite, and says how long they live", async () => {
+  test("mails eight digits to somebody with an invite, and says how long they are valid", async () => {
     const email = newEmail();
     const { status, body, headers } = await send(email, newInvite().code);
     expect([status, body]).toEqual([200, { sent: true, expiresInSeconds: 600 }]);
@@ -44,7 +44,7 @@ describe("send-code", () => {
     expect(mailed(email)).toMatch(/^\d{8}$/);
   });
 
-  test("asks a stranger for an invite: 403 invite_required, and mails nothing", async () => {
+  test("asks a stranger for an invite: 403 invite_required, and sends no mail", async () => {
     const used = newInvite();
     const first = newEmail();
     await send(first, used.code);
@@ -60,7 +60,7 @@ describe("send-code", () => {
     }
   });
 
-  test("needs no invite of who has an account, and refuses a bad one all the same", async () => {
+  test("needs no invite from somebody with an account, but refuses a bad one", async () => {
     const email = await known();
     expect(said(await send(email, "roost-nonsense"))).toEqual([403, "invite_required"]);
     expect((await send(email)).status).toBe(200);
@@ -84,12 +84,12 @@ describe("send-code", () => {
     ["a@ex..com"],
     ["\ud800@example.com"],
     [["a@example.com"]],
-  ])("takes no e-mail %p", async (email) => {
+  ])("refuses the e-mail %p", async (email) => {
     const { status, body } = await send(email as string, newInvite().code);
     expect([status, body.error.message]).toEqual([400, "email: expected a valid e-mail address"]);
   });
 
-  test("waits a minute, then five an hour, then ten a day for each e-mail", async () => {
+  test("allows one code a minute, five an hour and ten a day for each e-mail", async () => {
     const email = await known();
     clock.advance(DAY);
     const times: number[] = [];
@@ -117,7 +117,7 @@ describe("send-code", () => {
     expect((await send(email)).status).toBe(200);
   });
 
-  test("sends twenty an hour to one address, whoever they are for, judged before the body", async () => {
+  test("sends twenty an hour for one address, whoever they are for, checked before the body", async () => {
     const address = "192.0.2.77";
     for (let sent = 0; sent < 20; sent++) expect((await send(newEmail(), newInvite().code, address)).status).toBe(200);
     expect(said(await send(newEmail(), newInvite().code, address))).toEqual([429, "rate_limited"]);
@@ -137,7 +137,7 @@ describe("send-code", () => {
     expect((await send(newEmail(), newInvite().code, address)).status).toBe(429);
   });
 
-  test("sends one code of two that are asked for at once", async () => {
+  test("sends one code if two are requested at once", async () => {
     const email = await known();
     const answers = await Promise.all([send(email), send(email), send(email)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 429, 429]);
@@ -145,7 +145,7 @@ describe("send-code", () => {
 });
 
 describe("verify-code", () => {
-  test("turns the code into a token for 24 hours, and a stranger into an account with the invite's credit", async () => {
+  test("exchanges the code for a token of 24 hours, and gives a stranger an account with the invite's credit", async () => {
     const email = newEmail();
     await send(email, newInvite(1, "2.50").code);
     const { status, body } = await verify(email, mailed(email), "  Ada \u{1F600} ");
@@ -171,7 +171,7 @@ describe("verify-code", () => {
     expect(me.body).toEqual(body.account);
   });
 
-  test("names an account after its e-mail where no name is given, and never renames one", async () => {
+  test("names an account after its e-mail if no name is given, and never renames one", async () => {
     const email = `grace.hopper@example.com`;
     await send(email, newInvite().code);
     const first = await verify(email, mailed(email));
@@ -182,7 +182,7 @@ describe("verify-code", () => {
     expect(second.body.account).toEqual(first.body.account);
   });
 
-  test("knows an e-mail however it is written", async () => {
+  test("recognises an e-mail however it is written", async () => {
     const email = await known();
     await send(`  ${email.toUpperCase()} `);
     const { status, body } = await verify(` ${email.replace("p", "P")}`, mailed(email));
@@ -200,12 +200,12 @@ describe("verify-code", () => {
     [12345678],
     [null],
     [undefined],
-  ])("takes only eight digits, not %p: 400, and no try is lost", async (code) => {
+  ])("accepts only eight digits, not %p: 400, and no try is used up", async (code) => {
     const { status, body } = await verify("a@example.com", code);
     expect([status, body.error.message]).toEqual([400, "code: expected 8 digits"]);
   });
 
-  test("says the same of every code that does not work: wrong, used, superseded, expired, unknown, tried too often", async () => {
+  test("gives the same answer for every code that does not work: wrong, used, replaced, expired, unknown, tried too often", async () => {
     const email = await known();
     await send(email);
     const superseded = mailed(email);
@@ -228,14 +228,14 @@ describe("verify-code", () => {
     expect(texts.size).toBe(1);
   });
 
-  test("takes a code until the moment it is ten minutes old", async () => {
+  test("accepts a code until it is ten minutes old", async () => {
     const email = await known();
     await send(email);
     clock.advance(10 * MINUTE - 1);
     expect((await verify(email, mailed(email))).status).toBe(200);
   });
 
-  test("takes the right code on the fifth try, and on no sixth, nor after a restart", async () => {
+  test("accepts the right code at the fifth try, but not at the sixth, also after a restart", async () => {
     const [fifth, sixth] = [await known(), await known()];
     await send(fifth);
     for (let tries = 0; tries < 4; tries++) await verify(fifth, wrong(mailed(fifth)));
@@ -251,7 +251,7 @@ describe("verify-code", () => {
     expect((await verify(sixth, mailed(sixth))).status).toBe(200);
   });
 
-  test("takes one code once, also of two at once", async () => {
+  test("accepts a code once, also if it comes twice at once", async () => {
     const email = await known();
     await send(email);
     const code = mailed(email);
@@ -272,7 +272,7 @@ describe("verify-code", () => {
 });
 
 describe("an invite", () => {
-  test("is used up by the account it makes, not by the code it sends; of two at once one account is made", async () => {
+  test("is used up by the account that it creates, not by the code that it sends; two at once create one account", async () => {
     const { code, invite } = newInvite(1, "1.00");
     const [one, two] = [newEmail(), newEmail()];
     expect([(await send(one, code)).status, (await send(two, code)).status]).toEqual([200, 200]);
@@ -286,7 +286,7 @@ describe("an invite", () => {
     expect([one, two].filter((email) => server.foundation.accounts.findByEmail(email))).toHaveLength(1);
   });
 
-  test("with several uses makes as many accounts, each with its credit", async () => {
+  test("with several uses creates as many accounts, each with its credit", async () => {
     const { code } = newInvite(2, "1.25");
     for (const status of [200, 200]) {
       const email = newEmail();
@@ -297,7 +297,7 @@ describe("an invite", () => {
     expect((await send(newEmail(), code)).status).toBe(403);
   });
 
-  test("is not used by who has an account already", async () => {
+  test("is not used up by somebody who has an account already", async () => {
     const email = await known();
     const { code } = newInvite();
     await send(email, code);
@@ -305,7 +305,7 @@ describe("an invite", () => {
     expect((await send(newEmail(), code)).status).toBe(200);
   });
 
-  test("that runs out or is revoked after the code was sent makes no account", async () => {
+  test("that expires or is revoked after the code was sent creates no account", async () => {
     const [short, revoked] = [newInvite(1, "0.00", MINUTE), newInvite()];
     const [one, two] = [newEmail(), newEmail()];
     await send(one, short.code);
@@ -317,7 +317,7 @@ describe("an invite", () => {
     expect(server.foundation.accounts.findByEmail(one)).toBeUndefined();
   });
 
-  test("is stored as a hash alone", async () => {
+  test("is stored only as a hash", async () => {
     const { code } = newInvite();
     const rows = server.foundation.store.sqlite.query("SELECT * FROM invites").all();
     expect(JSON.stringify(rows)).not.toContain(code);
@@ -327,7 +327,7 @@ describe("an invite", () => {
 describe("a sign-in link", () => {
   const redeem = (link: unknown) => server.ask("POST", "/v1/auth/redeem-link", { body: { link } });
 
-  test("signs in once, makes the account where there is none, with its credit", async () => {
+  test("signs in once, and creates an account with its credit if there is none", async () => {
     const email = newEmail();
     const link = server.foundation.links.create(email, 3_000_000n);
     const { status, body } = await redeem(link);
@@ -339,7 +339,7 @@ describe("a sign-in link", () => {
     expect(next.body.account).toEqual(body.account);
   });
 
-  test("lives an hour", async () => {
+  test("is valid for an hour", async () => {
     const [good, late] = [newEmail(), newEmail()].map((email) => server.foundation.links.create(email, 0n));
     clock.advance(HOUR - 1);
     expect((await redeem(good)).status).toBe(200);
@@ -347,7 +347,7 @@ describe("a sign-in link", () => {
     expect((await redeem(late)).status).toBe(401);
   });
 
-  test("is kept a day after its end, used or not, and removed in slices", async () => {
+  test("is kept for a day after its end, used or not, and removed in slices", async () => {
     const { links, store } = server.foundation;
     const count = () => Number(store.sqlite.query("SELECT count(*) FROM sign_in_links").values().flat()[0]);
     await redeem(links.create(newEmail(), 0n));
@@ -361,26 +361,26 @@ describe("a sign-in link", () => {
     expect([count(), slices]).toEqual([0, 3]);
   });
 
-  test("of two at once signs in one", async () => {
+  test("signs in once if it comes twice at once", async () => {
     const link = server.foundation.links.create(newEmail(), 0n);
     const answers = await Promise.all([redeem(link), redeem(link)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
 
-  test("opens no suspended account", async () => {
+  test("does not sign in to a suspended account", async () => {
     const email = await known();
     const { accounts, links } = server.foundation;
     accounts.setSuspended(accounts.findByEmail(email)?.accountId ?? "", true);
     expect(said(await redeem(links.create(email, 0n)))).toEqual([403, "forbidden"]);
   });
 
-  test.each([[undefined], [7], [""], ["x".repeat(101)]])("is no %p", async (link) => {
+  test.each([[undefined], [7], [""], ["x".repeat(101)]])("cannot be %p", async (link) => {
     const { status, body } = await redeem(link);
     expect([status, body.error.message]).toEqual([400, "link: expected the token of a sign-in link"]);
   });
 });
 
-test("with an SMTP server the code comes by mail, and nothing is kept here; what it refuses is told", async () => {
+test("with an SMTP server the code comes by mail and is not stored; a refused mail is reported", async () => {
   const mails: string[] = [];
   const smtp = new SMTPServer({
     authOptional: true,

@@ -23,7 +23,7 @@ async function signInAgain(): Promise<string> {
   return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
 }
 
-test("signing out ends the token that asks, at once; others of the account and its keys stay", async () => {
+test("signing out ends the token of the request at once; the account's other tokens and keys stay valid", async () => {
   const other = await signInAgain();
   const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
   // Seen before, so that it would be answered from memory.
@@ -36,7 +36,7 @@ test("signing out ends the token that asks, at once; others of the account and i
   expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
 });
 
-test("a token that was signed out stays so through a restart, until its own end", async () => {
+test("a token that was signed out stays so after a restart, until it expires", async () => {
   await signOut(person.token);
   await server.restart();
   expect(await statusOf(person.token)).toBe(401);
@@ -51,14 +51,14 @@ test("a token that was signed out stays so through a restart, until its own end"
   expect([count(), slices]).toEqual([0, before + 1]);
 });
 
-test("two tokens of the same second are told apart", async () => {
+test("two tokens issued in the same second are told apart", async () => {
   const [one, two] = [await signInAgain(), await signInAgain()];
   expect(one).not.toBe(two);
   await signOut(one);
   expect([await statusOf(one), await statusOf(two)]).toEqual([401, 200]);
 });
 
-test("a token without an id, made by an older release, works, and is signed out all the same", async () => {
+test("a token without an id, from an older release, works and can be signed out", async () => {
   const { accountId } = person;
   const exp = Math.floor((clock.now() + DAY) / 1000);
   const old = signedToken(server.dataDir, accountId, { payload: { exp } });
@@ -72,7 +72,7 @@ test("a token without an id, made by an older release, works, and is signed out 
   }
 });
 
-test("a key signs nobody in, so it signs nobody out: 403; beside a token, the token is signed out", async () => {
+test("a key cannot sign out: 403; if a token is sent with it, the token is signed out", async () => {
   const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
   const alone = await server.ask("POST", "/v1/auth/sign-out", { key });
   expect([alone.status, alone.body.error.code]).toEqual([403, "forbidden"]);
@@ -83,7 +83,7 @@ test("a key signs nobody in, so it signs nobody out: 403; beside a token, the to
   expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
 });
 
-test("a token whose signing out could not be written works on: it is not forgotten in memory alone", async () => {
+test("a token whose sign-out could not be written still works: it is not only revoked in memory", async () => {
   const { sqlite } = server.foundation.store;
   sqlite.run("ALTER TABLE signed_out_tokens RENAME TO hidden_tokens");
   try {

@@ -19,7 +19,7 @@ afterAll(() => server.stop());
 const statusOf = async (token: string) => (await server.ask("GET", "/v1/auth/me", { token })).status;
 const forge = (parts: TokenParts = {}) => signedToken(server.dataDir, owner.accountId, parts);
 
-test("a token made like the host's own is taken: what follows refuses for its reason alone", async () => {
+test("a token made like the host's own is accepted: the refusals below have no other reason", async () => {
   expect(await statusOf(forge())).toBe(200);
 });
 
@@ -73,7 +73,7 @@ test.each(forgeries)("a token with %s is refused", async (_, make) => {
 });
 
 describe("a token", () => {
-  test("works for 24 hours, also when it was seen before, and not a second longer", async () => {
+  test("works for 24 hours, also if it was used before, and not a second longer", async () => {
     const person = await server.signUp();
     expect(await statusOf(person.token)).toBe(200);
     clock.advance(DAY - SECOND);
@@ -83,13 +83,13 @@ describe("a token", () => {
     expect(await statusOf(person.token)).toBe(401);
   });
 
-  test("works across a restart", async () => {
+  test("works after a restart", async () => {
     const { token } = await server.signUp();
     await server.restart();
     expect(await statusOf(token)).toBe(200);
   });
 
-  test("is refused once its account has revoked all tokens; its keys stay, and a new token works", async () => {
+  test("is refused once its account has revoked all tokens; its keys stay valid, and a new token works", async () => {
     const [person, bystander] = [await server.signUp(), await server.signUp()];
     const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
     expect(await statusOf(person.token)).toBe(200);
@@ -103,7 +103,7 @@ describe("a token", () => {
     expect(await statusOf(token)).toBe(200);
   });
 
-  test("of an older key works until that key is taken away; the newest signs", async () => {
+  test("signed with an older key works until that key is removed; the newest key signs", async () => {
     const { token } = await server.signUp();
     const path = join(server.dataDir, "host-keys.json");
     const file = await Bun.file(path).json();

@@ -78,21 +78,21 @@ const remove = (ids: Ids) =>
     removals.add("agent", "${ids.agentId}");
   });`;
 
-test("a change that was committed when the host died is finished at its next start", async () => {
+test("a change that was committed when the host died is finished at the next start", async () => {
   const { server, ask, entries } = await cutOff("after", edit);
   expect((await ask()).body.files).toEqual({ "b.md": "b", "c/d.md": "d" });
   expect(entries()).toEqual(["ada"]);
   await server.stop();
 });
 
-test("a new slug that was committed has its folder, files and all", async () => {
+test("a committed new slug has its folder with all files", async () => {
   const { server, ask, entries } = await cutOff("after", rename);
   expect((await ask()).body).toMatchObject({ slug: "eve", files: { "a.md": "A", "b.md": "b" } });
   expect(entries()).toEqual(["eve"]);
   await server.stop();
 });
 
-test("a deletion that was committed leaves no folder", async () => {
+test("a committed deletion leaves no folder", async () => {
   const { server, ask, entries } = await cutOff("after", remove);
   expect((await ask()).status).toBe(404);
   await server.app.settled();
@@ -101,7 +101,7 @@ test("a deletion that was committed leaves no folder", async () => {
   await server.stop();
 });
 
-test("a change that was not committed has happened nowhere, and what it staged is gone with the next use of the instance", async () => {
+test("a change that was not committed has no effect, and its staged files are gone when the instance is next used", async () => {
   const { server, ask } = await cutOff("before", edit);
   const staging = fs
     .readdirSync(join(server.dataDir, "instances"), { recursive: true })

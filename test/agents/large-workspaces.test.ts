@@ -51,7 +51,7 @@ async function callsOf(work: () => Promise<unknown>): Promise<{ readdirSync: num
 
 describe("a workspace of ten thousand files", () => {
   test(
-    "is walked by no request: not by a list, a GET, a PUT, a PATCH or a DELETE",
+    "is not scanned by any request: not by a list, a GET, a PUT, a PATCH or a DELETE",
     async () => {
       const agentId = await filled(MANY - 1);
       const agent = `${agents}/${agentId}`;
@@ -80,7 +80,7 @@ describe("a workspace of ten thousand files", () => {
   );
 
   test(
-    "is listed page by page by name, its names cut in the list of agents, its texts in the record, and both say so",
+    "is listed page by page by name; lists of agents cut its names and records its texts, and say so",
     async () => {
       const agentId = await filled(MANY - 1);
       await indexed(agentId);
@@ -103,7 +103,7 @@ describe("a workspace of ten thousand files", () => {
   );
 
   test(
-    "takes no file more: 409, which names the quota and what would be used; it may shrink, and change what it has",
+    "takes no more files: 409, which names the quota and what would be used; it may shrink, and change its files",
     async () => {
       const agentId = await filled(MANY - 1);
       const agent = `${agents}/${agentId}`;
@@ -125,9 +125,9 @@ describe("a workspace of ten thousand files", () => {
   );
 });
 
-describe("what an operator does in a large workspace", () => {
+describe("an operator's changes to a large workspace", () => {
   test(
-    "shows once it was compared with the disk, which a request sets off and no request waits for",
+    "are shown after a comparison with the disk, which a request starts and no request waits for",
     async () => {
       const agentId = await filled(1_000);
       await indexed(agentId);
@@ -155,7 +155,7 @@ describe("what an operator does in a large workspace", () => {
   );
 
   test(
-    "beyond ten thousand files is not listed, and drives out nothing that is",
+    "beyond ten thousand files are not listed, and remove nothing that is",
     async () => {
       const agentId = await filled(MANY + 500);
       await indexed(agentId);
@@ -172,7 +172,7 @@ describe("what an operator does in a large workspace", () => {
   );
 });
 
-test("workspaces of before the index are in it when first shown, small or large", async () => {
+test("workspaces from before the index are indexed when first shown, small or large", async () => {
   const large = await filled(300, "large");
   const small = await filled(3, "small");
   const { store } = server.foundation;

@@ -23,7 +23,7 @@ const agent = (instanceId: string, input: object = {}) =>
   owner.ask("POST", agentsOf(instanceId), { name: "Ada", useDefaults: false, ...input });
 const text = (kib: number) => "x".repeat(kib * KIB);
 
-test("an account has so many instances and no more: 409 names the quota; a deleted one makes room at once", async () => {
+test("an account has a limited number of instances: 409 names the quota; a deleted one makes room at once", async () => {
   const [first] = [await instance(), await instance()];
   const refused = await owner.ask("POST", "/v1/instances", { name: "x" });
   expect([refused.status, refused.body.error.code, refused.body.error.message]).toEqual([
@@ -35,7 +35,7 @@ test("an account has so many instances and no more: 409 names the quota; a delet
   expect((await owner.ask("POST", "/v1/instances", { name: "x" })).status).toBe(201);
 });
 
-test("the quota of instances comes before the price: nobody is asked to pay for what they may not have", async () => {
+test("the quota of instances is checked before the price: nobody is asked to pay for what is refused anyway", async () => {
   owner = await server.signUp(undefined, "1.00");
   await instance();
   await instance();
@@ -47,7 +47,7 @@ test("the quota of instances comes before the price: nobody is asked to pay for 
   expect((await owner.ask("POST", "/v1/instances", { name: "x" })).status).toBe(409);
 });
 
-test("an account has so many agents in all its instances, of two at once for the last place one", async () => {
+test("an account has a limited number of agents in all its instances; one of two at once gets the last place", async () => {
   const [one, two] = [await instance(), await instance()];
   const first = await agent(one);
   await agent(two);
@@ -62,7 +62,7 @@ test("an account has so many agents in all its instances, of two at once for the
   expect((await agent(one)).status).toBe(201);
 });
 
-test("an account's workspaces hold so many bytes together, whichever way they come, all or nothing", async () => {
+test("an account's workspaces have a limited total size, however files are written, all or nothing", async () => {
   const [one, two] = [await instance(), await instance()];
   const { agentId } = (await agent(one, { files: { a: text(200) } })).body;
   const path = `${agentsOf(one)}/${agentId}`;
@@ -83,7 +83,7 @@ test("an account's workspaces hold so many bytes together, whichever way they co
   expect((await agent(two, { slug: "b", files: { b: text(256) } })).status).toBe(201);
 });
 
-test("an account over a limit that was lowered may shrink, change and delete, and not grow", async () => {
+test("an account over a lowered limit may shrink, change and delete, but not grow", async () => {
   const instanceId = await instance();
   const path = `${agentsOf(instanceId)}/${(await agent(instanceId, { files: { a: text(200) } })).body.agentId}`;
   await agent(instanceId);

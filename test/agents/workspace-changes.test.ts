@@ -30,7 +30,7 @@ async function create(files: Record<string, string> = {}): Promise<string> {
   return `${agents}/${body.agentId}`;
 }
 
-test("nothing that changes a workspace has the thread that serves everybody wait for a file or a folder", async () => {
+test("no change of a workspace makes the main thread wait for a file or a folder", async () => {
   const spy = spyOn(fs, "fsyncSync");
   const soon = spyOn(fs.promises, "open");
   try {
@@ -56,7 +56,7 @@ test("nothing that changes a workspace has the thread that serves everybody wait
   }
 });
 
-test("changes of one account come one after the other, whole, and leave nothing behind", async () => {
+test("changes of one account are made one after the other, completely, and leave nothing behind", async () => {
   const agent = await create();
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, at) =>
@@ -80,14 +80,14 @@ test("changes of one account come one after the other, whole, and leave nothing 
   }
 });
 
-test("a change that its commit refuses leaves nothing of what was staged for it", async () => {
+test("a change that its commit refuses leaves no staged files", async () => {
   const agent = await create({ a: "a" });
   const refused = await owner.ask("PUT", `${agent}/files/b`, "x".repeat(1000));
   expect([refused.status, staged(), notedChanges()]).toEqual([409, [], []]);
   expect((await owner.ask("GET", agent)).body.files).toEqual({ a: "a" });
 });
 
-test("a file for an instance that is deleted while it is written is refused: 404, and no folder comes back", async () => {
+test("a file for an instance that is deleted meanwhile is refused: 404, and no folder comes back", async () => {
   const agent = await create({ a: "a" });
   const { open } = fs.promises;
   let isDeleted = false;
@@ -107,7 +107,7 @@ test("a file for an instance that is deleted while it is written is refused: 404
   expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
 });
 
-test("a list tells of an operator's changes while a change waits for the disk, and of no deletion that is none", async () => {
+test("a list shows an operator's changes while a change waits for the disk, and no deletions that did not happen", async () => {
   const agent = await create({ a: "a" });
   const { rm } = fs.promises;
   const seen: unknown[] = [];
@@ -153,7 +153,7 @@ const codeOf = (work: () => unknown) => {
   }
 };
 
-test("who has many changes waiting holds up nobody else's, and only so many may wait: 429", async () => {
+test("an account with many waiting changes delays nobody else's, and its number is limited: 429", async () => {
   const { begun, turnOf, letGo } = heldTurns();
   const many = Array.from({ length: 257 }, () => turnOf("many"));
   expect(codeOf(() => turnOf("many"))).toBe("rate_limited");
@@ -166,7 +166,7 @@ test("who has many changes waiting holds up nobody else's, and only so many may 
   expect(begun).toHaveLength(258);
 });
 
-test("contents that wait for the disk are bounded, and no account's leave no room for another's", async () => {
+test("contents that wait for the disk are bounded, and no account takes all the room", async () => {
   const { turnOf, letGo } = heldTurns();
   const MIB = 1024 * 1024;
   const many = Array.from({ length: 48 }, () => turnOf("many", MIB));

@@ -11,7 +11,7 @@ const MAX_OF_PUBLIC = 16 * KIB;
 const times = <T>(count: number, work: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => work(at));
 const addressAt = (at: number) => `127.0.1.${at + 1}`;
 
-test("two thousand strangers hold back bodies of 1 MiB on send-code: each is refused before its body", async () => {
+test("two thousand strangers hold back bodies of 1 MiB for send-code: each is refused before its body", async () => {
   await using world = await startWorld();
   const body = Buffer.alloc(MIB - 10, "a");
   const connections = await world.attack(async () => {
@@ -26,7 +26,7 @@ test("two thousand strangers hold back bodies of 1 MiB on send-code: each is ref
   for (const { destroy } of connections) destroy();
 });
 
-test("strangers at many addresses hold back bodies of 16 KiB on send-code, or send them without a length", async () => {
+test("strangers at many addresses hold back bodies of 16 KiB for send-code, or send them without a length", async () => {
   await using world = await startWorld();
   const { url } = world;
   const body = Buffer.alloc(MAX_OF_PUBLIC - 10, "a");
@@ -57,7 +57,7 @@ test("strangers at many addresses hold back bodies of 16 KiB on send-code, or se
   for (const { destroy } of [...held, ...chunked]) destroy();
 });
 
-test("an account holds back bodies of 1 MiB: it finds no more room than leaves some to others", async () => {
+test("an account holds back bodies of 1 MiB: it never gets so much room that others get none", async () => {
   await using world = await startWorld({ env: { ROOST_WRITES_PER_SECOND: "100000" } });
   const { attacker, neighbour, neighboursAgent, url } = world;
   const body = Buffer.alloc(MIB - 10, "a");

@@ -15,7 +15,7 @@ async function mailedCode({ dataDir }: World): Promise<string> {
 }
 const wrong = (code: string, by = 1) => String((Number(code) + by) % 1e8).padStart(8, "0");
 
-test("a stranger's wrong codes do not lock an account out, three thousand of them neither", async () => {
+test("a stranger's wrong codes do not lock an account out, not even three thousand", async () => {
   await using world = await startWorld();
   const { url, attacker, neighbour } = world;
   const { email } = neighbour;
@@ -37,7 +37,7 @@ test("a stranger's wrong codes do not lock an account out, three thousand of the
   await world.expectUnharmed();
 });
 
-test("bad tokens, unknown e-mails and invites of one address draw 429, and another address has its answers", async () => {
+test("bad tokens, unknown e-mails and invites from one address get 429, and another address is answered", async () => {
   await using world = await startWorld();
   const { url } = world;
   const statuses = await world.attack(() =>
@@ -56,7 +56,7 @@ test("bad tokens, unknown e-mails and invites of one address draw 429, and anoth
   await world.expectUnharmed();
 });
 
-test("what comes through a proxy sees no metrics, and a foreign name nothing at all", async () => {
+test("through a proxy nobody sees metrics, and a foreign host name gets nothing at all", async () => {
   await using world = await startWorld({ env: { ROOST_TRUST_PROXY: "true" } });
   const under = async (host: string, path: string, more = "") =>
     (await rawRequest(world.url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`)).status;
@@ -68,7 +68,7 @@ test("what comes through a proxy sees no metrics, and a foreign name nothing at 
   await world.expectUnharmed();
 });
 
-test("a host name that is none, with an idempotency key, is no fault of the host's", async () => {
+test("an invalid host name with an idempotency key is not a server error", async () => {
   await using world = await startWorld({ args: ["--host", "0.0.0.0"] });
   const { attacker } = world;
   const body = JSON.stringify({ name: "one" });
@@ -81,7 +81,7 @@ test("a host name that is none, with an idempotency key, is no fault of the host
   await world.expectUnharmed();
 });
 
-test("a key of one instance is told nothing that the owner's Idempotency-Key made", async () => {
+test("a key limited to one instance learns nothing from the owner's Idempotency-Keys", async () => {
   await using world = await startWorld();
   const { attacker } = world;
   const [own, other] = [await attacker.newInstance(), await attacker.newInstance("other")];

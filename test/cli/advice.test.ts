@@ -78,7 +78,7 @@ const texts = await Promise.all(
   })),
 );
 
-test("every command that anything here tells somebody to run is there, and has what it needs", async () => {
+test("every command that a message tells somebody to run exists, and has its arguments", async () => {
   const told = texts
     .filter(({ path }) => !OTHERS.test(path))
     .flatMap(({ path, text }) => adviceOf(text).map((words) => ({ path, words, fault: faultOf(words) })));

@@ -29,7 +29,7 @@ afterAll(() => server.stop(true));
 const client = createClient(`http://127.0.0.1:${server.port}`, null);
 
 test.each(["/v1/answer", "/v1/refused"])(
-  "an answer without end is left: %s",
+  "an endless answer is abandoned: %s",
   async (path) => {
     sent = 0;
     await expect(client.call("GET", path)).rejects.toThrow("answered too much");

@@ -79,7 +79,7 @@ test("every user command is tested", () => {
 /** Only messages may have several lines; everything else is shown on the command's own lines. */
 const MULTILINE = new Set(["chat", "send"]);
 
-describe("a terminal obeys nothing that a hostile server sends:", () => {
+describe("no command lets a hostile server control the terminal:", () => {
   test.each(Object.entries(COMMANDS))("%s", async (name, { words, input = "" }) => {
     const { code, output, errors } = await run(home, words, { input, env: to(server.url) });
     expect(errors.replaceAll("\n", "")).not.toMatch(OBEYED);
@@ -89,7 +89,7 @@ describe("a terminal obeys nothing that a hostile server sends:", () => {
   });
 
   test.each(Object.entries(COMMANDS).filter(([, { json }]) => json !== false))(
-    "%s --json, which is JSON of what it said",
+    "%s --json, which is JSON of the server's text",
     async (name, { words, input = "", list, json }) => {
       const { output, errors } = await run(home, [...words, "--json"], { input, env: to(server.url) });
       expect(`${output}${errors}`.replaceAll("\n", "")).not.toMatch(OBEYED);

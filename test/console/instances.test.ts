@@ -99,7 +99,7 @@ browserTest("an instance without an agent offers to create one", async () => {
   });
 });
 
-browserTest("a URL that names nothing says so, and the list is still there", async () => {
+browserTest("a URL of something that does not exist says so, and the list is still there", async () => {
   await make("home", "Ada");
   await withPage(async (page) => {
     await page.goto(`${server.url}/#inst_00000000000070008000000000000000`);

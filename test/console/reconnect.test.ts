@@ -40,7 +40,7 @@ async function startBreakableWay(port: number) {
   };
 }
 
-browserTest("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
+browserTest("an answer whose connection breaks continues, with no word lost or repeated", async () => {
   const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
   const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
   const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });

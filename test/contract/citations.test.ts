@@ -39,11 +39,11 @@ async function readComments(): Promise<{ file: string; comment: string }[]> {
 
 const comments = await readComments();
 
-test("comments are read as they wrap", () => {
+test("comments are read across their line breaks", () => {
   expect(commentsOf("/** One\n * two. */\nconst x = 1; // three\n// four\n")).toEqual(["One two.", "three", "four"]);
 });
 
-test("no comment cites a page that a reader does not have", () => {
+test("no comment cites a page that readers do not have", () => {
   expect(comments.filter(({ comment }) => NOWHERE.test(comment))).toEqual([]);
 });
 

@@ -35,7 +35,7 @@ const NEEDS = {
   keys: "keys",
 };
 
-test("every route is in a table of the API's page, with what it needs, and nothing else is", () => {
+test("every route is in a table of the API's page, with what it needs, and the tables have no other", () => {
   const told = api.rows
     .map(([request = "", needs = ""]) => [request.replaceAll("`", ""), needs])
     .filter(([request = ""]) => METHOD_AND_PATH.test(request));
@@ -43,13 +43,13 @@ test("every route is in a table of the API's page, with what it needs, and nothi
   expect(told.toSorted()).toEqual(routes.toSorted());
 });
 
-test("wherever a page names a request, there is a route for it", () => {
+test("for every request that a page names, there is a route", () => {
   const routes = new Set(server.app.routes.map(({ method, path }) => `${method} ${path}`));
   const named = pages.flatMap(({ text }) => codeIn(text)).filter((code) => METHOD_AND_PATH.test(code));
   expect(named.filter((request) => !routes.has(request))).toEqual([]);
 });
 
-test("every error code is told with its status, and no other", () => {
+test("every error code is listed with its status, and no other", () => {
   const told = api.rows
     .filter(([code = "", status = ""]) => /^`[a-z_]+`$/.test(code) && /^\d{3}$/.test(status))
     .map(([code = "", status]) => [code.replaceAll("`", ""), Number(status)]);
@@ -57,7 +57,7 @@ test("every error code is told with its status, and no other", () => {
   expect(told.length).toBe(Object.keys(STATUS_OF_CODE).length);
 });
 
-test("every kind of event is told, and no other, and every member of their data is named", async () => {
+test("every kind of event is listed, and no other, and every member of its data is named", async () => {
   const [path = ""] = new Bun.Glob("src/messages/**/event.ts").scanSync({ cwd: ROOT });
   const source = await Bun.file(join(ROOT, path)).text();
   const union = /export type AgentEvent =[\s\S]*?;\n\n/.exec(source)?.[0] ?? "";
@@ -110,13 +110,13 @@ test("every setting is in docs/settings.md, each section of which is linked from
 /** Read by user commands, on another machine than the host's perhaps: no settings. */
 const OF_COMMANDS = new Set(["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"]);
 
-test("what a page calls a setting is one", () => {
+test("whatever a page calls a setting is one", () => {
   const names = new Set(allSettings().map(({ name }) => name));
   const named = pages.flatMap(({ text }) => text.match(/ROOST_[A-Z_]+/g) ?? []);
   expect(named.filter((name) => !names.has(name) && !OF_COMMANDS.has(name))).toEqual([]);
 });
 
-test("limits and prices that have a setting are told with its default", () => {
+test("limits and prices that have a setting are given with its default", () => {
   const defaults = new Map(allSettings().map(({ name, fallback }) => [name, fallback]));
   const inTables = pages.flatMap(({ rows }) =>
     rows.flatMap((row) => {
@@ -152,14 +152,14 @@ test("every command is in a table of the operator's page, and no other", () => {
   expect(told.toSorted()).toEqual(commandsOf(createProgram()).filter(isForPeople).toSorted());
 });
 
-test("every figure of /metrics is in a table of the operator's page, and no other", async () => {
+test("every metric of /metrics is in a table of the operator's page, and no other", async () => {
   const { body } = await server.ask("GET", "/metrics");
   const figures = Array.from((body as string).matchAll(/^# TYPE (\w+) /gm), ([, name = ""]) => name);
   const own = figures.filter((name) => !/^roost_(process|nodejs)_/.test(name));
   expect(firstCells(sectionOf(operations, "Metrics"), /^roost_/).toSorted()).toEqual(own.toSorted());
 });
 
-test("a new agent has the files that the page of the runtime tells, and the prompt their order", async () => {
+test("a new agent has the files listed on the runtime's page, and the prompt their order", async () => {
   const ada = await server.signUp();
   const instance = (await ada.ask("POST", "/v1/instances", { name: "home" })).body.instanceId;
   const { body } = await ada.ask("POST", `/v1/instances/${instance}/agents`, { name: "Plain" });
@@ -169,7 +169,7 @@ test("a new agent has the files that the page of the runtime tells, and the prom
   expect(inPrompt.flatMap(([name = ""]) => codeIn(name))).toEqual(PROMPT_FILES);
 });
 
-test("the tools of an agent are those that the page of the runtime tells", async () => {
+test("the tools of an agent are those listed on the runtime's page", async () => {
   const paths = [...new Bun.Glob("src/tools/**/*.ts").scanSync({ cwd: ROOT })];
   const sources = await Promise.all(paths.map((path) => Bun.file(join(ROOT, path)).text()));
   const names = sources.flatMap((source) => /: Tool<[\s\S]*?\n {2}name: "(\w+)"/.exec(source)?.[1] ?? []);

@@ -221,7 +221,7 @@ function creditsOf(): Record<string, number> {
 
 const ENDS = /^run\.(completed|failed|cancelled)$/;
 
-test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream goes on where it was", async () => {
+test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream continues where it was", async () => {
   const instance = (await ask("POST", "/v1/instances", { name: "crash" })).body.instanceId;
   const agents = await Promise.all(
     Array.from({ length: AGENTS }, (_, at) => ask("POST", `/v1/instances/${instance}/agents`, { name: `Agent ${at}` })),

@@ -138,7 +138,7 @@ function startUser(token: string) {
   };
 }
 
-test(`killed ${KILLS} times under metering and payments: every transfer is credited once, and the books hold`, async () => {
+test(`killed ${KILLS} times while metering and crediting: every transfer is credited once, and the books are correct`, async () => {
   const tokens: string[] = [];
   for (let number = 0; number < PEOPLE; number++) tokens.push(await signUp(number));
   const payers = tokens.map((token, at) => startPayer(token, chain.accounts[at]));

@@ -13,7 +13,7 @@ const statuses = (answers: { status: number }[]): Record<number, number> => {
 const times = <T>(count: number, work: (at: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, at) => work(at)));
 
-test("an address without a credential has so many requests a minute, whatever it asks for", async () => {
+test("an address without a credential has a limit of requests a minute, whatever it asks for", async () => {
   server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" });
   const paths = ["/v1/skills", "/", "/openapi.json", "/v1/no-such-path", "/v1/instances"];
   const before = await times(20, (at) => server.ask("GET", paths[at % paths.length] ?? "/"));
@@ -28,7 +28,7 @@ test("an address without a credential has so many requests a minute, whatever it
   expect((await server.ask("GET", "/readyz")).status).toBe(200);
 });
 
-test("who has a valid credential is not held up by what others do at the same address", async () => {
+test("a caller with a valid credential is not delayed by others at the same address", async () => {
   server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "30", ROOST_ADDRESS_REFUSALS: "5" });
   const person = await server.signUp();
   await times(60, () => server.ask("GET", "/v1/instances", { token: "not.a.token" }));
@@ -53,7 +53,7 @@ test("wrong codes, unknown invites and e-mails, and bad tokens are counted toget
   expect((await server.ask("POST", "/v1/auth/redeem-link", { body: { link: "x" } })).status).toBe(429);
 });
 
-test("requests whose last byte is held back are judged when they are whole: no race past the refusals", async () => {
+test("requests whose last byte is held back are checked when they are complete: nothing slips past the limit of refusals", async () => {
   server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "10" });
   const body = JSON.stringify({ email: "ada@example.com", code: "00000000" });
   const held = await times(40, () => hold(server.url, "POST", "/v1/auth/verify-code", body));
@@ -61,7 +61,7 @@ test("requests whose last byte is held back are judged when they are whole: no r
   expect(statuses(answers)).toEqual({ 401: 10, 429: 30 });
 });
 
-test("an account has its reads and writes a second, and another account is not held up", async () => {
+test("an account has its reads and writes per second, and does not delay another account", async () => {
   server = await startTestServer({ ROOST_READS_PER_SECOND: "10", ROOST_WRITES_PER_SECOND: "2" });
   const [busy, quiet] = [await server.signUp(), await server.signUp()];
   const reads = await times(100, () => busy.ask("GET", "/v1/auth/me"));
@@ -89,7 +89,7 @@ test("a large answer is paid for by the requests that follow", async () => {
   expect(Number(next.headers.get("retry-after"))).toBeGreaterThanOrEqual(3);
 });
 
-test("an answer that is told again costs as much as the first time", async () => {
+test("a replayed answer costs as much as the first one", async () => {
   server = await startTestServer({ ROOST_WRITES_PER_SECOND: "10" });
   const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
@@ -112,7 +112,7 @@ test("a suspended account is held to the limits of its address", async () => {
   expect((await server.ask("GET", "/v1/skills")).status).toBe(429);
 });
 
-test("an operator's limit for one account holds within a second, and only for it", async () => {
+test("an operator's limit for one account applies within a second, and only to it", async () => {
   server = await startTestServer();
   const [limited, other] = [await server.signUp(), await server.signUp()];
   const { store } = server.foundation;

@@ -239,7 +239,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test("the routes of the server are those that have a rule here", () => {
+test("every route of the server has a rule here", () => {
   const known = server.app.routes.map(({ method, path }) => `${method} ${path}`);
   expect(known.sort()).toEqual(Object.keys(RULES).sort());
 });
@@ -262,7 +262,7 @@ describe("who may", () => {
   }
 });
 
-test("a list shows a limited key its instance alone, with its agents, and a stranger nothing", async () => {
+test("a list shows a limited key only its instance and the agents in it, and a stranger nothing", async () => {
   const { params, credentials } = world;
   const listOf = async (name: string) => {
     const { headers = {} } = credentials.find((one) => one.name === name) ?? {};
@@ -275,7 +275,7 @@ test("a list shows a limited key its instance alone, with its agents, and a stra
   expect(await listOf("the owner's token")).toContain(params.instanceId ?? "");
 });
 
-test("every refusal of a credential has the same words and names the way in", async () => {
+test("every refused credential gets the same message, which says how to sign in", async () => {
   const texts = new Set<string>();
   for (const { headers, says } of world.credentials.filter(({ says }) => says.kind === "invalid")) {
     const answer = await server.ask("GET", "/v1/auth/me", { headers });
@@ -286,7 +286,7 @@ test("every refusal of a credential has the same words and names the way in", as
   expect(texts.size).toBe(1);
 });
 
-test("two bad credentials at once are refused like one, and the host lives on", async () => {
+test("two bad credentials at once are refused like one, and the host keeps running", async () => {
   const { owner } = world;
   for (const token of ["a.b.c", signedToken(server.dataDir, owner.accountId, { payload: { epoch: 7 } })]) {
     expect((await server.ask("GET", "/v1/auth/me", { token, key: "nonsense" })).status).toBe(401);
@@ -294,7 +294,7 @@ test("two bad credentials at once are refused like one, and the host lives on", 
   expect((await owner.ask("GET", "/v1/auth/me")).status).toBe(200);
 });
 
-test("two keys of one account are one caller, with the weaker one's reach", async () => {
+test("two keys of one account are one caller, with only what both allow", async () => {
   const { owner, params } = world;
   const keyOf = async (input: object): Promise<string> => (await owner.ask("POST", "/v1/auth/keys", input)).body.key;
   const [reader, writer] = [await keyOf({ scopes: ["read"] }), await keyOf({ scopes: ["write"] })];

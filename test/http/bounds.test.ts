@@ -26,7 +26,7 @@ afterAll(() => server.stop());
 const placed = ({ path }: Route) => path.replace(/:(\w+)|\*/g, (found, name) => ids[name ?? found] ?? "x");
 const nameOf = ({ method, path }: Route) => `${method} ${path}`;
 
-test("every route names what bounds it: its rate, its body, its answer, and what ends it", () => {
+test("every route names its bounds: its rate, its body, its answer, and what ends it", () => {
   expect(server.app.routes.length).toBeGreaterThan(40);
   for (const route of server.app.routes) {
     const bound = BOUNDS[route.bound];
@@ -51,7 +51,7 @@ test("every list refuses more than 100 at once", async () => {
   }
 });
 
-test("every route that takes a body refuses one over its limit before it is read", async () => {
+test("every route with a body refuses one over its limit before reading it", async () => {
   for (const route of server.app.routes) {
     const limit = bodyBytesOf(route);
     if (limit === 0) continue;

@@ -51,7 +51,7 @@ const post = (path: string, body: string | Uint8Array | undefined, headers: Reco
     headers: { "Content-Type": "application/json", ...headers },
   });
 
-describe("the envelope is on", () => {
+describe("the error envelope is on", () => {
   test.each([
     ["GET", "/v1/nowhere"],
     ["POST", "/v1/nowhere/"],
@@ -72,7 +72,7 @@ describe("the envelope is on", () => {
     ["GET", "/v1/auth/send-code", "POST"],
     ["POST", "/healthz", "GET, HEAD"],
     ["POST", "/", "GET, HEAD"],
-  ])("a wrong method, with what is allowed: %s %s", async (method, path, allow) => {
+  ])("a wrong method, with those allowed: %s %s", async (method, path, allow) => {
     const answer = await server.ask(method, path);
     expectEnvelope(answer, 405, "method_not_allowed");
     expect(answer.headers.get("allow")).toBe(allow);
@@ -109,14 +109,14 @@ describe("the envelope is on", () => {
     },
   );
 
-  test("a part of a path that cannot be decoded", async () => {
+  test("a path that cannot be decoded", async () => {
     for (const part of ["%", "%ff", "%zz"]) {
       expectEnvelope(await owner.ask("GET", `/v1/instances/${part}`), 404, "not_found");
       expectEnvelope(await server.ask("GET", `/v1/instances/${part}`), 401, "unauthorized");
     }
   });
 
-  test("what a page refuses: /metrics for somebody elsewhere", async () => {
+  test("what a page refuses: /metrics from elsewhere", async () => {
     const behind = await startTestServer({ ROOST_TRUST_PROXY: "true", ROOST_METRICS_TOKEN: "hush" });
     const headers = { "X-Forwarded-For": "203.0.113.9" };
     const refused = await behind.ask("GET", "/metrics", { headers });
@@ -139,7 +139,7 @@ describe("a body over the limit", () => {
     expect(JSON.parse(body).error.code).toBe("payload_too_large");
   });
 
-  test("is refused while it comes in chunks, before it ends", async () => {
+  test("is refused while it arrives in chunks, before it ends", async () => {
     const chunks = Array.from({ length: 17 }, () => chunk);
     const answer = await rawRequest(server.url, `${signed()}Transfer-Encoding: chunked\r\n\r\n`, ...chunks);
     expect(answer.status).toBe(413);
@@ -156,7 +156,7 @@ describe("a body over the limit", () => {
   });
 
   test.each(["Content-Length: 10485760", "Transfer-Encoding: chunked"])(
-    "of nobody is nobody's: 401 first (%s)",
+    "without a credential is not read: 401 first (%s)",
     async (how) => {
       const { status, headers, body } = await rawRequest(server.url, `${head("")}${how}\r\n\r\n`, chunk);
       expect(status).toBe(401);
@@ -167,14 +167,14 @@ describe("a body over the limit", () => {
 });
 
 describe("a request id", () => {
-  test.each(["a", "A.b_c-9", "x".repeat(128)])("of the caller comes back: %s", async (id) => {
+  test.each(["a", "A.b_c-9", "x".repeat(128)])("from the caller is returned: %s", async (id) => {
     const headers = { "X-Request-Id": id };
     expect((await owner.ask("GET", "/v1/auth/me", undefined, headers)).headers.get("x-request-id")).toBe(id);
     const refused = await server.ask("GET", "/v1/auth/me", { headers });
     expect([refused.headers.get("x-request-id"), refused.body.error.requestId]).toEqual([id, id]);
   });
 
-  test.each(["", "x".repeat(129), "a b", "a/b", "caf\u00e9"])("that is not of the form is replaced: %p", async (id) => {
+  test.each(["", "x".repeat(129), "a b", "a/b", "caf\u00e9"])("that is malformed is replaced: %p", async (id) => {
     const { headers } = await owner.ask("GET", "/v1/auth/me", undefined, { "X-Request-Id": id });
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   });
@@ -195,7 +195,7 @@ describe("a request id", () => {
 });
 
 describe("an answer", () => {
-  test("tells the same error as RFC 9457 to who asks for that", async () => {
+  test("describes the same error by RFC 9457 if the client asks for that", async () => {
     const headers = { Accept: "application/problem+json, application/json" };
     for (const [method, path, status] of [
       ["GET", "/v1/nowhere", 404],
@@ -213,7 +213,7 @@ describe("an answer", () => {
     expect(body).toMatchObject({ status: 402, code: "payment_required", x402: { currency: "USDC" } });
   });
 
-  test("to who is known is never stored by a cache; files and errors neither", async () => {
+  test("to a caller is never cached; neither are files and errors", async () => {
     for (const path of [
       "/v1/auth/me",
       "/v1/instances",
@@ -226,7 +226,7 @@ describe("an answer", () => {
     }
   });
 
-  test("sets no cookie and opens nothing to other origins", async () => {
+  test("sets no cookie and allows no other origin", async () => {
     const { headers } = await owner.ask("GET", "/v1/auth/me", undefined, { Origin: "https://evil.example" });
     expect(headers.has("set-cookie")).toBe(false);
     expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
@@ -251,19 +251,19 @@ describe("an answer", () => {
 });
 
 describe("a body", () => {
-  test("that is absent is an empty object where every field is optional", async () => {
+  test("that is absent counts as an empty object if every field is optional", async () => {
     expect((await owner.ask("POST", "/v1/auth/keys")).status).toBe(201);
     expect((await owner.ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
     expect((await post("/v1/auth/keys", "")).status).toBe(201);
   });
 
-  test("that is absent where a field is required names the field", async () => {
+  test("that is absent, with a required field, is refused with the field's name", async () => {
     const answer = await owner.ask("POST", "/v1/instances");
     expectEnvelope(answer, 400, "invalid_request");
     expect(answer.body.error.message).toBe("name: expected 1 to 100 characters");
   });
 
-  test("may hold fields that nobody knows", async () => {
+  test("may have unknown fields", async () => {
     const { status, body } = await owner.ask("POST", "/v1/instances", {
       name: "one",
       status: "stopped",
@@ -273,13 +273,13 @@ describe("a body", () => {
     expect((await owner.ask("PATCH", agent, { name: "Ada", agentId: "agt_x", nonsense: {} })).status).toBe(200);
   });
 
-  test("of a PATCH that holds no known field is refused", async () => {
+  test("of a PATCH without a known field is refused", async () => {
     for (const path of ["/v1/auth/me", `/v1/instances/${instanceId}`, agent]) {
       for (const body of [{}, { nonsense: 1 }, undefined]) expectEnvelope(await owner.ask("PATCH", path, body), 400);
     }
   });
 
-  test("is judged also where a route has no fields", async () => {
+  test("is checked also if the route has no fields", async () => {
     for (const path of [
       `/v1/instances/${instanceId}/stop`,
       `/v1/instances/${instanceId}/start`,
@@ -292,7 +292,7 @@ describe("a body", () => {
     }
   });
 
-  test("that is refused is told by its field, whatever the field is called", async () => {
+  test("that is refused is reported by its field, whatever the field's name", async () => {
     const long = "f".repeat(10_000);
     const answer = await owner.ask("POST", agents, { name: "x", files: { [long]: 7 } });
     expectEnvelope(answer, 400);
@@ -302,7 +302,7 @@ describe("a body", () => {
   });
 });
 
-test("a malformed id is as unknown as an unknown one", async () => {
+test("a malformed id is 404 like an unknown one", async () => {
   const texts = new Set<string>();
   for (const id of [
     UNKNOWN,
@@ -325,7 +325,7 @@ test("a malformed id is as unknown as an unknown one", async () => {
   expect([...texts]).toEqual(["instance not found"]);
 });
 
-describe("of two errors at once the first of the contract's order answers:", () => {
+describe("of two errors, the first in the contract's order is reported:", () => {
   const name = (what: unknown) => ({ name: what });
   const big = "x".repeat(MIB + 1);
   const nowhere = `/v1/instances/${UNKNOWN}`;
@@ -478,7 +478,7 @@ describe("a page of another origin cannot reach a host on loopback by its own na
     },
   );
 
-  test("the public URL's name is answered too, and no other", async () => {
+  test("the host name of the public URL is answered too, and no other", async () => {
     const named = await startTestServer({ ROOST_PUBLIC_URL: "https://Roost.Example/base" });
     expect((await ask("roost.example", named.url)).status).toBe(200);
     expect((await ask("evil.example", named.url)).status).toBe(403);

@@ -8,7 +8,7 @@ const startPage = createPaging(randomBytes(32));
 const cursorOf = (list: string, position: string) => startPage(list, { limit: 1 }).cursorBehind(position);
 const read = (list: string, after: string) => startPage(list, { limit: 1, after }).position;
 
-test("a cursor gives its position back to its own list, whatever that is", () => {
+test("a cursor returns its position in its own list, whatever that is", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), fc.string({ unit: "grapheme" }), (list, position) => {
       expect(read(list, cursorOf(list, position))).toBe(position);
@@ -16,7 +16,7 @@ test("a cursor gives its position back to its own list, whatever that is", () =>
   );
 });
 
-test("of no other host, no other list, and with no bit changed is a cursor taken", () => {
+test("a cursor of another host or list, or with one changed bit, is refused", () => {
   const cursor = cursorOf("keys acct_a", "key_1");
   const elsewhere = createPaging(randomBytes(32))("keys acct_a", { limit: 1 }).cursorBehind("key_1");
   expect(() => read("keys acct_a", elsewhere)).toThrow("after: expected a nextCursor of this list");
@@ -32,7 +32,7 @@ test("of no other host, no other list, and with no bit changed is a cursor taken
   }
 });
 
-test("a cursor is marked with at least 96 bits, and nobody computes the mark without the host's key", async () => {
+test("a cursor is signed with at least 96 bits, which nobody can compute without the host's key", async () => {
   const server = await startTestServer();
   try {
     const owner = await server.signUp();
@@ -53,7 +53,7 @@ test("a cursor is marked with at least 96 bits, and nobody computes the mark wit
   }
 });
 
-test("a page shows what was asked for, and leads on where there is more", () => {
+test("a page shows what was asked for, and has a cursor if there is more", () => {
   const start = startPage("numbers", { limit: 2 });
   const show = (rows: number[]) => toPage(start, rows, String, (row) => row * 10);
   expect(show([1, 2])).toEqual({ data: [10, 20], hasMore: false, nextCursor: null });

@@ -13,7 +13,7 @@ const callerWith = (keyId: string, accountId = "acct_a"): Caller => ({
   credentials: [{ kind: "key", keyId, expiresAt: null }],
 });
 
-test("an answer ends at the third look at the latest, also when most of the others ended a moment ago", async () => {
+test("an answer ends at the third check at the latest, also if most of the others ended a moment before", async () => {
   let looks = 0;
   const revoked = new Set<string>();
   const seen = new Set<string>();
@@ -40,7 +40,7 @@ test("an answer ends at the third look at the latest, also when most of the othe
   lasting.stop();
 });
 
-test("each account has its places for each kind, and gets back what it gives back", () => {
+test("each account has slots of each kind, and gets back those it releases", () => {
   const lasting = createLastingAnswers({ total: 100, limitOf: () => 2, stillValid: () => true });
   const caller = callerWith("key_a");
   const first = lasting.open(caller, "events");

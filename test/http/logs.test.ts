@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer } from "../support/test-server.ts";
 
-test("no code, token, key, secret or message text reaches the log, at its most talkative", async () => {
+test("no code, token, key, secret or message text is logged, even at the lowest log level", async () => {
   await using mock = Object.assign(startMockModelServer(), {
     [Symbol.asyncDispose]: async () => mock.stop(),
   });

@@ -15,7 +15,7 @@ const residentBytes = () => {
 test.each([
   ["without a key", ""],
   ["with one", "Idempotency-Key: KEY\r\n"],
-])("a body is nowhere kept while its answer takes long: %s", async (_, header) => {
+])("a request's body is not kept while its answer takes long: %s", async (_, header) => {
   await using ground = openGround();
   const over = Promise.withResolvers<object>();
   let read = 0;

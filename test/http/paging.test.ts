@@ -60,7 +60,7 @@ async function walk(path: string, limit: () => number, between: (page: number) =
 }
 
 describe("a list", () => {
-  test("comes whole in one page, or row by row, in the same order", async () => {
+  test("is the same in one page or row by row, in the same order", async () => {
     for (const [path, field, order] of lists) {
       const whole = await pageOf(path(), {});
       expect([whole.hasMore, whole.nextCursor]).toEqual([false, null]);
@@ -73,7 +73,7 @@ describe("a list", () => {
   });
 
   test.each(["0", "101", "-1", "1.5", "ten", "", "1e2", "0x10", "99999999999", " 5", "５"])(
-    "takes no limit of %p",
+    "refuses a limit of %p",
     async (limit) => {
       for (const [path] of lists) {
         const { status, body } = await owner.ask("GET", `${path()}?limit=${encodeURIComponent(limit)}`);
@@ -82,11 +82,11 @@ describe("a list", () => {
     },
   );
 
-  test.each(["1", "100"])("takes a limit of %s", async (limit) => {
+  test.each(["1", "100"])("accepts a limit of %s", async (limit) => {
     for (const [path] of lists) expect((await owner.ask("GET", `${path()}?limit=${limit}`)).status).toBe(200);
   });
 
-  test("takes no cursor but its own", async () => {
+  test("accepts only its own cursors", async () => {
     const cursors = await Promise.all(
       lists.map(async ([path]) => (await pageOf(path(), { limit: 1 })).nextCursor ?? ""),
     );
@@ -116,7 +116,7 @@ describe("a list", () => {
     }
   });
 
-  test("takes no cursor of another account, another parent or another filter", async () => {
+  test("refuses a cursor of another account, another parent or another filter", async () => {
     const stranger = await server.signUp();
     for (const name of ["x", "y"]) await stranger.ask("POST", "/v1/instances", { name });
     const theirs = (await stranger.ask("GET", "/v1/instances?limit=1")).body.nextCursor;
@@ -135,7 +135,7 @@ describe("a list", () => {
     }
   });
 
-  test("goes on behind a row that is gone by now", async () => {
+  test("continues after a row that is gone by now", async () => {
     const { body } = await owner.ask("POST", "/v1/auth/keys", { name: "gone" });
     const first = await pageOf("/v1/auth/keys", { limit: 1 });
     expect(first.data[0]?.name).toBe("gone");
@@ -145,7 +145,7 @@ describe("a list", () => {
   });
 });
 
-describe("while rows are added, every row that was there is seen exactly once:", () => {
+describe("to which rows are added shows every earlier row exactly once:", () => {
   const plan = fc.record({
     rows: fc.integer({ min: 0, max: 7 }),
     limits: fc.infiniteStream(fc.integer({ min: 1, max: 4 })),

@@ -15,7 +15,7 @@ describe("without a token, /metrics", () => {
   });
   afterAll(() => server.stop());
 
-  test("answers this machine", async () => {
+  test("answers requests from this machine", async () => {
     for (const host of ["127.0.0.1", "localhost:7373", "[::1]:7373"]) {
       expect((await under(server.url, "/metrics", host)).status).toBe(200);
     }
@@ -28,17 +28,17 @@ describe("without a token, /metrics", () => {
     "X-Real-IP: 127.0.0.1",
     "Forwarded: for=127.0.0.1",
     "Via: 1.1 proxy",
-  ])("is hidden from what a proxy on this machine hands on: %s", async (header) => {
+  ])("refuses what a proxy on this machine forwards: %s", async (header) => {
     expect((await under(server.url, "/metrics", "127.0.0.1", `${header}\r\n`)).status).toBe(401);
   });
 
-  test("is hidden from who asks under the public name, as a proxy that says nothing of itself does", async () => {
+  test("refuses requests to the public host name, as from a proxy that adds no header", async () => {
     expect((await under(server.url, "/metrics", "roost.example.org")).status).toBe(401);
     expect((await under(server.url, "/healthz", "roost.example.org")).status).toBe(200);
   });
 });
 
-test("with a token, it alone opens /metrics, through a proxy too", async () => {
+test("with a token, /metrics answers only to it, also through a proxy", async () => {
   const server = await startTestServer({ ROOST_METRICS_TOKEN: "hush", ROOST_TRUST_PROXY: "true" });
   const headers = { "X-Forwarded-For": "203.0.113.9" };
   expect((await server.ask("GET", "/metrics")).status).toBe(401);
@@ -48,7 +48,7 @@ test("with a token, it alone opens /metrics, through a proxy too", async () => {
   await server.stop();
 });
 
-test.each(["false", "true"])("on loopback a foreign name is refused, ROOST_TRUST_PROXY=%s", async (trust) => {
+test.each(["false", "true"])("on loopback a foreign host name is refused, ROOST_TRUST_PROXY=%s", async (trust) => {
   const server = await startTestServer({ ROOST_TRUST_PROXY: trust });
   const rebound = await under(server.url, "/healthz", "evil.example.org", "X-Forwarded-For: 203.0.113.9\r\n");
   expect(rebound.status).toBe(403);
@@ -70,7 +70,7 @@ async function warningsOf(settings: Record<string, string>, ask: (server: TestSe
   return lines;
 }
 
-test("a proxy on this machine that nobody trusts is told of once, with the setting that mends it", async () => {
+test("an untrusted proxy on this machine is logged once, with the setting that fixes it", async () => {
   const twice = async (server: TestServer) => {
     for (const _ of [1, 2]) await server.ask("GET", "/healthz", { headers: { "X-Forwarded-For": "203.0.113.9" } });
   };
@@ -87,8 +87,11 @@ test.each([
   ["203.0.113.9, junk'; --", "127.0.0.1"],
   ["203.0.113.9,", "127.0.0.1"],
   ["", "127.0.0.1"],
-])("behind a trusted proxy the last address counts, and what is none as the proxy's own: %p", (forwarded, address) => {
-  const request = new Request("http://localhost/", { headers: { "X-Forwarded-For": forwarded } });
-  expect(clientAddress(request, "127.0.0.1", true)).toBe(address);
-  expect(clientAddress(request, "127.0.0.1", false)).toBe("127.0.0.1");
-});
+])(
+  "behind a trusted proxy the last address counts, and an invalid one as the proxy's own: %p",
+  (forwarded, address) => {
+    const request = new Request("http://localhost/", { headers: { "X-Forwarded-For": forwarded } });
+    expect(clientAddress(request, "127.0.0.1", true)).toBe(address);
+    expect(clientAddress(request, "127.0.0.1", false)).toBe("127.0.0.1");
+  },
+);

@@ -38,7 +38,7 @@ const rowsOf = (key: Record<string, string>) =>
     )
     .all(key["Idempotency-Key"] ?? "");
 
-describe("a key that is limited to another instance", () => {
+describe("a key limited to another instance", () => {
   const BODIES: Record<string, unknown> = {
     "/v1/instances/:instanceId/agents": { name: "Bob", files: { "SOUL.md": "the owner's own" } },
     "/v1/instances/:instanceId/secrets": { key: "PIN", value: "123456" },
@@ -51,7 +51,7 @@ describe("a key that is limited to another instance", () => {
       .replace(":agentId", agentId)
       .replace(/:\w+|\*/g, "x");
 
-  test("is told of no route what the owner's Idempotency-Key would replay", async () => {
+  test("gets from no route the replay of an owner's Idempotency-Key", async () => {
     const replayable: string[] = [];
     for (const { method, path, idempotent } of server.app.routes) {
       // These two would end the owner's own token.
@@ -69,7 +69,7 @@ describe("a key that is limited to another instance", () => {
     expect(replayable.length).toBeGreaterThan(5);
   });
 
-  test("finds every path of the instance absent, before its body is looked at", async () => {
+  test("gets 404 on every path of the instance, before its body is read", async () => {
     const paths = server.app.routes.filter(({ path }) => path.includes(":instanceId"));
     expect(paths.length).toBeGreaterThan(20);
     for (const { method, path } of paths) {
@@ -79,7 +79,7 @@ describe("a key that is limited to another instance", () => {
     }
   });
 
-  test("replays no answer of a path that names no instance, but those of its own kind", async () => {
+  test("gets no replay of a path without an instance, except those of keys limited like it", async () => {
     await using ground = openGround();
     const table = [
       route({
@@ -103,7 +103,7 @@ describe("a key that is limited to another instance", () => {
     for (const other of [limited("inst_b"), whole]) expect((await ask(other)).status).toBe(409);
   });
 
-  test("and one without a limit sees what a path names", () => {
+  test("while a key without a limit gets the replay", () => {
     expect(() => requireVisible({ instanceId: null }, "inst_a")).not.toThrow();
     expect(() => requireVisible({ instanceId: "inst_a" }, "inst_a")).not.toThrow();
     expect(() => requireVisible({ instanceId: "inst_a" }, undefined)).not.toThrow();
@@ -111,7 +111,7 @@ describe("a key that is limited to another instance", () => {
   });
 });
 
-test("a stolen database has no hash that tells what a request's body was", async () => {
+test("a stolen database has no hash that reveals a request's body", async () => {
   const path = `/v1/instances/${instanceId}/secrets`;
   const body = JSON.stringify({ key: "PIN", value: "271828" });
   const [first, second] = [idempotencyKey(), idempotencyKey()];
@@ -129,7 +129,7 @@ describe("an answer of more than 64 KiB", () => {
   const texts = { "SOUL.md": "s".repeat(100_000), "NOTES.md": "n".repeat(100_000) };
   const agents = () => `/v1/instances/${instanceId}/agents`;
 
-  test("is not stored but read anew, with the status of the first", async () => {
+  test("is not stored but read again, with the first status", async () => {
     const headers = idempotencyKey();
     const input = { name: "Large", useDefaults: false, files: texts };
     const first = await owner.ask("POST", agents(), input, headers);
@@ -148,7 +148,7 @@ describe("an answer of more than 64 KiB", () => {
     expect([gone.status, gone.headers.get("idempotent-replayed")]).toEqual([404, "true"]);
   });
 
-  test("is kept where it is exactly that, and of other routes told to be gone", async () => {
+  test("of exactly that size is stored; of other routes, the replay says that it is gone", async () => {
     await using ground = openGround();
     let times = 0;
     const long = route({
@@ -185,7 +185,7 @@ describe("an answer of more than 64 KiB", () => {
 describe("an account's stored answers", () => {
   const asked = { method: "POST", path: "/", limitedTo: null, body: new Uint8Array() };
 
-  test("are 10,000 at most: the oldest goes with each that is added, found by the index", async () => {
+  test("are at most 10,000: each new one replaces the oldest, found by the index", async () => {
     await using ground = openGround();
     const { store, clock } = ground;
     const idempotency = createIdempotency(store, clock, randomBytes(32));

@@ -18,14 +18,14 @@ const head = (method: string, path: string, length: number, more: string[] = [])
     "",
   ].join("\r\n");
 
-test("a length that is told twice is a length: a body over the limit is refused unread", async () => {
+test("a repeated Content-Length counts once: a body over the limit is refused unread", async () => {
   server = await startTestServer();
   const body = JSON.stringify({ email: "ada@example.com", filler: "x".repeat(20_000) });
   const answer = await rawRequest(server.url, head("POST", "/v1/auth/send-code", body.length), body);
   expect(answer.status).toBe(413);
 });
 
-test("a length that is told twice takes nobody out of the account's rate", async () => {
+test("a repeated Content-Length lets nobody exceed the account's rate", async () => {
   server = await startTestServer({ ROOST_WRITES_PER_SECOND: "1" });
   const person = await server.signUp();
   const body = JSON.stringify({ name: "Ada" });

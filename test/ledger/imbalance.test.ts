@@ -70,7 +70,7 @@ test("books that were kept by the rules have no imbalance", () => {
   expect(findImbalance(server.foundation.store)).toBeNull();
 });
 
-test("nothing is found amiss while another process posts", async () => {
+test("nothing is reported while another process posts", async () => {
   await using ground = openGround();
   const { accountId } = ground.account();
   createLedger(ground.store, ground.clock).open(accountId, 1n, "");
@@ -122,7 +122,7 @@ function foundAfter(...changes: string[]): string | null {
 
 const firstOf = (type: string) => `(SELECT min(entry_id) FROM journal_entries WHERE type = '${type}')`;
 
-describe("what cannot be is found, with its id and its amount:", () => {
+describe("each impossible state is found, with its id and its amount:", () => {
   const cases: [what: string, changes: string[], says: RegExp][] = [
     [
       "a posting that was changed",
@@ -215,7 +215,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
     });
   }
 
-  test("a balance under zero, which SQLite refuses to begin with", () => {
+  test("SQLite itself refuses a balance below zero", () => {
     expect(() => foundAfter("UPDATE balances SET balance = -1")).toThrow(/CHECK/);
   });
 });

@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => ground[Symbol.asyncDispose]());
 
-test("revenue is the sum of its postings, whenever it was asked before, and balances that of all customers", () => {
+test("revenue is the sum of its postings, whenever it was read before, and balances are those of all customers", () => {
   const { store, clock } = ground;
   const ledger = createLedger(store, clock);
   const accountId = ground.account().accountId;
@@ -59,7 +59,7 @@ test("an empty ledger has none", async () => {
   expect([revenue(), revenue(), sumBalances(empty.store.db)]).toEqual([0n, 0n, 0n]);
 });
 
-test("/metrics tells balances, revenue, invoices, claims, payments and each node by its host alone", async () => {
+test("/metrics shows balances, revenue, invoices, claims, payments and each node by its host only", async () => {
   const node = "http://127.0.0.1:1";
   const server = await startTestServer({
     ROOST_NETWORKS: "base",

@@ -44,7 +44,7 @@ test("an owner may have so many waiting, and one more is refused at once", () =>
   expect(works.begun).toEqual(["a1", "b1"]);
 });
 
-test("all of it is done in the end, never more at once than allowed", async () => {
+test("everything is done in the end, never more at once than allowed", async () => {
   const limiter = createFairLimiter({ concurrency: 5, maxPerOwner: 2, maxWaiting: 1_000 });
   let [now, most, done] = [0, 0, 0];
   for (let nth = 0; nth < 500; nth++) {
