@@ -98,7 +98,7 @@ describe("an address gets twenty codes an hour", () => {
     expect(emails.filter((email) => mailed(email) !== "")).toHaveLength(20);
   });
 
-  test("are counted by the /64 of an IPv6 address", async () => {
+  test("and an IPv6 address counts by its /64", async () => {
     const answers: Answer[] = [];
     for (let host = 1; host <= 21; host++) {
       answers.push(await send(newEmail(), `2001:db8:77:1:${host.toString(16)}::${host}`, newInvite()));

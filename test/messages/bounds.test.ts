@@ -61,7 +61,7 @@ describe("the history of an account", () => {
       store().sqlite.run("UPDATE account_usage SET history_bytes = ?", [MAX_HISTORY_BYTES - left]),
     );
 
-  test("is counted as it grows, and given back as what was cleared or deleted is cleared away", async () => {
+  test("is counted as it grows, and its space is freed as cleared or deleted messages are removed", async () => {
     const before = used();
     expect(before).toBe(counted());
     await it.send("ünï€😀".repeat(50));
@@ -78,7 +78,7 @@ describe("the history of an account", () => {
     expect(used()).toBe(counted());
   });
 
-  test("has a quota, which refuses the next message with what to do, and keeps the answer to the one before", async () => {
+  test("has a quota: the next message is refused with what to do, but the answer to the last one is stored", async () => {
     const before = used();
     fill(600);
     const accepted = await it.send("the last one");
@@ -100,7 +100,7 @@ describe("the history of an account", () => {
 });
 
 describe("a page of history", () => {
-  test("ends early where its messages are long, and the next goes on behind it, in both orders", async () => {
+  test("ends early if its messages are long, and the next continues after it, in both orders", async () => {
     const texts = Array.from({ length: 30 }, (_, at) => `${at} `.padEnd(25_000, "é"));
     say(texts);
     const sizes: number[] = [];
@@ -121,7 +121,7 @@ describe("a page of history", () => {
     expect(sizes.length).toBe(12);
   });
 
-  test("shows one message at least, however long it is", async () => {
+  test("shows at least one message, however long it is", async () => {
     say(["a", "b".repeat(3 * 1024 * 1024), "c"]);
     const first = (await it.person.ask("GET", it.at("/messages"))).body;
     expect(first.data.map(({ message }: { message: string }) => message.length)).toEqual([1]);
@@ -150,7 +150,7 @@ describe("the events of an agent", () => {
       }
     });
 
-  test("are counted as they come, and as they are cleared away", async () => {
+  test("are counted as they come, and as they are removed", async () => {
     await it.send("hi");
     expect(bytes()).toBe(counted());
     await it.person.ask("DELETE", it.at("/messages"));
@@ -159,7 +159,7 @@ describe("the events of an agent", () => {
     expect(bytes()).toBe(counted());
   });
 
-  test("are bounded while they come: the oldest go, and a cursor among them is 410", async () => {
+  test("are bounded as they come: the oldest are removed, and a cursor among them is 410", async () => {
     await it.send("hi");
     const before = lastId();
     tell(45, 400_000);
@@ -175,7 +175,7 @@ describe("the events of an agent", () => {
     expect(frames.map(({ id }) => id)).toEqual(Array.from({ length: frames.length }, (_, index) => firstId() + index));
   });
 
-  test("are told from their beginning without reading more at once than a reader takes", () => {
+  test("are read from the beginning without reading more at once than a reader takes", () => {
     tell(100, 100_000);
     const follow = (after: number, bytes: number) => log().follow(it.agent, after, { rows: 200, bytes }, null)?.rows;
     const [lengths, none] = [follow(0, 32 * 1024), follow(lastId(), 1)];
@@ -184,7 +184,7 @@ describe("the events of an agent", () => {
     expect(follow(0, 250_000)).toHaveLength(3);
   });
 
-  test("are pruned by so many rows in a commit, until no agent has too many or too old ones", async () => {
+  test("are pruned by a limited number of rows in a commit, until no agent has too many or too old ones", async () => {
     tell(500, 10);
     store().transaction(() =>
       store().sqlite.run("UPDATE events SET created_at = 0 WHERE agent_id = ? AND event_id <= 300", [it.agent]),
@@ -202,7 +202,7 @@ describe("the events of an agent", () => {
     expect(bytes()).toBe(counted());
   });
 
-  test("that a slow reader has not read when they go end its stream; it learns why when it comes back", async () => {
+  test("that are removed before a slow reader has read them end its stream; it learns why when it comes back", async () => {
     const hub: Hub = createHub(createEventReader(store().db).follow);
     const events = createEventLog(store(), systemClock, hub.publish);
     const say = (count: number) =>

@@ -53,7 +53,7 @@ function past(agentId: string, instanceId: string, count = RUNS): string[] {
 }
 
 describe("clearing a long conversation", () => {
-  test("is one row's change, however long it is", () => {
+  test("changes one row, however long it is", () => {
     const { agent, instance } = it;
     const { store } = it.server.foundation;
     past(agent, instance);
@@ -63,7 +63,7 @@ describe("clearing a long conversation", () => {
     expect(changes() - before).toBe(1);
   });
 
-  test("is seen at once by everybody, and its rows are cleared away behind", async () => {
+  test("is seen at once by everybody, and its rows are removed in the background", async () => {
     const { agent, instance } = it;
     const [runId = ""] = past(agent, instance);
     const pages = () => it.person.ask("GET", it.at("/messages?limit=1"));
@@ -82,7 +82,7 @@ describe("clearing a long conversation", () => {
     expect([rowsOf("messages", agent), rowsOf("runs", agent), rowsOf("events", agent)]).toEqual([0, 0, RUNS * 3]);
   });
 
-  test("keeps what is said while its rows are cleared away, and after, and after a second clearing", async () => {
+  test("keeps messages sent while its rows are removed, and later, and after a second clearing", async () => {
     const { agent, instance } = it;
     for (const round of ["one", "two"]) {
       past(agent, instance, 300);
@@ -103,7 +103,7 @@ describe("clearing a long conversation", () => {
     }
   });
 
-  test("that a restart cut off goes on, and hides as much meanwhile", async () => {
+  test("interrupted by a restart continues, and hides as much meanwhile", async () => {
     const { agent, instance } = it;
     past(agent, instance);
     await it.person.ask("DELETE", it.at("/messages"));
@@ -114,8 +114,8 @@ describe("clearing a long conversation", () => {
   });
 });
 
-describe("deleting an agent with a long past", () => {
-  test("hides it at once, frees its slug, and clears its rows and files away behind", async () => {
+describe("deleting an agent with a long history", () => {
+  test("hides it at once, frees its slug, and removes its rows and files in the background", async () => {
     const { agent, instance } = it;
     const { slug } = (await it.person.ask("GET", it.at(""))).body;
     past(agent, instance);
@@ -138,7 +138,7 @@ describe("deleting an agent with a long past", () => {
     expect(rowsOf("workspace_files", next.body.agentId)).toBeGreaterThan(0);
   });
 
-  test("tells who follows it, and answers who waits for it", async () => {
+  test("notifies its streams, and answers its pending requests", async () => {
     it.when("begin", { kind: "text", tokens: ["Once"], delayMs: 1, ending: "hang" });
     await using events = await it.events();
     const waiting = it.send("begin");
@@ -149,7 +149,7 @@ describe("deleting an agent with a long past", () => {
   });
 });
 
-test("deleting an instance takes all that was its own, tells who follows, and leaves its neighbours whole", async () => {
+test("deleting an instance removes all that belongs to it, notifies its streams, and leaves its neighbours unchanged", async () => {
   const { person, server } = it;
   const made = async () => {
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;

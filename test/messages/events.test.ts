@@ -17,7 +17,7 @@ beforeEach(() => it.begin());
 const idsOf = (frames: Frame[]): number[] => frames.map(({ id }) => id);
 const ends = ({ event }: Frame): boolean => /^run\.(completed|failed|cancelled)$/.test(event);
 
-test("with a cursor the stream goes on behind it; 0 is the beginning; without one it starts at now", async () => {
+test("with a cursor the stream continues after it; 0 is the beginning; without one it starts now", async () => {
   await it.send("hi");
   await using all = await it.events(0);
   const told = [...(await all.until(ends))];
@@ -34,7 +34,7 @@ test("with a cursor the stream goes on behind it; 0 is the beginning; without on
   for (const stream of [now, atEnd]) expect(idsOf(await stream.until(ends))).toEqual([6, 7, 8, 9, 10]);
 });
 
-test("anything but decimal digits is 400, and the header's fault is not hidden by a good query", async () => {
+test("anything but decimal digits is 400, and a valid query does not hide an invalid header", async () => {
   for (const bad of ["x", "-1", "1.5", "0x1", "1e3", "", " ", "١"]) {
     const { response } = await it.events(encodeURIComponent(bad));
     expect([bad, response.status]).toEqual([bad, 400]);
@@ -74,7 +74,7 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
   expect((await stream.next())?.id).toBe(6);
 });
 
-test("events go on being numbered, and a cursor stays good, across a restart", async () => {
+test("numbering continues after a restart, and cursors stay valid", async () => {
   await it.send("hi");
   await it.server.restart();
   await using stream = await it.events(2);
@@ -83,7 +83,7 @@ test("events go on being numbered, and a cursor stays good, across a restart", a
   expect(idsOf(stream.frames)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("a run in progress at a restart goes on behind run.restarted", async () => {
+test("a run in progress at a restart continues after run.restarted", async () => {
   const runId = await it.queue("begin");
   const waiting = await it.queue("hi");
   const before = [...(await it.until("message.delta", runId))];
@@ -116,7 +116,7 @@ test("a run that had shown nothing starts again silently", async () => {
   expect((await it.run(runId)).body).toMatchObject({ status: "completed", steps: 2 });
 });
 
-test("a reader that breaks off and resumes at random misses nothing and sees nothing twice", async () => {
+test("a reader that disconnects and resumes at random misses nothing and sees nothing twice", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 25 }), { minLength: 1, maxLength: 6 }),
@@ -147,7 +147,7 @@ test("a reader that breaks off and resumes at random misses nothing and sees not
   );
 });
 
-test("many streams of one agent see the same", async () => {
+test("many streams of one agent get the same events", async () => {
   const streams = await Promise.all(Array.from({ length: 20 }, () => it.events(0)));
   await it.send("words");
   const [first, ...others] = await Promise.all(streams.map((stream) => stream.until(ends)));
@@ -155,7 +155,7 @@ test("many streams of one agent see the same", async () => {
   for (const stream of streams) await stream.close();
 });
 
-test("a stream that its client has left is forgotten", async () => {
+test("a stream that its client has left is removed", async () => {
   const openStreams = async (): Promise<number> =>
     Number(/^roost_event_streams (\d+)$/m.exec((await it.server.ask("GET", "/metrics")).body)?.[1]);
   const before = await openStreams();
@@ -210,7 +210,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
 const ofRun = async (runId: string, more = "", headers: Record<string, string> = {}) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}${more}`), undefined, headers));
 
-test("a run's own events are given from its first, also while it goes on, and end with it", async () => {
+test("a run's own events come from its first, also while it runs, and end with it", async () => {
   await it.send("hi");
   const runId = await it.queue("begin");
   await using live = await ofRun(runId);
@@ -228,7 +228,7 @@ test("a run's own events are given from its first, also while it goes on, and en
   expect(await afterwards.rest()).toEqual(told);
 });
 
-test("the run of another agent, and one that there is not, are not found", async () => {
+test("an unknown run, or one of another agent, is not found", async () => {
   const runId = await it.queue("hi");
   await it.begin();
   for (const other of [runId, "", "run_x", "run_00000000000070008000000000000000"]) {

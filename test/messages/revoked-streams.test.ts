@@ -34,7 +34,7 @@ async function expectEnd(streams: EventStream[]): Promise<void> {
   await it.begin();
 }
 
-test("a stream ends with its key's revocation, and another key's goes on", async () => {
+test("a stream ends when its key is revoked, and another key's continues", async () => {
   const [key, other] = [await newKey(), await newKey()];
   const streams = await streamsOf({ "X-API-Key": key.key });
   await using others = readEvents(

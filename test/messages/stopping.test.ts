@@ -88,7 +88,7 @@ test("stopping an instance cancels all its runs, however many, and none of them 
   expect(texts.filter((text: string) => text === "never answered")).toEqual([]);
 });
 
-test("a run that an earlier process left cancelled by a stop alone is not taken up by the next one", async () => {
+test("a run left by an earlier process and cancelled only by a stop is not started by the next process", async () => {
   await fillQueue(3 * AFTERMATH_SLICE);
   await stop();
   await start();
@@ -99,7 +99,7 @@ test("a run that an earlier process left cancelled by a stop alone is not taken 
   expect(it.mock.requests.length).toBe(asked);
 });
 
-test("who waits for a run of a stopped instance is answered, and its history has the record", async () => {
+test("whoever waits for a run of a stopped instance is answered, and its history has the record", async () => {
   const waiting = [it.send("hang"), ...Array.from({ length: 20 }, (_, at) => it.send(`waits ${at}`))];
   await using events = await it.events(0);
   let queued = 0;
@@ -112,7 +112,7 @@ test("who waits for a run of a stopped instance is answered, and its history has
   expect(data.filter(({ finishReason }: { finishReason: string }) => finishReason === "cancelled")).toHaveLength(21);
 });
 
-test("deleting an instance answers whoever waits for its runs, before its rows are cleared away", async () => {
+test("deleting an instance answers whoever waits for its runs, before its rows are removed", async () => {
   const { instanceId } = (await it.person.ask("POST", "/v1/instances", { name: "gone" })).body;
   const agents = await Promise.all(
     Array.from(

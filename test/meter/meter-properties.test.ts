@@ -191,7 +191,7 @@ test("whatever happens, an instance has cost the floor of its uptime × price, a
   });
 });
 
-test("whatever ends, nothing is billed beyond the uptime, the balance or the limit, and what is left may run", () => {
+test("however it ends, nothing is billed beyond the uptime, the balance or the limit, and what is left may run", () => {
   const acts = fc.oneof(
     { weight: 6, arbitrary: wait },
     { weight: 3, arbitrary: change },

@@ -54,10 +54,10 @@ const own = ({ event, data: { id: _id, type: _type, agentId: _agent, createdAt: 
   ...rest,
 });
 
-describe("on a host of a cent a second", () => {
+describe("on a host with a price of a cent per second", () => {
   beforeEach(() => begin());
 
-  test("what runs costs its time, at every moment: instance, balance and month", async () => {
+  test("a running instance costs its time, at every moment: in instance, balance and month", async () => {
     const [first, second] = [await launch(), await launch()];
     clock.advance(2_345);
     const billing = { pricePerHour: "36.000000", accrued: "0.023450", currency: "USDC" };
@@ -71,7 +71,7 @@ describe("on a host of a cent a second", () => {
     expect(Math.round((Date.parse(body.estimatedEmptyAt) - clock.now()) / 100)).toBe(4977);
   });
 
-  test("a stop pauses it, a start goes on, and a deletion settles", async () => {
+  test("a stop pauses the bill, a start continues it, and a deletion settles it", async () => {
     const instanceId = await launch();
     clock.advance(10 * SECOND);
     const stopped = await ask("POST", `/v1/instances/${instanceId}/stop`);
@@ -91,7 +91,7 @@ describe("on a host of a cent a second", () => {
     expect(usage.map(({ amount }: { amount: string }) => amount)).toEqual(["-0.100000", "-0.100000"]);
   });
 
-  test("at the end of the balance everything stops, with its event, and needs a payment", async () => {
+  test("at the end of the balance everything stops, with its event, and starting again needs a payment", async () => {
     const [first, second] = [await launch(), await launch()];
     const agentId = await addAgent(second);
     await using stream = await follow(second, agentId);
@@ -116,7 +116,7 @@ describe("on a host of a cent a second", () => {
     expect((await me()).balance).toBe("0.000000");
   });
 
-  test("a monthly limit that usage reaches stops, and forbids creating and starting until it is raised", async () => {
+  test("reaching the monthly limit stops instances, and forbids creating and starting until it is raised", async () => {
     const instanceId = await launch();
     await ask("PATCH", "/v1/auth/me", { monthlyLimit: "2.00" });
     await pass(199 * SECOND);
@@ -137,7 +137,7 @@ describe("on a host of a cent a second", () => {
     expect((await ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
   });
 
-  test("a limit that is set under this month's usage stops in the request that sets it", async () => {
+  test("a limit set below this month's usage stops instances in the request that sets it", async () => {
     const instanceId = await launch();
     const agentId = await addAgent(instanceId);
     await using stream = await follow(instanceId, agentId);
@@ -171,7 +171,7 @@ describe("on a host of a cent a second", () => {
     expect((await ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
   });
 
-  test("a credit by another process carries on what would have stopped", async () => {
+  test("a credit by another process keeps instances running that would have stopped", async () => {
     const instanceId = await launch();
     await pass(990 * SECOND);
     clock.advance(5 * SECOND);
@@ -184,8 +184,8 @@ describe("on a host of a cent a second", () => {
   });
 });
 
-describe("before a stop", () => {
-  test("every agent is told 24 hours, 1 hour and 5 minutes ahead, once each", async () => {
+describe("before instances stop", () => {
+  test("every agent is warned 24 hours, 1 hour and 5 minutes ahead, once each", async () => {
     await begin({ ROOST_PRICE_PER_HOUR: "1.00" }, "30.00");
     const instanceId = await launch();
     const agents = [await addAgent(instanceId), await addAgent(instanceId)];
@@ -209,7 +209,7 @@ describe("before a stop", () => {
     }
   });
 
-  test("a restart between tells nothing twice", async () => {
+  test("a restart in between repeats no warning", async () => {
     await begin(PRICE, "10.00");
     const instanceId = await launch();
     const agentId = await addAgent(instanceId);
@@ -222,7 +222,7 @@ describe("before a stop", () => {
     expect(frames.map(({ data }) => data.secondsLeft ?? data.status)).toEqual([990, "stopped"]);
   });
 
-  test("the account's owner gets a mail where SMTP is set, and a mail server that fails hinders nothing", async () => {
+  test("the account's owner gets a mail if SMTP is set, and a failing mail server does no harm", async () => {
     const mails: { to: string[]; text: string }[] = [];
     let arrived = Promise.withResolvers<void>();
     let refuses = false;

@@ -180,7 +180,7 @@ function declared(document: OpenApi, route: Route): Failure[] {
     });
 }
 
-test("every failure that the document declares of a route is answered by it", async () => {
+test("every failure that the document declares for a route happens", async () => {
   const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
   const wrong: string[] = [];
   let right = 0;

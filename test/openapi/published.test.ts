@@ -25,7 +25,7 @@ test("the records of the published document have these names", () => {
 });
 
 for (const { name, shared, ...operation } of operations) {
-  test(`${name} is published as it was: its id, tag, parameters, body and statuses`, () => {
+  test(`${name} is published as before: its id, tag, parameters, body and statuses`, () => {
     const { operationId, tags, parameters, requestBody, responses } = operation as Record<string, unknown>;
     expect({
       operationId,

@@ -27,7 +27,7 @@ const createInstance = (client: Fetch, { server }: Settling, person: Person): Pr
   });
 
 test.each(["base", "polygon"] as const)(
-  "x402-fetch meets the 402 of a new instance, pays on %s and gets its instance",
+  "x402-fetch gets the 402 of a new instance, pays on %s and gets its instance",
   async (network) => {
     await using settling = await startSettling({ networks: ["base", "polygon"] });
     const person = await settling.someone();
@@ -48,7 +48,7 @@ test.each(["base", "polygon"] as const)(
 );
 
 test.each(["base", "polygon", "ethereum"] as const)(
-  "@x402/fetch does the same by version 2 of the protocol, on %s",
+  "@x402/fetch does the same with version 2 of the protocol, on %s",
   async (network) => {
     await using settling = await startSettling({ networks: [network] });
     const person = await settling.someone();
@@ -68,7 +68,7 @@ test.each(["base", "polygon", "ethereum"] as const)(
   },
 );
 
-test("@x402/fetch pays by version 1 where the facilitator settles that alone", async () => {
+test("@x402/fetch pays with version 1 if the facilitator settles only that", async () => {
   await using settling = await startSettling();
   settling.facilitator.misbehave("/supported", () =>
     Response.json({ kinds: [{ x402Version: 1, scheme: "exact", network: "base" }] }),
@@ -97,7 +97,7 @@ test("a client tops up, and the answer says what was credited", async () => {
   }
 });
 
-test("a payer without the money gets a 402 that says so, and a stopped instance is started by one with it", async () => {
+test("a payer without the money gets a 402 that says so; with it, a payer starts a stopped instance", async () => {
   await using settling = await startSettling();
   const person = await settling.someone();
   const poor = secondClient(`0x${"5".repeat(64)}`);

@@ -31,7 +31,7 @@ const event = fc.oneof(
   fc.record({ kind: fc.constant("reverse" as const), at: fc.nat(2) }),
 );
 
-test("whatever is presented, replayed and reversed, a log is credited once, and a replay changes nothing", () => {
+test("whatever is presented, replayed and reversed, each log is credited once, and a replay changes nothing", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-once-"));
   const { store, ledger, audit, accounts, clock } = openFoundation({ dataDir }, handClock());
   const rows = paymentQueries(store.db);

@@ -24,7 +24,7 @@ test.each<Case>([
   // Its blocks are final long before that.
   ["polygon", 128, LARGE, 1n, false, 10],
   ["polygon", 128, LARGE, 128n, false, "enough"],
-])("on %s with %d confirmations asked, %d micro-USDC at a depth of %d, final: %p, must wait %p s", (...args) => {
+])("on %s with %d confirmations required, %d micro-USDC at a depth of %d, final: %p, must wait %p s", (...args) => {
   const [network, atLeast, amount, confirmations, finalized, expected] = args;
   const mined = { blockNumber: 1n, blockHash: "0x", blockTimeMs: 0, transfers: [], confirmations, finalized };
   const depth = depthOf(network, atLeast, amount, mined);

@@ -55,7 +55,7 @@ function playChain() {
   };
 }
 
-test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisations leave books that hold, and each log credited once`, async () => {
+test(`after ${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisations the books are correct, and each log is credited once`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-payments-"));
   const clock = handClock();
   const { store, ledger, audit, accounts } = openFoundation({ dataDir }, clock);

@@ -30,7 +30,7 @@ const settle = (person: Person) => person.ask("PATCH", "/v1/auth/me", { monthlyL
 const micros = (money: string): bigint => BigInt(money.replace(".", ""));
 
 describe("GET /v1/billing", () => {
-  test("tells what there is, what things cost, and the networks in their order", async () => {
+  test("shows the balance, what things cost, and the networks in their order", async () => {
     const idle = await server.signUp();
     expect(await idle.ask("GET", "/v1/billing")).toMatchObject({
       status: 200,
@@ -47,7 +47,7 @@ describe("GET /v1/billing", () => {
     });
   });
 
-  test("the balance is live, and its end is where the running instances bring it", async () => {
+  test("the balance is live, and emptyAt is when the running instances have used it up", async () => {
     const person = await server.signUp(undefined, "0.60");
     await create(person);
     await create(person, "two");
@@ -60,7 +60,7 @@ describe("GET /v1/billing", () => {
 });
 
 describe("GET /v1/billing/usage", () => {
-  test("shows days newest first, live, and a deleted instance's too", async () => {
+  test("shows days newest first, live, and also a deleted instance's", async () => {
     const person = await server.signUp();
     const first = await create(person);
     const start = clock.now();
@@ -106,7 +106,7 @@ describe("GET /v1/billing/usage", () => {
     expect(elsewhere.status).toBe(400);
   });
 
-  test("refuses what are no days, and spans that end before they begin", async () => {
+  test("refuses invalid days, and spans that end before they begin", async () => {
     for (const query of [
       "from=2026-02-29",
       "from=2026-13-01",
@@ -134,7 +134,7 @@ describe("GET /v1/billing/usage", () => {
     }
   });
 
-  test("another's instance is not there, nor one that never was", async () => {
+  test("another account's instance is 404, and so is an unknown one", async () => {
     const stranger = await server.signUp();
     const foreign = await create(stranger);
     for (const id of [foreign, newId("inst"), "inst_1", "nonsense", ""]) {
@@ -187,7 +187,7 @@ describe("GET /v1/billing/transactions", () => {
     ]);
   });
 
-  test("a cursor of another account, or one made up, is refused", async () => {
+  test("a cursor of another account, or an invented one, is refused", async () => {
     const { body } = await owner.ask("GET", "/v1/billing/transactions?limit=1");
     expect(body).toMatchObject({ hasMore: false, nextCursor: null });
     const { accountId } = owner;
@@ -258,7 +258,7 @@ describe("POST /v1/billing/top-up", () => {
     expect(quoted).toMatchObject({ amount: 25_500_000n, network: "polygon" });
   });
 
-  test("an amount that is none, or a network that this host does not take, is refused", async () => {
+  test("an invalid amount, or a network that this host does not use, is refused", async () => {
     for (const body of [
       { amount: "0" },
       { amount: "0.000000" },
@@ -278,7 +278,7 @@ describe("POST /v1/billing/top-up", () => {
     expect((await ask({ amount: "1000000.00" })).status).toBe(402);
   });
 
-  test("with an accepted payment it is 201, once for a key that is repeated", async () => {
+  test("with an accepted payment it is 201, once for a repeated key", async () => {
     const amount = 1_003_217n;
     const headers = { "Payment-Response": "settled" };
     outcome = { kind: "credited", transactionId: "txn_1", amount, headers };
@@ -311,14 +311,14 @@ describe("POST /v1/billing/top-up", () => {
     expect(quoted).toMatchObject({ invoiceId: "inv_7", amount: 3_000_000n });
   });
 
-  test("a payment is taken even when the rest of the request is wrong", async () => {
+  test("a payment is credited even if the rest of the request is wrong", async () => {
     const before = presented;
     expect((await ask({ amount: "0" }, paying)).status).toBe(400);
     expect(presented).toBe(before + 1);
   });
 });
 
-test("what was paid on the chain is topped up once, and stands in the statement with its transfer", async () => {
+test("what was paid on the chain is topped up once, and is in the statement with its transfer", async () => {
   await using paying = await startPaying({ network: "polygon", confirmations: 1 });
   const person = await paying.someone("2.00");
   const asked = await topUp(person, { amount: "3", network: "polygon" });
@@ -341,7 +341,7 @@ test("what was paid on the chain is topped up once, and stands in the statement 
   expect(findImbalance(paying.server.foundation.store)).toBeNull();
 });
 
-test("a balance that lasts for ages has an end that no date tells", async () => {
+test("a balance that lasts for ages has no emptyAt", async () => {
   const settings = { ROOST_PRICE_PER_HOUR: "0.000001", ROOST_MINIMUM_LAUNCH_BALANCE: "0" };
   const host = await startTestServer(settings);
   const person = await host.signUp(undefined, "900000000.00");
@@ -351,7 +351,7 @@ test("a balance that lasts for ages has an end that no date tells", async () => 
   await host.stop();
 });
 
-describe("who may", () => {
+describe("access", () => {
   const ROUTES = [
     ["GET", "/v1/billing"],
     ["GET", "/v1/billing/usage"],
@@ -359,7 +359,7 @@ describe("who may", () => {
     ["POST", "/v1/billing/top-up"],
   ] as const;
 
-  test("nobody without a credential, and no key that is limited to one instance", async () => {
+  test("is denied without a credential, and to a key limited to one instance", async () => {
     const instanceId = await create(owner);
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { instanceId })).body;
     for (const [method, path] of ROUTES) {
@@ -369,7 +369,7 @@ describe("who may", () => {
     }
   });
 
-  test("a key that only reads sees the books and tops nothing up", async () => {
+  test("for a key that only reads shows the books but tops up nothing", async () => {
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] })).body;
     const statuses = [];
     for (const [method, path] of ROUTES) statuses.push((await server.ask(method, path, { key })).status);
@@ -377,7 +377,7 @@ describe("who may", () => {
   });
 });
 
-test("the API's document offers X-PAYMENT where a payment may be asked for, and nowhere else", async () => {
+test("the API's document offers X-PAYMENT where a payment may be required, and nowhere else", async () => {
   const { paths } = (await server.ask("GET", "/openapi.json")).body;
   const offers = Object.entries(paths as Record<string, Record<string, { parameters?: unknown[] }>>).flatMap(
     ([path, operations]) =>

@@ -78,7 +78,7 @@ function answers({ paths }: OpenApi, id: string): object {
 }
 
 browserTest(
-  "every operation is shown, and opens with all its answers, with no network and nothing refused",
+  "every operation is shown, and opens with all its answers, without a network and without blocked content",
   async () => {
     const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
     const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
@@ -100,7 +100,7 @@ browserTest(
   },
 );
 
-browserTest("a pasted key works where the reference is tried out, and streams are not tried", async () => {
+browserTest("a pasted key works for trying out requests, and event streams are not tried", async () => {
   const { ask } = await server.signUp();
   const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
   await show("dark", async ({ troubles }, page) => {

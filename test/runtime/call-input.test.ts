@@ -12,7 +12,7 @@ test("an input is shown as the JSON that it is, else as its text", () => {
   expect(inputAsJson('"a"')).toBe('"a"');
 });
 
-test("an input comes out of an event as it went in, and means what the model wrote", () => {
+test("an input comes out of an event as it went in, with the meaning that the model wrote", () => {
   const nested = fc.json().map((text) => JSON.stringify(text));
   fc.assert(
     fc.property(fc.oneof(fc.json(), nested, fc.string({ unit: "binary" }), fc.constant("")), (text) => {

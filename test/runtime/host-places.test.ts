@@ -3,7 +3,7 @@ import { createHostPlaces, sleepsFor } from "../../src/runtime/host-places.ts";
 
 const BOUNDS = { workers: 8, workersOfOne: 4, runs: 8, runsOfOne: 2 };
 
-test("the longest idle worker of one's own sleeps first, else the longest idle of all", () => {
+test("the longest idle worker of the same account is put to sleep first, else the longest idle of all", () => {
   const idle = [
     { accountId: "a", lastUsedMs: 5 },
     { accountId: "b", lastUsedMs: 1 },
@@ -19,7 +19,7 @@ test("the longest idle worker of one's own sleeps first, else the longest idle o
   expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
 
-test("room is told once for all that became free in one turn of the event loop", async () => {
+test("room is reported once for all places freed in one turn of the event loop", async () => {
   let told = 0;
   const places = createHostPlaces(
     BOUNDS,
@@ -35,7 +35,7 @@ test("room is told once for all that became free in one turn of the event loop",
   expect(told).toBe(1);
 });
 
-test("workers that come and go are started only so often for one account", async () => {
+test("an account may start workers only at a limited rate", async () => {
   let now = 0;
   const room = Promise.withResolvers<void>();
   const places = createHostPlaces(BOUNDS, () => now, room.resolve);

@@ -89,7 +89,7 @@ test("a value that was moved to another name, instance or data key does not open
   expect(() => secrets.read(instanceId, "TOKEN")).toThrow("another master key");
 });
 
-test("under another master key reading says so, names can be listed, and a value stored anew can be read", async () => {
+test("with another master key reading says so, names can be listed, and a value stored again can be read", async () => {
   await using ground = openGround();
   const right = openMasterKey(ground.dataDir);
   const { instanceId, set } = openRoom(ground, right);
@@ -106,7 +106,7 @@ test("under another master key reading says so, names can be listed, and a value
   expect(again.countLocked()).toBe(1);
 });
 
-test("of a set that goes over the limit nothing is stored", async () => {
+test("of a set that exceeds the limit nothing is stored", async () => {
   await using ground = openGround();
   const { instanceId, secrets, set } = openRoom(ground);
   const named = (from: number, to: number) =>
@@ -125,7 +125,7 @@ test("of a set that goes over the limit nothing is stored", async () => {
   expect(secrets.read(instanceId, "N0")).toBe("a full instance may still change a value");
 });
 
-test("writing, using and deleting are in the audit by name, never by value", async () => {
+test("writing, using and deleting are in the audit log by name, never by value", async () => {
   await using ground = openGround();
   const { caller, instanceId, secrets, set } = openRoom(ground);
   set({ B: "hush-1", A: "hush-2" });
@@ -141,7 +141,7 @@ test("writing, using and deleting are in the audit by name, never by value", asy
   expect(ground.audit.findBreak()).toBeNull();
 });
 
-test("the master key is 32 bytes that only their owner reads, the same at the next start", async () => {
+test("the master key is 32 bytes that only their owner can read, the same at the next start", async () => {
   await using ground = openGround();
   const key = openMasterKey(ground.dataDir);
   const path = join(ground.dataDir, "master.key");
@@ -151,7 +151,7 @@ test("the master key is 32 bytes that only their owner reads, the same at the ne
   expect(openMasterKey(ground.dataDir, join(ground.dataDir, "elsewhere.key"))).not.toEqual(key);
 });
 
-test("a master key file of another size is refused with its name and the mend", async () => {
+test("a master key file of another size is refused with its path and the fix", async () => {
   await using ground = openGround();
   const path = join(ground.dataDir, "master.key");
   writeFileSync(path, "short");

@@ -22,7 +22,7 @@ async function withServer(use: (server: TestServer) => Promise<void>): Promise<v
   }
 }
 
-test("a skill's missing secret is missing until it is stored, across a restart, and no file holds its value", () =>
+test("a skill's missing secret is missing until it is stored, also after a restart, and no file contains its value", () =>
   withServer(async (server) => {
     const person = await server.signUp();
     const { body: instance } = await person.ask("POST", "/v1/instances", { name: "one" });
@@ -47,7 +47,7 @@ test("a skill's missing secret is missing until it is stored, across a restart, 
     }
   }));
 
-test("a stranger and a key limited to another instance find neither skills nor secrets: 404", () =>
+test("a stranger and a key limited to another instance see neither skills nor secrets: 404", () =>
   withServer(async (server) => {
     const [owner, stranger] = [await server.signUp(), await server.signUp()];
     const { body: mine } = await owner.ask("POST", "/v1/instances", { name: "one" });

@@ -35,7 +35,7 @@ const told = ({ skills, instanceId }: Pick<ReturnType<typeof openRoom>, "skills"
     .outline(instanceId)
     .map(({ name, description }) => [name, description, skills.instructions(instanceId, name).trim()]);
 
-test("the prompt gets name, description and instructions of what is installed, by name", async () => {
+test("the prompt gets name, description and instructions of the installed skills, by name", async () => {
   await using room = openRoom({ "b/SKILL.md": skill("b") });
   room.skills.install(room.instanceId, { name: "b" });
   room.skills.install(room.instanceId, upload("a", "# A\n\nFirst this."));
@@ -58,7 +58,7 @@ test("an installed skill does not change when the catalog does", async () => {
   expect(after.instructions(room.instanceId, "b").trim()).toBe("New.");
 });
 
-test("all files of a skill are kept as they came", async () => {
+test("all files of a skill are kept unchanged", async () => {
   await using room = openRoom({ "b/SKILL.md": skill("b"), "b/scripts/run.js": "1 + 1" });
   room.skills.install(room.instanceId, { name: "b" });
   const [kept] = room.ground.store.sqlite.query<{ files: string }, []>("SELECT files FROM installed_skills").all();
@@ -114,7 +114,7 @@ test("neither the quota nor a prompt's outline reads a skill's text", async () =
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
 });
 
-test("the texts of skills that were installed before the quota are counted in it", () => {
+test("the texts of skills that were installed before the quota count towards it", () => {
   const folder = join(import.meta.dir, "../../src/storage/migrations");
   const migrations = readdirSync(folder).sort();
   const own = migrations.findIndex((name) => name.includes("skill-sizes"));

@@ -64,7 +64,7 @@ afterEach(() => {
 
 const all = (sql: string) => store.sqlite.query(sql).values();
 
-test("what agents have goes into their default conversations, what was cleared stays hidden, and runs go on", async () => {
+test("an agent's messages and runs move to its default conversation, what was cleared stays hidden, and runs continue", async () => {
   store = openStore(dataDir);
   expect(all("PRAGMA foreign_key_check")).toEqual([]);
   expect(all("PRAGMA integrity_check")).toEqual([["ok"]]);
@@ -108,7 +108,7 @@ test("what agents have goes into their default conversations, what was cleared s
   expect(all("SELECT event_bytes FROM agents ORDER BY agent_id")).toEqual([[Number(6 * 128 + 5 * 2 + 16)], [0]]);
 });
 
-test("an agent that is made after it has its default conversation from the statement that makes it", () => {
+test("an agent created afterwards gets its default conversation from the statement that creates it", () => {
   store = openStore(dataDir);
   store.transaction(() =>
     store.sqlite.run(

@@ -76,7 +76,7 @@ function expectTidy(): void {
 }
 
 describe("a change", () => {
-  test("is nowhere to be seen before it is applied, then whole", async () => {
+  test("is not visible before it is applied, and then completely", async () => {
     await change({ kind: "create", slug: "a" }, { "SOUL.md": "kind", "memory/x.md": "old" });
     const changeId = newChangeId();
     const files = { "SOUL.md": null, "memory/x.md": "new", "notes/y": "y" };
@@ -90,7 +90,7 @@ describe("a change", () => {
     expectTidy();
   });
 
-  test("can turn a file into a folder, a folder into a file, and change a name's case", async () => {
+  test("can turn a file into a folder, a folder into a file, and change the case of a name", async () => {
     await change({ kind: "create", slug: "a" }, { one: "1", "two/deep/x": "2", "README.md": "3" });
     const files = { one: null, "one/x": "1", "two/deep/x": null, two: "2", "README.md": null, "readme.md": "3" };
     await change({ kind: "edit", slug: "a" }, files);
@@ -104,7 +104,7 @@ describe("a change", () => {
     expect(state()).toEqual({ new: { a: "1", c: "3" } });
   });
 
-  test("that creates a workspace inherits nothing that was left under its slug", async () => {
+  test("that creates a workspace inherits nothing left under its slug", async () => {
     fs.mkdirSync(join(instance, "agents", "a"));
     fs.writeFileSync(join(instance, "agents", "a", "left"), "over");
     await change({ kind: "create", slug: "a" });
@@ -149,7 +149,7 @@ describe("a change", () => {
     expect(fs.readdirSync(join(instance, ".staging"))).toEqual([]);
   });
 
-  test("works where .staging is missing, as after a restore", async () => {
+  test("works if .staging is missing, as after a restore", async () => {
     fs.rmdirSync(join(instance, ".staging"));
     await change({ kind: "create", slug: "a" }, { x: "1" });
     fs.rmdirSync(join(instance, ".staging"));
@@ -157,7 +157,7 @@ describe("a change", () => {
     expect(state()).toEqual({ a: { x: "1" } });
   });
 
-  test.each(["../x", "trash-1", "", "a/b"])("takes no id %j", async (changeId) => {
+  test.each(["../x", "trash-1", "", "a/b"])("refuses the id %j", async (changeId) => {
     await expect(stageChange(instance, changeId, { kind: "create", slug: "a" }, [])).rejects.toThrow(TypeError);
   });
 });
@@ -313,7 +313,7 @@ describe.each(kinds)("a crash in the middle of $name", ({ target, files, after }
   }
 
   test(
-    "at any call leaves all of it or nothing, and a crash of the recovery too",
+    "at any call leaves all of it or nothing, also if recovery crashes",
     async () => {
       restore();
       const { calls } = await liveThrough(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, target, changesOf(files));
@@ -351,7 +351,7 @@ describe("any sequence of changes and crashes", () => {
   const steps = fc.array(fc.record({ target, files, at: crash, again: crash }), { maxLength: 8 });
 
   test(
-    "leaves what a map would hold",
+    "has the same result as the changes to a map",
     async () => {
       await fc.assert(
         fc.asyncProperty(steps, async (all) => {
@@ -451,7 +451,7 @@ async function logOf(work: (log: string[]) => Promise<void>): Promise<string[]> 
 }
 
 test.skipIf(process.platform !== "linux")(
-  "what a commit relies on is on disk before it, and what ends a change before its manifest goes; nobody waits with it",
+  "what a commit relies on is on disk before it, and a change's effects before its manifest is removed; nobody waits",
   async () => {
     await change({ kind: "create", slug: "a" }, { gone: "1" });
     const changeId = newChangeId();
@@ -494,7 +494,7 @@ test.skipIf(process.platform !== "linux")(
 );
 
 describe.each(kinds)("$name of which the disk has kept", ({ target, files, after }) => {
-  test("any one part alone is done anew from its beginning", async () => {
+  test("any one part alone is repeated from its beginning", async () => {
     const agents = join(instance, "agents");
     const [before, done] = [join(instance, "before"), join(instance, "done")];
     for (const [slug, texts] of Object.entries(BEFORE)) await change({ kind: "create", slug }, texts);
