@@ -27,7 +27,7 @@ const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0"
 const stranger = () => `203.0.${++people >> 8}.${people & 0xff}`;
 const statuses = (answers: Answer[]) => answers.map(({ status }) => status);
 
-/** An account that has signed in from `address`, ten days ago: nothing that was sent then is counted. */
+/** An account that signed in from `address` ten days ago, so that the codes sent then no longer count. */
 async function known(address = stranger()): Promise<string> {
   const email = newEmail();
   await send(email, address, newInvite());
@@ -36,7 +36,7 @@ async function known(address = stranger()): Promise<string> {
   return email;
 }
 
-/** As many codes as this address may have for this e-mail now, by waiting no longer than a minute in between. */
+/** How many codes this address gets for this e-mail now, waiting a minute between them. */
 async function sendAll(email: string, address: string | (() => string), most = 12): Promise<number> {
   let sent = 0;
   for (; sent < most; sent++) {
@@ -55,7 +55,7 @@ describe("the tries of a code", () => {
     for (let tries = 0; tries < 12; tries++) {
       expect((await verify(email, wrong(code), stranger())).status).toBe(401);
     }
-    // Strangers have none left, be the code right; its owner has.
+    // Strangers have no tries left, not even for the right code; its owner has.
     expect((await verify(email, code, stranger())).status).toBe(401);
     expect((await verify(email, code, HOME)).status).toBe(200);
   });
@@ -90,7 +90,7 @@ describe("an address gets twenty codes an hour", () => {
     const address = "192.0.2.60";
     const emails = Array.from({ length: 60 }, newEmail);
     const held = await Promise.all(emails.map((email) => holdLastByte(email, newInvite(), address)));
-    // Each of them has been judged by its address before its body: none was sent to this address yet.
+    // Each of them passed the limit of its address before its body arrived, when no code had been sent yet.
     expect((await server.ask("GET", "/healthz")).status).toBe(200);
     const answers = await Promise.all(held.map((request) => request.finish()));
     const count = (status: number) => answers.filter((answer) => answer === status).length;
@@ -113,7 +113,7 @@ describe("codes that strangers request in somebody's name", () => {
     const email = await known(HOME);
     expect(await sendAll(email, stranger)).toBe(5);
     expect((await send(email, stranger())).status).toBe(429);
-    // At the same moment, without a minute's wait: five an hour of its own.
+    // At the same moment, without waiting a minute: it has five an hour of its own.
     expect(await sendAll(email, HOME)).toBe(5);
     expect((await send(email, HOME)).status).toBe(429);
     clock.advance(HOUR);
@@ -163,7 +163,7 @@ describe("codes that strangers request in somebody's name", () => {
     const rows = () =>
       sqlite.query("SELECT address FROM sign_in_addresses WHERE account_id = ?").values(accountId).flat().sort();
     expect(rows()).toEqual(homes.slice(1).sort());
-    // The first of them is nobody's by now; the last is the account's.
+    // The first of them is no longer one of the account's addresses; the last one is.
     expect(await sendAll(email, stranger)).toBe(5);
     expect(statuses([await send(email, homes[0] ?? ""), await send(email, homes[20] ?? "")])).toEqual([429, 200]);
     clock.advance(90 * DAY);
@@ -222,11 +222,11 @@ test("codes that no limit counts any more are removed, one slice at a time", asy
 });
 
 interface HeldRequest {
-  /** Sends the last byte; the answer's status. */
+  /** Sends the last byte; resolves with the answer's status. */
   finish(): Promise<number>;
 }
 
-/** A send-code whose body is there but for its last byte. */
+/** A request to send-code that lacks the last byte of its body. */
 async function holdLastByte(email: string, inviteCode: string, address: string): Promise<HeldRequest> {
   const { hostname, port } = new URL(server.url);
   const body = JSON.stringify({ email, inviteCode });

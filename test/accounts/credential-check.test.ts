@@ -46,7 +46,7 @@ const callerWith = async (token: string | null, key: string | null): Promise<Cal
     address: () => "127.0.0.1",
   });
 
-/** What an operator's command does: the same data folder through a connection of its own. */
+/** An operator's command: it opens the same data folder with a connection of its own. */
 async function asOperator(work: (other: typeof foundation) => void): Promise<void> {
   const other = openFoundation({ dataDir }, clock);
   try {
@@ -54,7 +54,7 @@ async function asOperator(work: (other: typeof foundation) => void): Promise<voi
   } finally {
     other.store.close();
   }
-  // Reads of one turn of the event loop share a snapshot; the next turn's see what was done.
+  // Reads of one turn of the event loop share a snapshot; those of the next turn see the change.
   await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -103,7 +103,7 @@ describe("a key", () => {
     const { sqlite } = server.foundation.store;
     const swapped = key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
     expect(await statusOf(swapped)).toBe(401);
-    // Without its table a look-up would be a 500.
+    // Without the table, a look-up would be a 500.
     sqlite.run("ALTER TABLE api_keys RENAME TO hidden_keys");
     try {
       for (const typo of [swapped, key.slice(0, -1), `${key}a`, key.toLowerCase(), "rst_live_", "x".repeat(64)]) {
@@ -258,7 +258,7 @@ describe("an account has at most a hundred keys", () => {
     const lasting = (await create()).body.key;
     await newKeys(7, new Date(clock.now() + MINUTE).toISOString());
     const keys = createKeys(server.foundation.store, clock, server.foundation.audit);
-    // What other tests left goes first: they made theirs earlier.
+    // Keys of earlier tests are removed first.
     clock.advance(30 * DAY);
     while (keys.prune(100));
     expect(countRows(owner.accountId)).toBe(8);

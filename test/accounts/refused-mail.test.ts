@@ -4,7 +4,7 @@ import { DAY, HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-/** Every mail that came as far as the server, whether it took it or not. */
+/** Every mail that reached the server, whether it was accepted or not. */
 const mails: { to: string; text: string }[] = [];
 let refuses = false;
 let smtp: SMTPServer;

@@ -9,7 +9,7 @@ let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
-  // Each test comes from an address of its own: the limit of one must not be felt by another.
+  // Each test has its own address, so that the limits of one do not affect another.
   server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
 afterAll(() => server.stop());
@@ -26,7 +26,7 @@ const mailed = (email: string) => server.foundation.outbox.list().find(({ to }) 
 const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
 const said = ({ status, body }: Answer) => [status, body.error?.code];
 
-/** A new account with a fresh code sent, a minute later, so that the next may be asked for. */
+/** A new account to which a code was just sent; a minute has passed, so that the next one may be requested. */
 async function known(): Promise<string> {
   const email = newEmail();
   await send(email, newInvite().code);
@@ -101,7 +101,7 @@ describe("send-code", () => {
         expect(said(answer)).toEqual([429, "rate_limited"]);
         const wait = Number(answer.headers.get("retry-after")) * SECOND;
         expect(wait).toBeGreaterThan(0);
-        // One second before it is still refused; then it is not.
+        // One second earlier it is still refused.
         clock.advance(wait - SECOND - 1);
         expect((await send(email)).status).toBe(429);
         clock.advance(SECOND + 1);

@@ -26,7 +26,7 @@ async function signInAgain(): Promise<string> {
 test("signing out ends the token of the request at once; the account's other tokens and keys stay valid", async () => {
   const other = await signInAgain();
   const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
-  // Seen before, so that it would be answered from memory.
+  // It was used before, so it would be answered from memory.
   expect(await statusOf(person.token)).toBe(200);
   const { status, body } = await signOut(person.token);
   expect([status, body]).toEqual([200, { signedOut: true }]);
@@ -66,7 +66,7 @@ test("a token without an id, from an older release, works and can be signed out"
   expect([await statusOf(old), await statusOf(another)]).toEqual([200, 200]);
   expect((await signOut(old)).status).toBe(200);
   expect([await statusOf(old), await statusOf(another)]).toEqual([401, 200]);
-  // The last character of a signature holds four bits; however the rest is spelled, it is the same token.
+  // Only four bits of a signature's last character count: with any of its spellings it is the same token.
   for (const last of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") {
     expect(await statusOf(old.slice(0, -1) + last)).toBe(401);
   }

@@ -39,7 +39,7 @@ async function dieWhile(moment: "before" | "after", dataDir: string, change: str
   expect([child.signalCode, errors]).toEqual(["SIGKILL", ""]);
 }
 
-/** A server with one agent, stopped so that another process may have its folder. */
+/** A server with one agent, stopped so that another process can open its folder. */
 async function cutOff(
   moment: "before" | "after",
   changeOf: (place: { instanceId: string; agentId: string }) => string,

@@ -25,7 +25,7 @@ afterAll(() => server.stop());
 
 type Files = Record<string, string | null>;
 const create = (input: object) => owner.ask("POST", agents, { name: "Ada", ...input });
-/** An agent with these files and no others. */
+/** An agent with exactly these files. */
 async function made(files: Files = {}, slug = "ada"): Promise<string> {
   const { status, body } = await create({ slug, useDefaults: false, files });
   expect(status).toBe(201);

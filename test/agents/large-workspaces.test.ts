@@ -23,14 +23,14 @@ const folder = (slug = "ada") => join(server.dataDir, "instances", instanceId, "
 const nameAt = (at: number) => `${String(at).padStart(6, "0")}${"x".repeat(90)}`;
 const SETTLED_MS = 30_000;
 
-/** An agent whose workspace an operator has filled, before the host knew of it as after an upgrade. */
+/** An agent whose workspace an operator has filled; the host has not indexed it yet, as after an upgrade. */
 async function filled(count: number, slug = "ada"): Promise<string> {
   const { body } = await owner.ask("POST", agents, { name: "Ada", slug, useDefaults: false, files: { "a.md": "a" } });
   for (let at = 0; at < count; at++) fs.writeFileSync(join(folder(slug), nameAt(at)), "");
   return body.agentId;
 }
 
-/** Has the workspace compared with the disk, and waits for it. */
+/** Starts a comparison of the workspace with the disk, and waits for it. */
 async function indexed(agentId: string): Promise<void> {
   const { store } = server.foundation;
   store.transaction(() => store.sqlite.run("UPDATE agents SET indexed_at = NULL WHERE agent_id = ?", [agentId]));
@@ -38,7 +38,7 @@ async function indexed(agentId: string): Promise<void> {
   await server.app.settled();
 }
 
-/** The calls to the disk in this turn of a request: none may grow with what a tenant has stored. */
+/** The disk calls in this turn of a request: their number must not depend on what a tenant has stored. */
 async function callsOf(work: () => Promise<unknown>): Promise<{ readdirSync: number; lstatSync: number }> {
   const spies = { readdirSync: spyOn(fs, "readdirSync"), lstatSync: spyOn(fs, "lstatSync") };
   try {
@@ -69,7 +69,8 @@ describe("a workspace of ten thousand files", () => {
         const calls = await callsOf(async () => {
           expect((await owner.ask(method, path, body)).status).toBe(200);
         });
-        // Of the staging folder at most; of the workspace itself never. A slice of what follows may be among them.
+        // At most the staging folder is read, never the workspace itself. A slice of the following work may be
+        // included.
         expect([method, path, calls.readdirSync]).toEqual([method, path, 0]);
         expect(calls.lstatSync).toBeLessThan(500);
       }

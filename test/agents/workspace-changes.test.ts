@@ -66,7 +66,7 @@ test("changes of one account are made one after the other, completely, and leave
     ),
   );
   expect(answers.every(({ status }) => status < 300)).toBe(true);
-  // A PATCH tells what it found and what it made: each of its two files is as it wrote them.
+  // A PATCH returns what it wrote: both of its files.
   for (const [at, { body }] of answers.entries()) {
     if (at % 4 === 3) expect([body.files.one, body.files.two]).toEqual([`${at}`, `${at}`]);
   }
@@ -112,7 +112,7 @@ test("a list shows an operator's changes while a change waits for the disk, and 
   const { rm } = fs.promises;
   const seen: unknown[] = [];
   let isSeen = false;
-  // Between the commit, whose files are in their places, and its being forgotten.
+  // After the commit, with the files in place, and before its row is removed.
   const spy = spyOn(fs.promises, "rm").mockImplementation(async (path, options) => {
     if (!isSeen && String(path).includes(instanceId)) {
       isSeen = true;
@@ -129,7 +129,7 @@ test("a list shows an operator's changes while a change waits for the disk, and 
   expect(seen).toEqual([["a", "b", "by-hand"]]);
 });
 
-/** Turns on folders of their own; those of the account "many" wait until they are let go. */
+/** Turns with their own folders; those of the account "many" wait until they are released. */
 function heldTurns() {
   const { store } = server.foundation;
   const log = pino({ level: "silent" });
@@ -158,7 +158,7 @@ test("an account with many waiting changes delays nobody else's, and its number 
   const many = Array.from({ length: 257 }, () => turnOf("many"));
   expect(codeOf(() => turnOf("many"))).toBe("rate_limited");
   await turnOf("few");
-  // Of the many one has its turn by now, or is about to: which of the two comes to its work first is the disk's affair.
+  // One of the many has its turn now or soon: which of the two starts first depends on the disk.
   expect(begun.filter((account) => account === "few")).toHaveLength(1);
   expect(begun.filter((account) => account === "many").length).toBeLessThanOrEqual(1);
   letGo();

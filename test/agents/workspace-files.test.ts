@@ -18,7 +18,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "roost-files-"));
 beforeAll(() => {
   store = openStore(dataDir);
   files = createWorkspaceFiles(store.db);
-  store.sqlite.run("PRAGMA synchronous = OFF"); // hundreds of commits, and nothing here is about the disk
+  store.sqlite.run("PRAGMA synchronous = OFF"); // hundreds of commits, and this test is not about the disk
   store.transaction(() => {
     store.sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct', 'a@b.c', 'A', 0)");
   });
@@ -64,7 +64,7 @@ test("no query about a workspace reads all of it", () => {
     names.at({ spelling: "n", isFolder: true });
     names.at({ spelling: "n", isFolder: false });
   });
-  // Found by an agent and a name, or a range of them, never by the agent alone.
+  // Rows are found by an agent and a name, or a range of names, never by the agent alone.
   const narrow = /^SEARCH workspace_files .*\(agent_id=\? AND (name|<expr>)|^SEARCH agents .*\(agent_id=\?\)$/;
   expect(plans.filter((plan) => !narrow.test(plan))).toEqual([]);
   expect(plans).toHaveLength(6);

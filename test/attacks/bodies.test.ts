@@ -34,7 +34,7 @@ test("strangers at many addresses hold back bodies of 16 KiB for send-code, or s
     open(url, { ...SEND_CODE, from: addressAt(at % 20), headers: { ...JSON_TYPE, "Content-Length": MAX_OF_PUBLIC } }),
   );
   await world.attack(() => Promise.all(held.map(({ write }) => write(body))));
-  // All of them fit into what may be received at once, so nobody is refused, and nobody is in the way.
+  // All of them fit into what may be received at once, so none is refused and none delays others.
   expect(await answersOf(held)).toEqual([]);
 
   const chunk = `8000\r\n${"a".repeat(32 * KIB)}\r\n`;
@@ -64,7 +64,7 @@ test("an account holds back bodies of 1 MiB: it never gets so much room that oth
   const headers = { ...JSON_TYPE, "X-API-Key": attacker.key, "Content-Length": MIB };
   const held = times(200, () => open(url, { method: "POST", path: "/v1/instances", headers }));
   await world.attack(() => Promise.all(held.map(({ write }) => write(body))));
-  // Of 64 MiB one account takes no more than three times what it leaves.
+  // Of 64 MiB one account takes no more than three times what it leaves free.
   expect(countsOf(await answersOf(held, 200 - 48))).toEqual({ 503: 200 - 48 });
   const note = await neighbour.ask("PUT", `${neighboursAgent}/files/note.md`, "x".repeat(200 * KIB));
   expect(note.status).toBe(201);

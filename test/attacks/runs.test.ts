@@ -5,7 +5,7 @@ import { HANG, startWorld } from "./world.ts";
 
 const KIB = 1024;
 const THREADS = 80;
-/** Nobody else's: threads are counted by user. */
+/** A user of its own: threads are counted by user. */
 const USER = 40_000 + (process.pid % 20_000);
 const AGENT = { name: "x", useDefaults: false };
 const canLimitThreads =

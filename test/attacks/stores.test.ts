@@ -8,10 +8,10 @@ import { startWorld, type World } from "./world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Many times the product's, so that a bound is reached within seconds. */
+/** Many times the real limit, so that a bound is reached within seconds. */
 const FAST = { ROOST_WRITES_PER_SECOND: "1000000" };
 
-/** Rows of a table, as whoever stole the database would count them. */
+/** Counts the rows of a table directly in the database. */
 function rowsOf({ dataDir }: World, sql: string): number {
   const database = new Database(join(dataDir, "roost.db"), { readonly: true });
   try {

@@ -8,7 +8,7 @@ const HOME = "127.0.0.2";
 const STRANGER = "127.0.0.3";
 const VERIFY = "/v1/auth/verify-code";
 
-/** The code that was mailed last, as the operator sees it. */
+/** The last mailed code, from the operator's outbox. */
 async function mailedCode({ dataDir }: World): Promise<string> {
   const { output } = await runBinary(["outbox", "--json", "--data", dataDir]);
   return JSON.parse(output)[0].code;
@@ -29,7 +29,7 @@ test("a stranger's wrong codes do not lock an account out, not even three thousa
     inLanes(32, 3_000, async (at) => (await guess(STRANGER, wrong(code, at + 6))).status),
   );
   expect(countsOf(statuses)).toEqual({ 401: 25, 429: 2_975 });
-  // Nobody else pays for it: not who has the code, nor who signs in at the stranger's address with a key.
+  // Nobody else is affected: neither the owner of the code, nor somebody with a key at the stranger's address.
   const own = await askFrom(STRANGER, url, "/v1/auth/me", undefined, { "X-API-Key": attacker.key });
   expect(own.status).toBe(200);
   const owner = await guess(HOME, code);

@@ -9,7 +9,7 @@ import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
 const MAX_BYTES = 320e6;
 
-/** Signs in to a server of one's own and gives the embedded model's answer to a message. */
+/** Signs in to a new server and returns the embedded model's answer to a message. */
 async function sayHello(options: StartOptions & { dataDir: string }): Promise<string> {
   await using server = await startBinary(options);
   const { output } = await runBinary(["login-link", "ada@example.org", "--data", options.dataDir, "--json"], options);

@@ -5,7 +5,7 @@ import type { Mined, Transfer } from "../../src/chain/chain.ts";
 
 const RUNS = { numRuns: 20_000 };
 
-// Few values, so that answers are often alike, and often alike but for one thing.
+// Few values, so that answers are often equal, or differ in one thing only.
 const transfer: fc.Arbitrary<Transfer> = fc.record({
   logIndex: fc.constantFrom(0, 1),
   token: fc.constantFrom<Transfer["token"]>("0xA0", "0xB0"),
@@ -29,7 +29,7 @@ const answer: fc.Arbitrary<NodeAnswer> = fc.oneof(
 const answers = fc.array(answer, { minLength: 1, maxLength: 6 });
 const quorumOf = (list: unknown[]) => Math.min(2, list.length);
 
-/** Alike in all but what depends on a node's head. */
+/** Equal except for what depends on a node's head. */
 function saysTheSame(a: NodeAnswer, kind: string, told: Mined): boolean {
   if (a.kind !== kind || !("mined" in a)) return false;
   const { confirmations: _, finalized: __, ...story } = a.mined;

@@ -8,11 +8,11 @@ import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
 
 const SOMEBODY = getAddress("0x00000000000000000000000000000000000000a1");
-/** Two calls of 1.5 s each, and what a busy machine adds. */
+/** Two calls of 1.5 s each, and some more for a busy machine. */
 const BOUND_MS = 4_000;
 
 let anvil: Anvil;
-/** Stands in front of the same chain; each test decides how it is bad. */
+/** A proxy in front of the same chain; each test decides what it does wrong. */
 let bad: RpcProxy;
 let txHash: string;
 
@@ -62,7 +62,7 @@ test("one good node is not enough beside one that hangs; two are", async () => {
   expect(two).toMatchObject({ kind: "mined", mined: { confirmations: 3n } });
 });
 
-/** What a receipt's liar can make up: a transfer that never was. */
+/** A transfer that never happened, as a lying node may invent it. */
 const madeUp = (asked: string, receipt: Record<string, unknown>) => ({ ...receipt, transactionHash: asked });
 const NEVER_SENT = `0x${"7".repeat(64)}`;
 
@@ -178,7 +178,7 @@ const nonsense: [string, () => Response][] = [
 ];
 
 test.each(nonsense)("a node that answers with %s is unavailable, and nothing is thrown", async (_what, answer) => {
-  // The chain's id is right, so that what follows is read at all.
+  // The chain id is right, so that the following answers are read at all.
   bad.answer(({ method }) => (method === "eth_chainId" ? rpc("0x2105") : answer()));
   const chain = baseWith(bad.url);
   expect((await timed(chain.find(txHash))).kind).toBe("unavailable");

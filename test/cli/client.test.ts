@@ -5,7 +5,7 @@ import { readBoundedText } from "../../src/lib/bounded-text.ts";
 const MIB = 1024 * 1024;
 let sent = 0;
 
-/** As much as is read, for ever. */
+/** Sends as fast as it is read, forever. */
 const endless = () =>
   new ReadableStream<Uint8Array>({
     pull(controller) {

@@ -113,7 +113,7 @@ describe("roost wallet export", () => {
   });
 });
 
-/** A quote that is open for a minute, to this address; to none that is known, as before addresses were noted, for "". */
+/** A quote that is open for a minute, to this address; "" is a quote from before addresses were recorded. */
 function quote(home: Home, payTo = ""): void {
   const { store, accounts, clock } = openFoundation(home);
   const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });

@@ -38,7 +38,7 @@ async function talkAtLength(): Promise<void> {
   }
 }
 
-/** The rules that this page breaks, and where. */
+/** The rules that this page violates, and where. */
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {

@@ -6,7 +6,7 @@ import { startTestServer } from "../support/test-server.ts";
 
 setDefaultTimeout(60_000);
 
-/** A way to the port whose connections can be cut as a bad network cuts them. */
+/** A proxy to the port whose connections can be cut, as a bad network does. */
 async function startBreakableWay(port: number) {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {

@@ -94,7 +94,7 @@ browserTest("without mail, nobody is told to wait for one", async () => {
     await page.click("#ask-code button");
     await page.getByText("roost outbox").waitFor();
     expect(await page.getByText("on its way").isVisible()).toBe(false);
-    // Asked for again at once: the host says when that will do.
+    // Requested again at once: the host says when that will be possible.
     await page.click("#other-address");
     await page.click("#ask-code button");
     const alert = page.locator("#sign-in-alert");

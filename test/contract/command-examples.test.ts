@@ -7,7 +7,7 @@ import { NO_NODES } from "../support/no-nodes.ts";
 import { differences } from "./comparing.ts";
 import { codeIn, readContract, sectionOf } from "./pages.ts";
 
-/** A folder in which `roost` is the binary as it is now, and `./data` a running server's. */
+/** A folder in which `roost` is the current binary, and `./data` that of a running server. */
 const folder = mkdtempSync(join(tmpdir(), "roost-contract-"));
 symlinkSync(await buildBinary(), join(folder, "roost"));
 const server = await startBinary({ dataDir: join(folder, "data") });

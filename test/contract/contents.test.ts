@@ -15,7 +15,7 @@ const pages = Object.values(contract);
 const { api, operations, runtime } = contract;
 const settings = await readPage(join(ROOT, "docs/settings.md"));
 
-/** The code spans in a table's first column, of all rows that have such a form there. */
+/** The code spans in the first column of tables that match this pattern. */
 const firstCells = (text: string, form: RegExp): string[] =>
   text.split("\n").flatMap((line) => {
     const [, cell = ""] = /^\| (`.+?) \|/.exec(line) ?? [];
@@ -24,7 +24,7 @@ const firstCells = (text: string, form: RegExp): string[] =>
 
 const METHOD_AND_PATH = /^(GET|POST|PATCH|PUT|DELETE) \/v1\//;
 
-/** How a table says what a route asks of its caller. */
+/** How a table says what a route requires of its caller. */
 const NEEDS = {
   public: "–",
   read: "`read`",
@@ -83,7 +83,7 @@ function* nodesOf(node: unknown): Generator<Node> {
   for (const value of Object.values(node)) yield* nodesOf(value);
 }
 
-/** Of the paths of clients that the document speaks of and no route serves, and of the x402 protocol's own words. */
+/** Words of the x402 protocol, and of paths that the document mentions but no route serves. */
 const NOT_OURS = new Set(
   "type param scheme maxAmountRequired resource description mimeType payTo maxTimeoutSeconds extra".split(" "),
 );
@@ -107,7 +107,7 @@ test("every setting is in docs/settings.md, each section of which is linked from
   expect(sections.filter((link) => !operations.text.includes(link))).toEqual([]);
 });
 
-/** Read by user commands, on another machine than the host's perhaps: no settings. */
+/** Read by user commands, maybe on another machine than the host's, so not settings. */
 const OF_COMMANDS = new Set(["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"]);
 
 test("whatever a page calls a setting is one", () => {
@@ -139,7 +139,7 @@ const commandsOf = (command: ReturnType<typeof createProgram>, words: string[] =
     ? [words.join(" ")]
     : command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
 
-/** What the shells ask, not people. */
+/** Called by shells, not people. */
 const isForPeople = (words: string): boolean => !words.startsWith("__");
 
 test("every command is in a table of the operator's page, and no other", () => {
@@ -176,7 +176,7 @@ test("the tools of an agent are those listed on the runtime's page", async () =>
   expect(firstCells(sectionOf(runtime, "Tools"), /^\w+$/).toSorted()).toEqual(names.toSorted());
 });
 
-/** Where a page's links lead that stay in the project: `api.md#limits` as the file and the anchor. */
+/** The targets of a page's links within the project: `api.md#limits` as the file and the anchor. */
 const linksOf = (page: Page): string[] =>
   Array.from(page.text.matchAll(/\]\(([^)\s]+)\)/g), ([, target = ""]) => target).filter((to) => !/^https?:/.test(to));
 

@@ -6,7 +6,7 @@ import { startTestServer } from "../support/test-server.ts";
 import { differences } from "./comparing.ts";
 import { readContract } from "./pages.ts";
 
-/** A request as a page shows it, and the answer behind it. */
+/** A request as a page shows it, and the answer that follows. */
 interface Example {
   method: string;
   path: string;
@@ -31,7 +31,7 @@ afterAll(async () => {
   await model.stop();
 });
 
-/** What the answers of the examples gave, for those behind them: `$TOKEN`, `$INSTANCE`, and so on. */
+/** Values from the answers of earlier examples, for later ones: `$TOKEN`, `$INSTANCE`, and so on. */
 const given: Record<string, string> = {
   INVITE: server.foundation.invites.create({ uses: 1, credit: parseMoney("10") ?? 0n, lifeMs: 3_600_000 }).code,
 };
@@ -48,7 +48,7 @@ function fill(text: string): string {
   return text.replaceAll(/\$([A-Z]+)/g, (whole, name: string) => (name === "CODE" ? code : (given[name] ?? whole)));
 }
 
-/** What an example shows with what earlier ones gave; what this one gives stands for any text. */
+/** An example with the values of earlier ones filled in; its own values match any text. */
 const expected = (text: string): string => fill(text).replaceAll(/\$[A-Z]+/g, "…");
 
 function keepWhatIsNamed(example: Example, answer: unknown): void {
@@ -77,7 +77,7 @@ function parse(block: string): Example {
   };
 }
 
-/** An event stream as objects: its `retry`, and each event with its data read. */
+/** An event stream as objects: its `retry`, and each event with its parsed data. */
 const framesOf = (text: string): unknown[] =>
   text
     .trim()
@@ -92,7 +92,7 @@ const framesOf = (text: string): unknown[] =>
       ),
     );
 
-/** The ids of runs in a stream are another run's than the one before it. */
+/** The run in a stream is another one than in the example before it. */
 const withoutRun = (example: Example): Example =>
   example.answer.startsWith("retry:") ? { ...example, answer: example.answer.replaceAll("$RUN", "…") } : example;
 
@@ -108,7 +108,7 @@ async function send({ method, path, headers, body }: Example): Promise<{ respons
 
 let hours = 0;
 
-/** What the page says has happened before this request: an hour of running, the end of a run that nobody waited for. */
+/** What has happened before this request according to the page: an hour of running, the end of an asynchronous run. */
 async function comeTo({ path }: Example): Promise<void> {
   if (path.startsWith("/v1/billing") && hours === 0) {
     clock.advance(++hours * HOUR);
@@ -129,7 +129,7 @@ const examples = api.blocks
 
 test("the page has examples", () => expect(examples.length).toBeGreaterThan(20));
 
-// In the order of the page: each may use what those before it gave.
+// In the order of the page: each may use values of the ones before it.
 test.each(examples.map((example, at): [string, Example] => [`${at + 1}: ${example.method} ${example.path}`, example]))(
   "example %s is answered as the page shows",
   async (_, example) => {

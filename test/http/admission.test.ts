@@ -83,7 +83,7 @@ test("a large answer is paid for by the requests that follow", async () => {
   const files = Object.fromEntries([1, 2, 3].map((at) => [`${at}.md`, "x".repeat(200_000)]));
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "big", files })).body;
   expect((await person.ask("GET", `/v1/instances/${instanceId}/agents/${agentId}`)).status).toBe(200);
-  // 600 KB are 146 ordinary answers at least, and the account has 40 a second.
+  // 600 KB count as at least 146 ordinary answers, and the account has 40 a second.
   const next = await person.ask("GET", "/v1/auth/me");
   expect(next.status).toBe(429);
   expect(Number(next.headers.get("retry-after"))).toBeGreaterThanOrEqual(3);
@@ -97,7 +97,7 @@ test("a replayed answer costs as much as the first one", async () => {
   const create = () =>
     person.ask("POST", `/v1/instances/${instanceId}/agents`, agent, { "Idempotency-Key": "same-each-time" });
   expect((await create()).status).toBe(201);
-  // The request costs two ordinary ones, its answer 22 more; the account saves up fifty.
+  // The request counts as two ordinary ones, its answer as 22 more; the account can save up fifty.
   const again = await times(10, create);
   expect(statuses(again)[201] ?? 0).toBeLessThan(5);
   expect(statuses(again)[429]).toBeGreaterThan(5);

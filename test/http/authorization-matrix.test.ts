@@ -4,17 +4,17 @@ import { type Person, startTestServer, type TestServer } from "../support/test-s
 import { signedToken } from "./signed-token.ts";
 
 /**
- * What docs/contract/api.md, Scopes, asks of a caller, route by route, written down apart from the routes' own
+ * What docs/contract/api.md, Scopes, requires of a caller, route by route, written down separately from the routes' own
  * declarations.
  */
 interface Rule {
   needs: "nobody" | Level;
-  /** Belongs to the whole account: closed to a key with an `instanceId`. */
+  /** For the whole account: not for a key with an `instanceId`. */
   whole?: true;
-  /** What a caller gets that may: the status, and for a 404 what it is that does not exist. */
+  /** What an authorised caller gets: the status, and for a 404 what does not exist. */
   passes: number | `404 ${string}`;
   body?: unknown;
-  /** A caller that may uses something up, so that the next needs a fresh world. */
+  /** An authorised caller uses something up, so that the next one needs a fresh world. */
   spends?: true;
 }
 
@@ -79,9 +79,9 @@ const RULES: Record<string, Rule> = {
   "POST /v1/billing/top-up": { needs: "write", whole: true, passes: 402 },
 };
 
-/** `token` is what no key is enough for: ending the session that a token is. */
+/** `token` is for what no key may do: ending a session. */
 type Level = "read" | "chat" | "write" | "keys" | "token";
-/** Each level with those that reach it (docs/contract/api.md, Scopes). */
+/** Each level with the credentials that reach it (docs/contract/api.md, Scopes). */
 const LEVELS_OF: Record<string, Level[]> = {
   read: ["read"],
   chat: ["read", "chat"],
@@ -92,7 +92,7 @@ const LEVELS_OF: Record<string, Level[]> = {
   "read+write+chat": ["read", "chat", "write", "keys"],
 };
 
-/** A credential, and what the contract says of it. */
+/** A credential, and what the contract says about it. */
 interface Credential {
   name: string;
   headers: Record<string, string>;
@@ -199,7 +199,7 @@ async function makeWorld(): Promise<World> {
   return { owner, params, credentials };
 }
 
-/** What the contract says that this credential gets from this route. */
+/** What this credential gets from this route, by the contract. */
 function expectedOf(path: string, rule: Rule, { name, says }: Credential): string {
   if (rule.needs === "nobody") return String(rule.passes);
   if (says.kind === "invalid") return "401";
@@ -216,7 +216,7 @@ function expectedOf(path: string, rule: Rule, { name, says }: Credential): strin
 const pathOf = (path: string, params: Record<string, string>) =>
   path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? "").replace("*", "a.md");
 
-/** The status; for a 404 also what is said not to exist. */
+/** The status; for a 404 also what does not exist, according to the message. */
 async function answerOf(method: string, path: string, rule: Rule, headers: Record<string, string>): Promise<string> {
   const { body } = rule;
   const isJson = body !== undefined && typeof body !== "string";

@@ -9,7 +9,7 @@ let server: TestServer;
 let person: Person;
 let ids: Record<string, string>;
 beforeAll(async () => {
-  // Time stands still, so that no rate comes back.
+  // Time stands still, so that no rate recovers.
   server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "200" }, { clock: handClock() });
   person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
@@ -33,7 +33,7 @@ test("every route names its bounds: its rate, its body, its answer, and what end
     expect([nameOf(route), bound.answerBytes > 0, bound.endsWith.length > 0]).toEqual([nameOf(route), true, true]);
     expect([nameOf(route), rateOf(route)]).toEqual([nameOf(route), expect.any(String)]);
     expect([nameOf(route), bodyBytesOf(route)]).toEqual([nameOf(route), expect.any(Number)]);
-    // What lasts says so, and a list is a page.
+    // Long-lived answers have their bound, and a list is a page.
     expect([nameOf(route), route.bound === "stream"]).toEqual([nameOf(route), route.answer === "text/event-stream"]);
     const isList = typeof route.answer !== "string" && "data" in ((route.answer as { shape?: object }).shape ?? {});
     expect([nameOf(route), route.bound === "page"]).toEqual([nameOf(route), isList]);
@@ -55,7 +55,7 @@ test("every route with a body refuses one over its limit before reading it", asy
   for (const route of server.app.routes) {
     const limit = bodyBytesOf(route);
     if (limit === 0) continue;
-    // A byte more is announced than may come, and the last one never does.
+    // One byte too many is announced, and the last one never arrives.
     const headers = route.access === "public" ? {} : { Authorization: `Bearer ${person.token}` };
     const request = await hold(server.url, route.method, placed(route), "x".repeat(limit + 1), headers);
     expect([nameOf(route), (await request.answered).status]).toEqual([nameOf(route), 413]);

@@ -42,7 +42,7 @@ test("a cursor is signed with at least 96 bits, which nobody can compute without
     const position: string = data[0].instanceId;
     const mark = Buffer.from(nextCursor, "base64url").subarray(0, -position.length);
     expect(mark.byteLength).toBeGreaterThanOrEqual(12);
-    // As cursors were marked before there was a key: by a hash that anybody computes.
+    // As cursors were before there was a key: with a hash that anybody can compute.
     const known = Bun.hash.xxHash32(`instances ${owner.accountId} null\n${position}`).toString(36).padStart(7, "0");
     const forged = Buffer.from(known + position).toString("base64url");
     expect((await page(`&after=${forged}`)).status).toBe(400);

@@ -160,7 +160,7 @@ describe("a request with a key", () => {
   });
 });
 
-/** A token of the same account that the moved clock still takes. */
+/** A token of the same account that is still valid by the moved clock. */
 async function renew(person: Person): Promise<{ token: string }> {
   const token = server.foundation.links.create(person.email, 0n);
   return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link: token } })).body;

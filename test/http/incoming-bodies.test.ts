@@ -7,7 +7,7 @@ const KIB = 1024;
 let server: Bun.Server<undefined> | undefined;
 afterEach(() => server?.stop(true));
 
-/** A server that reads what each request brings, in the name of its `X-Owner`, and says how it went. */
+/** A server that reads each request's body, on behalf of its `X-Owner`, and reports how it went. */
 function serve(bodies: IncomingBodies, limitBytes = 64 * KIB): string {
   server = Bun.serve({
     port: 0,

@@ -29,7 +29,7 @@ test("an answer ends at the third check at the latest, also if most of the other
   });
   const answers = Array.from({ length: 300 }, (_, at) => lasting.open(callerWith(`key_${at}`), "events"));
   while (looks === 0) await new Promise((resolve) => setImmediate(resolve));
-  // No look asks for all of them.
+  // No round checks all of them.
   expect(seen.size).toBeLessThanOrEqual(100 * looks);
   for (const answer of answers.slice(0, -1)) answer.close();
   const last = Promise.withResolvers<number>();

@@ -40,7 +40,7 @@ test.each([
   await using server = serve(table, ground);
   const caller = ground.account();
   const sent = JSON.stringify({ message: "hi", filler: "x".repeat(MIB - 100) });
-  // The harness learns its callers by the requests that they make.
+  // The harness gets to know its callers by their requests.
   await server.send(caller, "GET", "/v1/wait");
   const name = `${caller.accountId} ${caller.instanceId} ${[...caller.scopes].join("+")}`;
   const before = residentBytes();

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Every list with how it names a row, and its order as far as names tell it. */
+/** Every list, with the field that identifies a row, and its order. */
 const lists: [() => string, string, string[] | null][] = [
   [() => "/v1/instances", "name", ["three", "two", "one"]],
   [() => agents, "name", ["Ada", "Bob", "Cyd"]],
@@ -41,7 +41,7 @@ const pageOf = async (path: string, query: Record<string, string | number>) => {
   return body as { data: Row[]; hasMore: boolean; nextCursor: string | null };
 };
 
-/** Goes through a list page by page; `between` runs before each page but the first. */
+/** Reads a list page by page; `between` runs before each page but the first. */
 async function walk(path: string, limit: () => number, between: (page: number) => unknown = () => {}): Promise<Row[]> {
   const seen: Row[] = [];
   let after: string | null = null;

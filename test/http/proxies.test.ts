@@ -4,7 +4,7 @@ import { clientAddress } from "../../src/http/request.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
-/** Asks under this name, as a proxy or a page of another origin would. */
+/** Sends a request to this host name, as a proxy or a page of another origin would. */
 const under = (url: string, path: string, host: string, more = "") =>
   rawRequest(url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`);
 

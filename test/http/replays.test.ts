@@ -239,7 +239,7 @@ test.each([
   ["a b", 201],
   ["[", 201],
   ["x:y:z", 201],
-  // A short name is a name.
+  // A short host name is a valid one.
   ["app", 201],
 ])("a Host of %p with an Idempotency-Key is no fault of the host", async (host, expected) => {
   const body = JSON.stringify({ name: "raw" });

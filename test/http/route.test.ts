@@ -15,7 +15,7 @@ const finder =
   ({ caller, params }: Asked<{ instanceId: string }>) =>
     instances.get(caller, params.instanceId);
 
-/** A server that knows this caller by the headers given. */
+/** A server that identifies this caller by the given headers. */
 async function open(ground: Ground, table: Route[]) {
   const server = serve(table, ground);
   const caller = ground.account();

@@ -5,7 +5,7 @@ import { rawRequest } from "./raw-request.ts";
 let server: TestServer;
 afterEach(() => server.stop());
 
-/** The runtime lets two lengths pass that are the same, and hands them on as one header: `5, 5`. */
+/** The runtime accepts two equal lengths, and passes them on as one header: `5, 5`. */
 const head = (method: string, path: string, length: number, more: string[] = []) =>
   [
     `${method} ${path} HTTP/1.1`,

@@ -13,9 +13,7 @@ let owner: Person;
 /** Runs; stopped; deleted after it ran. */
 const ids = { running: "", stopped: "", deleted: "" };
 
-/**
- * A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed.
- */
+/** A little of everything: usage over midnight, a price that changes, top-ups, one of them reversed. */
 beforeAll(async () => {
   server = await startTestServer({ ROOST_IDLE_SECONDS: "1" }, { clock });
   owner = await server.signUp();
@@ -31,7 +29,7 @@ beforeAll(async () => {
   await server.restart();
   clock.advance(HOUR / 7);
   topUp();
-  // The meter is read twice, and holds what is not worth an entry yet.
+  // The meter is read twice, and holds an amount that is too small for an entry.
   for (const _ of ["the first of its hour is an entry", "the second is none"]) {
     await owner.ask("PATCH", "/v1/auth/me", { monthlyLimit: null });
     clock.advance(MINUTE);
@@ -39,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Two transfers of one transaction; the first is reversed, when a part of it is spent already. */
+/** Two transfers of one transaction; the first is reversed after a part of it was spent. */
 function topUp(): void {
   const { store, ledger } = server.foundation;
   const { accountId } = owner;
@@ -96,7 +94,7 @@ test("nothing is reported while another process posts", async () => {
 
 const NOTHING_KEPT = new Error("nothing of this is kept");
 
-/** What is found after these changes, which are undone. */
+/** What is found after these changes, which are rolled back. */
 function foundAfter(...changes: string[]): string | null {
   const { store } = server.foundation;
   let found: string | null = null;

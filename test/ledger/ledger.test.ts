@@ -12,7 +12,7 @@ const sumOf = (store: Store, where: string) =>
 
 const balanceOf = (ledger: Ledger, accountId: string) => ledger.accountBalance(accountId).balance;
 
-/** What the ledger promises by itself; the other rules of the books (findImbalance) want payments and meters too. */
+/** What the ledger itself guarantees; the other rules of the books (findImbalance) need payments and meters too. */
 function checkLedger(store: Store, ledger: Ledger, accountIds: string[]): void {
   const uneven = "SELECT entry_id FROM postings GROUP BY entry_id HAVING sum(amount) <> 0 OR count(*) < 2";
   expect(store.sqlite.query(uneven).all()).toEqual([]);

@@ -43,7 +43,7 @@ interface Posted {
   amount: bigint;
 }
 
-/** Does the step, as far as the balance allows it, in the ledger and in the list. */
+/** Makes the step in the ledger and in the list, as far as the balance allows. */
 function post(accountId: string, journal: Posted[], done: Step): void {
   const balance = journal.reduce((sum, { amount }) => sum + amount, 0n);
   const wanted = BigInt(done.amount);
@@ -182,7 +182,7 @@ test("usage is paged newest day first, for all instances or one, deleted or not"
   expect(hasOwned(db, other, "inst_c")).toBe(true);
 });
 
-/** Nothing is gone through but what was looked up: pages in their order, and for one instance the days of its account. */
+/** Only what was looked up is read: pages in their order, and for one instance the days of its account. */
 const isSlowPage = (plan: string): boolean => /^SCAN|USE TEMP B-TREE/.test(plan);
 const isSlowSearch = (plan: string): boolean => /^SCAN (?!days$)/.test(plan);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createFairLimiter } from "../../src/limits/fair-limiter.ts";
 
-/** Works that end when the test ends them. */
+/** Work that ends when the test says so. */
 function worksIn(limits: { concurrency: number; maxPerOwner: number; maxWaiting: number }) {
   const limiter = createFairLimiter(limits);
   const begun: string[] = [];

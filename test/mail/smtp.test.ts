@@ -54,7 +54,7 @@ async function startSmtp(options: SMTPServerOptions = {}): Promise<{ port: numbe
   return { port: (server.server.address() as AddressInfo).port, received };
 }
 
-/** A server that says `lines`, one for each thing it hears, and then nothing more. */
+/** A server that sends `lines`, one after each command, and then nothing more. */
 function startStalling(...lines: string[]): { port: number; left: Promise<void> } {
   const { promise: left, resolve } = Promise.withResolvers<void>();
   const server = Bun.listen<{ said: number }>({
@@ -82,7 +82,7 @@ const failed = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => "sent",
     (error: Error) => {
-      // What a log would show, causes included, names neither the code nor the password.
+      // What a log would show, causes included, contains neither the code nor the password.
       expect(Bun.inspect(error)).not.toContain(MAIL.code);
       expect(Bun.inspect(error)).not.toContain(PASSWORD);
       return error.message;

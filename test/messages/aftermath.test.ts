@@ -9,7 +9,7 @@ import { openStore, type Store } from "../../src/storage/store.ts";
 const log = await createLog("silent", "json");
 let dataDir: string;
 let store: Store;
-/** What was told in which commit. */
+/** What was reported in which commit. */
 let told: { agentId: string; kind: string; status: string; commit: number }[];
 let commits: number;
 let runsLeft: Map<string, number>;
@@ -47,7 +47,7 @@ function instanceWith(instanceId: string, agents: number): string {
   return instanceId;
 }
 
-/** As a process has it: what another one left is in the database. */
+/** As in a new process: what another one left is in the database. */
 const begin = (): Aftermath =>
   createAftermath({
     store,
@@ -150,7 +150,7 @@ describe("what follows a change of an instance", () => {
     const last = new Map(told.map(({ agentId, status }) => [agentId, status]));
     expect(last.size).toBe(250);
     expect(new Set(last.values())).toEqual(new Set(["stopped"]));
-    // No agent waits for ever behind the first ones: the round goes on where it was.
+    // No agent waits forever for the first ones: the round continues where it was.
     expect(told.slice(0, 250).map(({ agentId }) => agentId)).toEqual([...last.keys()]);
     expect(pending()).toBe(0);
   });

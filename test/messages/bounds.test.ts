@@ -25,7 +25,7 @@ const one = <T>(sql: string, ...values: string[]): T =>
       .get(...values) ?? {},
   )[0] as T;
 
-/** Messages of the agent, each of so many characters, as if they had been said. */
+/** Messages of the agent, each of this many characters, inserted directly. */
 function say(texts: readonly string[]): void {
   store().transaction(() => {
     const { insertMessage } = messageQueries(store().db);
@@ -55,7 +55,7 @@ describe("the history of an account", () => {
   const counted = () =>
     one<number>(`SELECT coalesce(sum(512 + octet_length(text) + octet_length(sender_type) + octet_length(sender_id)
       + octet_length(sender_name)), 0) FROM messages`);
-  /** Another tenant's disk is full of this one's messages, less so many bytes. */
+  /** The account's history is full but for this many bytes. */
   const fill = (left: number) =>
     store().transaction(() =>
       store().sqlite.run("UPDATE account_usage SET history_bytes = ?", [MAX_HISTORY_BYTES - left]),
@@ -142,7 +142,7 @@ describe("the events of an agent", () => {
   const firstId = () => one<number>("SELECT min(event_id) FROM events WHERE agent_id = ?", it.agent);
   const lastId = () => one<number>("SELECT last_event_id FROM agents WHERE agent_id = ?", it.agent);
   const log = () => createEventLog(store(), systemClock, () => {});
-  /** Events of so many characters, all of a run that is over. */
+  /** Events of this many characters, all of a run that has ended. */
   const tell = (count: number, size: number) =>
     store().transaction(() => {
       for (let at = 0; at < count; at++) {

@@ -38,7 +38,7 @@ const count = (sql: string, ...values: string[]) =>
       .get(...values) ?? {},
   )[0] ?? 0;
 
-/** A past of so many exchanges in the default conversation. Gives the messages' ids. */
+/** A history of this many exchanges in the default conversation. Returns the messages' ids. */
 function past(exchanges: number, length = 10): string[] {
   const { insertMessage } = messageQueries(store().db);
   const of = { agentId: it.agent, conversationId: idOfDefault(), senderType: "human", senderId: "x", senderName: "x" };

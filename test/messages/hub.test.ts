@@ -79,7 +79,7 @@ test("whatever is appended, read and broken off, and when: each reader gets ever
       const last = ({ seen, after }: { seen: number[]; after: number }) => seen.at(-1) ?? after;
       for (const one of steps) {
         if (one.kind === "append") log.append(one.count, { size });
-        // Committed, and its publishing lost.
+        // Committed, but never published.
         else if (one.kind === "hide") log.append(one.count, { published: false });
         else {
           const reader = readers[one.reader];
@@ -160,7 +160,7 @@ test("a reader that does not read costs no memory, and later gets everything in 
     }
     log.reads.length = 0;
     const full = await received(socket, `"id":${log.rows.length},`);
-    // What had not been handed over by then came from the log, at the reader's pace.
+    // What had not been sent by then came from the log, at the reader's pace.
     expect(log.reads.reduce((sum, rows) => sum + rows, 0)).toBeGreaterThan(6_000);
     const ids = Array.from(full.matchAll(/^id: (\d+)$/gm), ([, id]) => Number(id));
     expect(ids).toEqual(oneTo(log.rows.length, ids[0]));
@@ -181,7 +181,7 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Reads until the text comes; gives all that came. */
+/** Reads until the text arrives; returns everything up to it. */
 function received(socket: Socket, text: string): Promise<string> {
   let all = "";
   return new Promise((resolve) => {

@@ -55,9 +55,9 @@ test("no query of the hot path reads a whole history", () => {
     });
   });
   expect(plans.length).toBeGreaterThan(8);
-  // Of unfinished runs and unfinished copies there are few; a full scan is never made.
+  // There are few unfinished runs and copies; a full scan is never made.
   expect(plans.filter((plan) => /^SCAN (?!.*(unfinished_runs|conversations_being_copied))/.test(plan))).toEqual([]);
-  // Runs are looked up by their status, so that a whole past is never read.
+  // Runs are looked up by their status, so that a whole history is never read.
   const byRuns = plans.filter((plan) => /runs_by_(agent|conversation)/.test(plan));
   expect(byRuns.length).toBeGreaterThan(4);
   expect(byRuns.filter((plan) => !plan.includes("status=?"))).toEqual([]);

@@ -26,7 +26,7 @@ const bearer = { toString: () => `Bearer ${it.person.token}` };
 
 async function expectEnd(streams: EventStream[]): Promise<void> {
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
-  // Nothing of the run is over: what ends is the telling.
+  // The run itself continues: only its stream ends.
   for (const stream of streams) {
     const kinds = (await stream.rest()).map(({ event }) => event);
     expect(kinds).not.toContain("run.cancelled");

@@ -26,7 +26,7 @@ const statuses = () =>
 const stop = () => it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
 const start = () => it.person.ask("POST", `/v1/instances/${it.instance}/start`);
 
-/** Messages that wait for the agent, behind the one that its model hangs on; more than its queue would take. */
+/** Messages that wait for the agent, after one whose model hangs; more than its queue would accept. */
 async function fillQueue(count: number): Promise<void> {
   await it.queue("hang");
   await it.until("run.started");
@@ -80,7 +80,7 @@ test("stopping an instance cancels all its runs, however many, and none of them 
   await fillQueue(5 * AFTERMATH_SLICE);
   expect((await stop()).body.status).toBe("stopped");
   expect((await start()).body.status).toBe("running");
-  // What was stopped takes no place in the queue any more, and does not come before what is said now.
+  // Cancelled messages take no place in the queue any more, and do not come before new ones.
   expect((await it.send("hi")).status).toBe(200);
   await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 5 * AFTERMATH_SLICE + 1, completed: 1 });

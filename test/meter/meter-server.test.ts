@@ -7,7 +7,7 @@ import { type EventStream, type Frame, readEvents } from "../messages/conversati
 import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 import { checkBooks } from "./metered.ts";
 
-/** A cent a second: ten dollars last 1,000 seconds. */
+/** A cent per second: ten dollars last 1,000 seconds. */
 const PRICE = { ROOST_PRICE_PER_HOUR: "36.00" };
 /** The middle of a month, of a day and of an hour. */
 const NOON = Date.UTC(2026, 10, 15, 12, 30);
@@ -44,7 +44,7 @@ async function follow(instanceId: string, agentId: string): Promise<EventStream>
   const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/events?after=0`, server.url);
   return readEvents(await fetch(url, { headers: { "X-API-Key": key } }));
 }
-/** Lets time go by as the server does. */
+/** Lets time pass as in a running server. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms);
   await server.app.meterTimer.tick();
@@ -259,7 +259,7 @@ describe("before instances stop", () => {
       expect(mails[0]?.text).toContain("Subject: Roost: your running instance stops in 17 minutes");
       expect(mails[0]?.text).toContain("2026-11-15 12:46 UTC");
       expect(mails[0]?.text).toContain("POST https://roost.example.org/v1/billing/top-up");
-      // The same again by stopping and starting is told by an event, and not mailed.
+      // Stopping and starting repeats the event, but not the mail.
       await ask("POST", `/v1/instances/${instanceId}/stop`);
       await ask("POST", `/v1/instances/${instanceId}/start`);
       await pass(SECOND);

@@ -12,7 +12,7 @@ afterEach(async () => {
   await metered[Symbol.asyncDispose]();
 });
 
-/** Lets time go by as the server does: read every ten seconds, and when it is due. */
+/** Lets time pass as in a running server, which reads the meters every ten seconds and when an account is due. */
 function run(accountId: string, ms: number): void {
   for (let passed = 0; passed < ms; passed += 10 * SECOND) {
     metered.clock.advance(10 * SECOND);

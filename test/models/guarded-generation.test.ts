@@ -14,7 +14,7 @@ const messages: ChatMessage[] = [
 
 const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
-/** A model that writes these answers word by word, the next one whenever it has to begin anew. */
+/** A model that writes these answers word by word, the next one whenever it has to begin again. */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
   const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
   const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
 });
 
-/** A cache folder that is not there yet, and two files to unpack into it. */
+/** A cache folder that does not exist yet, and two files to unpack into it. */
 async function setting() {
   const root = mkdtempSync(join(tmpdir(), "roost-files-"));
   folders.push(root);
@@ -55,7 +55,7 @@ test("several starts at once agree on one complete folder and leave nothing else
 test("a folder that another process removes meanwhile does no harm", async () => {
   const { cacheDir, files } = await setting();
   await mkdir(cacheDir);
-  // Listed, and not there when it is looked at.
+  // Listed, but gone when it is checked.
   await symlink(join(cacheDir, "gone"), join(cacheDir, "models-other.tmp"));
   const folder = await unpack(files, cacheDir);
   expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");

@@ -15,7 +15,7 @@ function setting(slots = 3, budgetRows = 10_000) {
     copyRows: (from, to, rows) => calls.push(`copy ${rows} rows from ${from} to ${to}`),
     discard: (slot) => calls.push(`discard ${slot}`),
   });
-  /** Claims as a generation does: runs what is missing, and gives the slot back. */
+  /** Claims a slot as a generation does: runs the missing tokens, and gives it back. */
   function answer(prompt: number[], rows = prompt.length, owner = ME) {
     const slot = cache.claim(owner, prompt, rows);
     const cached = slot.tokens.length;
@@ -77,7 +77,7 @@ test("with one slot, a new conversation goes back to the shared prefix", () => {
 test("beyond the memory budget idle conversations are forgotten, oldest first", () => {
   const { answer, calls } = setting(3, 450);
   answer(conversation(1), 250);
-  answer(conversation(2), 250); // 200 rows lie there, up to 250 come: all fits
+  answer(conversation(2), 250); // it holds 200 rows and may need up to 250: all fits
   expect(calls).toEqual(["copy 100 rows from 0 to 1"]);
   answer(conversation(3), 250);
   expect(calls.slice(2)).toEqual(["discard 0"]);

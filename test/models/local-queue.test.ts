@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createQueue } from "../../src/models/local/queue.ts";
 import { never } from "./local-setting.ts";
 
-/** Enters, and writes its name down when it is in. */
+/** Enters the queue, and records its name when it is let in. */
 function enter(queue: ReturnType<typeof createQueue>, order: string[], name: string, signal = never) {
   const entered = queue.enter(name.slice(0, 1), signal);
   void entered.then(

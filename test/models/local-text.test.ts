@@ -119,7 +119,7 @@ test.each(["a", "日", "🎉", " ", "<|im_end|>"])(
   },
 );
 
-/** A tokenizer that writes down how many characters each call was given: 4 of them are a token. */
+/** A tokenizer that records the number of characters of each call; four of them are a token. */
 function countingTokenizer() {
   const calls: number[] = [];
   const layOut = (messages: ChatMessage[], most: number) =>

@@ -7,7 +7,7 @@ setDefaultTimeout(60_000);
 const { engine, close } = openLocalEngine();
 afterAll(close);
 
-/** Prompt tokens that an answer found in the cache. */
+/** The prompt tokens of an answer that were in the cache. */
 async function cachedBy(work: () => Promise<unknown>): Promise<number> {
   const before = engine.stats().cachedTokens;
   await work();
@@ -36,7 +36,7 @@ test("the model's own end of turn finishes an answer", async () => {
 
 test("a stop string ends the answer and is not shown", async () => {
   const request = chat("What is a library?", { maxTokens: 24 });
-  // A prompt that is run in chunks rounds otherwise than one from the cache, and may be answered in other words.
+  // A prompt that runs in chunks is rounded differently from one in the cache, and may get another answer.
   await collect(engine.stream(request, never));
   const whole = textOf(await collect(engine.stream(request, never)));
   const stop = whole.slice(20, 33); // across several tokens

@@ -70,7 +70,7 @@ describe("an answer", () => {
           content: "",
           tool_calls: [
             { id: "c1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
-            // What is not JSON would make the server refuse the whole conversation.
+            // Anything but JSON would make the server refuse the whole conversation.
             { id: "c2", type: "function", function: { name: "look", arguments: '{"invalid":"{broken"}' } },
           ],
         },

@@ -28,7 +28,7 @@ test("an independent validator accepts the document as OpenAPI 3.1", async () =>
   expect(await new Validator().validate(structuredClone(document))).toMatchObject({ valid: true });
 });
 
-/** What a reference of the document points at; throws where there is nothing. */
+/** The target of a reference in the document; throws if there is none. */
 function resolve(reference: string): unknown {
   const parts = reference.slice(2).split("/");
   const found = parts.reduce<unknown>((node, part) => (node as Record<string, unknown>)[part], document);
@@ -40,7 +40,7 @@ function behind(parameter: object): Parameter {
   return ("$ref" in parameter ? resolve(String(parameter.$ref)) : parameter) as Parameter;
 }
 
-/** A route's path as the document has it. */
+/** A route's path as in the document. */
 const documented = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
 
 /** Every object of the document, with the keys that lead to it. */
@@ -181,7 +181,7 @@ test("ids, cursors and all path parameters have a pattern, and examples that mat
   for (const { parameters } of operations) {
     for (const { name, in: place, schema } of parameters) {
       if (place === "header" || !(place === "path" || name === "after" || name.endsWith("Id"))) continue;
-      // A list's cursor is the host's alone to make.
+      // Only the host can make a cursor.
       const isExemplary =
         "examples" in schema || "limit" in Object.fromEntries(parameters.map((one) => [one.name, one]));
       expect({ name, formed: "pattern" in schema && isExemplary }).toEqual({ name, formed: true });

@@ -7,8 +7,8 @@ import type { OpenApi } from "../support/openapi-check.ts";
 import { type Answer, type Ask, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /**
- * That nothing is answered which /openapi.json does not declare, every test holds (support/openapi-check.ts). Here is the
- * other half: whatever a route declares to go wrong does go wrong.
+ * Every test checks that no answer is one that /openapi.json does not declare (support/openapi-check.ts). This is the
+ * other half: every failure that a route declares can happen.
  */
 interface Failure {
   route: Route;
@@ -16,13 +16,13 @@ interface Failure {
   code: string;
 }
 
-/** What a failure needs, in place of a request that is well. */
+/** What a failure needs instead of a valid request. */
 type Request = Ask & { path?: string };
 
 const clock = handClock();
 let mock: MockModelServer;
 let server: TestServer;
-/** Where everybody has had what a second or a minute allows. */
+/** A server on which all rate limits are used up. */
 let spent: TestServer;
 let spentToken: string;
 let owner: Person;
@@ -73,14 +73,14 @@ const json = (body: unknown): Request => ({
 });
 const PROOF = { "X-PAYMENT": `{"txHash":"0x${"ab".repeat(32)}","network":"base"}` };
 
-/** A code that was mailed to who is suspended by now, or whose invite is used up by now. */
+/** A code mailed to somebody who has been suspended, or whose invite has been used up, since then. */
 async function mailedCode(email: string, inviteCode?: string): Promise<string> {
   clock.advance(MINUTE + SECOND);
   await server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
   return server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 }
 
-/** What one route alone answers so, or answers so for a reason of its own. */
+/** Failures of one route only, or with a reason of its own. */
 const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/auth/send-code invite_required": () => json({ email: "stranger@example.org" }),
   "POST /v1/auth/verify-code unauthorized": () => json({ email: owner.email, code: "00000000" }),
@@ -104,7 +104,7 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
   "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),
-  /** The default one. */
+  /** The default conversation. */
   "DELETE /v1/instances/:instanceId/agents/:agentId/conversations/:conversationId conflict": () => ({}),
   "POST /v1/instances/:instanceId/agents/:agentId/messages model_error": () => json({ message: "hello" }),
   async "POST /v1/instances/:instanceId/agents/:agentId/messages instance_not_ready"() {
@@ -113,7 +113,7 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   },
 };
 
-/** What every route answers so for one reason. */
+/** Failures that every route has for the same reason. */
 function generic({ route, code, status }: Failure): Request | null {
   switch (code) {
     case "unauthorized":
@@ -162,9 +162,12 @@ async function provoke(failure: Failure): Promise<Answer | null> {
   return await server.ask(method, path, { ...credential, ...asked, headers: typed });
 }
 
-/** What is no route's own: the host's faults, its fullness, and bodies that do not come (test/http/incoming-bodies.test.ts). */
+/**
+ * Failures of no particular route: errors of the host, a full host, and bodies that do not arrive
+ * (test/http/incoming-bodies.test.ts).
+ */
 const isOfHost = ({ code, status }: Failure): boolean => code === "internal_error" || status === 408;
-/** Answered while an upgrade's workspaces are being read: test/agents/large-workspaces.test.ts. */
+/** While workspaces are being read after an upgrade: test/agents/large-workspaces.test.ts. */
 const isOfUpgrade = ({ code, route }: Failure): boolean =>
   code === "instance_not_ready" && !route.path.endsWith("/messages");
 

@@ -6,12 +6,12 @@ import { openFuzzGround, type World } from "./world.ts";
 
 export interface FuzzOptions {
   seed: number;
-  /** The first case; the world is as new at it where it is a multiple of `CASES_OF_A_WORLD`. */
+  /** The first case; the world is fresh if this is a multiple of `CASES_OF_A_WORLD`. */
   from?: number;
-  /** The number of cases, or how long to go on. */
+  /** The number of cases, or how long to run. */
   cases?: number;
   durationMs?: number;
-  /** How many failures end it. */
+  /** After how many failures to stop. */
   maxFailures?: number;
 }
 
@@ -23,16 +23,16 @@ export interface FuzzFailure {
 
 export interface FuzzReport {
   cases: number;
-  /** How often each status answered. */
+  /** How often each status was the answer. */
   statuses: Record<string, number>;
   failures: FuzzFailure[];
 }
 
-/** A world is broken bit by bit; so many cases on it stands a new one. */
+/** Cases break the world bit by bit; after this many, there is a new one. */
 export const CASES_OF_A_WORLD = 150;
 const PATIENCE_MS = 5_000;
 
-/** Sends case after case to a server of its own, and judges each answer. */
+/** Sends case after case to a new server, and checks each answer. */
 export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10 }: FuzzOptions): Promise<FuzzReport> {
   await using ground = await openFuzzGround();
   const { server } = ground;
@@ -59,7 +59,7 @@ export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10
   return report;
 }
 
-/** What is wrong with an outcome, in words; nothing for one as it should be. */
+/** What is wrong with an outcome; null if nothing is. */
 function faultsOf(made: FuzzCase, { answers, ended }: RawOutcome, check: ReturnType<typeof openApiCheck>): string[] {
   const { wire } = made.request;
   const [first, second] = answers;

@@ -13,8 +13,9 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 );
 
 /**
- * Clients are made of the document: a method is named for its operation id, a module for its tag. What has been published
- * stays. Something new is added with `bun test test/openapi/published.test.ts --update-snapshots`; look at the difference.
+ * Clients are generated from the document: a method is named for its operation id, a module for its tag. What has been
+ * published stays. Additions are recorded with `bun test test/openapi/published.test.ts --update-snapshots`; look at
+ * the difference.
  */
 test("the operations of the published document are these", () => {
   expect(operations.map(({ name }) => name)).toMatchSnapshot();

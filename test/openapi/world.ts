@@ -4,13 +4,13 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 export type Header = [name: string, value: string];
 
-/** What there is to ask for, and who may ask. A fuzz run breaks it and gets a new one. */
+/** The things to request, and the credentials. A fuzz run breaks it and gets a new one. */
 export interface World {
   /** By kind. */
   credentials: Record<string, Header[]>;
-  /** Values for the parameters of paths that lead to something, by the parameter's name. */
+  /** Values of path parameters that exist, by the parameter's name. */
   ids: Record<string, string[]>;
-  /** Admits anybody. */
+  /** An invite code that works for anybody. */
   inviteCode: string;
 }
 
@@ -20,7 +20,7 @@ export const REFUSED = new Set(["none", "garbage", "basic", "revoked", "unsigned
 export interface FuzzGround extends AsyncDisposable {
   server: TestServer;
   newWorld(): Promise<World>;
-  /** Faults that the log told of since the last call. */
+  /** Errors in the log since the last call. */
   faults(): string[];
 }
 

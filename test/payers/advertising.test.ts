@@ -43,7 +43,7 @@ test("a 402 tells clients of each protocol version what to pay, beside our own q
   expect(body.x402Version).toBe(1);
   expect(body.accepts).toEqual([{ ...shared, network: "base", maxAmountRequired: "1000000", resource, ...about }]);
   const required = decode(headers.get("PAYMENT-REQUIRED"));
-  // What our own quote asks for, and why, is nothing for those who pay by the protocol's second version.
+  // The message of our own quote is not for clients of the protocol's second version.
   expect(body.error.message).toStartWith(`${required.error}: pay exactly`);
   expect(required).toEqual({
     x402Version: 2,
@@ -80,7 +80,7 @@ test("nothing is offered if one payment of 1.00 would not be enough", async () =
   const asked = async (amount: string) => advertisedIn(await person.ask("POST", "/v1/billing/top-up", { amount }));
   expect(await asked("1.01")).toEqual({ first: [], second: [] });
   expect((await asked("1.00")).first).toHaveLength(1);
-  // Half of it is there: what is missing is less than 1.00 now.
+  // Half of it is there, so less than 1.00 is missing now.
   const { ledger } = settling.server.foundation;
   ledger.post({ type: "credit", accountId: person.accountId, amount: 750_000n, against: "grants" });
   expect(advertisedIn(await launch(person)).first).toHaveLength(1);

@@ -11,11 +11,13 @@ const ONE_USDC = 1_000_000n;
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** Version 1: its signer is of one network, and takes the option of that one. It refuses more than 0.10 by itself. */
+/**
+ * Version 1: its signer belongs to one network and takes that network's option. By default it refuses more than 0.10.
+ */
 const firstClient = async (network: string, key: Hex): Promise<Fetch> =>
   wrapFirst(fetch, await createSigner(network, key), ONE_USDC);
 
-/** Version 2 as it comes: it takes the first option, and refuses more than 1.00. */
+/** Version 2 with its defaults: it takes the first option, and refuses more than 1.00. */
 const secondClient = (key: Hex): Fetch =>
   wrapSecond(fetch, registerExactEvmScheme(new x402Client(), { signer: privateKeyToAccount(key) }));
 

@@ -16,7 +16,7 @@ test("a signed payment that never reached the chain ends with its validity, and 
   expect(await offered()).toBe(0);
   clock.advance(4 * MINUTE);
   expect(await offered()).toBe(0);
-  // The chain would not take it any more; that it did before, a node may still be about to tell.
+  // The chain would not accept it any more, but a node may still report that it did before.
   clock.advance(2 * MINUTE);
   expect(await offered()).toBe(1);
   expect(await presented()).toContain("is not in a block");

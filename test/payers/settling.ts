@@ -14,13 +14,13 @@ export interface Settling extends AsyncDisposable {
   chains: Record<string, Anvil>;
   /** In front of each chain's node; the server asks these. */
   proxies: Record<string, RpcProxy>;
-  /** Signs up somebody without credit. */
+  /** Signs up a new person without credit. */
   someone(): Promise<Person>;
   /** An account of the chain that has paid nothing yet. */
   payer(network: NetworkName): AnvilAccount;
 }
 
-/** Where nobody listens: a network that nothing is to be asked of. */
+/** Nobody listens there: a network that must not be called. */
 const NOBODY = "http://127.0.0.1:9";
 
 export async function startSettling({
@@ -75,7 +75,7 @@ export async function startSettling({
   };
 }
 
-/** Asks for an instance, with these headers. */
+/** Requests an instance with these headers. */
 export const launch = (person: Person, headers: Record<string, string> = {}): Promise<Answer> =>
   person.ask("POST", "/v1/instances", { name: "Paid" }, headers);
 
@@ -93,7 +93,7 @@ export interface Changes {
   asset?: string;
 }
 
-/** The header that a payer signs by hand, for what a 402 asks: as the protocol's clients do, or changed. */
+/** The header that a payer signs for a 402, as the protocol's clients do, or changed. */
 export async function signPayment(
   payer: AnvilAccount,
   recipient: string,

@@ -7,7 +7,7 @@ const NOW_OURS: Address = "0x00000000000000000000000000000000000000A1";
 const BEFORE: Address = "0x00000000000000000000000000000000000000A2";
 const AMOUNT = 1_000_001n;
 
-/** What becomes of a transfer to this address, where the invoice of its amount names that one. */
+/** The outcome of a transfer to one address if the invoice of its amount names another. */
 function kindOf(to: Address, payTo: string): string | undefined {
   const invoice: Invoice = {
     invoiceId: "inv_1",

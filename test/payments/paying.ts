@@ -7,7 +7,7 @@ import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
 import { type Answer, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-/** Where nobody listens: a network of which nothing is to be asked. */
+/** Nobody listens there: a network that must not be called. */
 const NOBODY = "http://127.0.0.1:9";
 
 /** A server that takes payments on a chain of its own. Instances cost nothing, so that balances are exact. */
@@ -20,11 +20,11 @@ export interface Paying extends AsyncDisposable {
   server: TestServer;
   clock: HandClock;
   recipient: Address;
-  /** Signs up somebody with this credit. */
+  /** Signs up a new person with this credit. */
   someone(credit?: string): Promise<Person>;
-  /** Transfers exactly this much, as a quote writes it, and buries it as deep as is asked for. */
+  /** Transfers exactly this amount, as a quote writes it, and mines the given number of blocks. */
   pay(amount: string, depth?: number): Promise<Hex>;
-  /** Polls until it holds, ten seconds of the server's clock at a time. */
+  /** Polls until it is true, advancing the server's clock by ten seconds each time. */
   until(holds: () => boolean | Promise<boolean>): Promise<void>;
 }
 
@@ -93,11 +93,11 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
-/** Asks for an instance, with a proof of payment where there is one. */
+/** Requests an instance, with a proof of payment if there is one. */
 export const launch = (person: Person, txHash?: string, network: NetworkName = "base"): Promise<Answer> =>
   person.ask("POST", "/v1/instances", { name: "Paid" }, txHash === undefined ? {} : proofOf(txHash, network));
 
-/** Asks for a top-up, with a proof of payment where there is one. */
+/** Requests a top-up, with a proof of payment if there is one. */
 export const topUp = (
   person: Person,
   body: { amount?: string; network?: string } = {},
@@ -122,14 +122,14 @@ export async function entriesOf(person: Person): Promise<[string, string][]> {
   return body.data.map(({ type, amount }: { type: string; amount: string }) => [type, amount]).reverse();
 }
 
-/** What two answers have to tell apart: all but what names the request. */
+/** An answer without what identifies the request, to compare two of them. */
 export function seen({ status, headers, body }: Answer): unknown {
   const { requestId: _, ...error } = body.error;
   const named = new Set(["date", "x-request-id", "content-length"]);
   return { status, headers: [...headers].filter(([name]) => !named.has(name)), body: { ...body, error } };
 }
 
-/** What the journal's sides sum to: all of them, and the customer's; and what the account owes. */
+/** The sums of the journal's postings: all of them, and the customer's; and what the account owes. */
 export function booksOf({ server }: Paying, { accountId }: Person): { all: bigint; customer: bigint; owed: bigint } {
   const { store, clock } = server.foundation;
   const sum = (where: string) => {

@@ -52,7 +52,7 @@ test("after a stop it checks nothing more", async () => {
   await watching.stop();
   const before = looks;
   clock.advance(HOUR);
-  // Timers of one length fire in the order they were set: behind this, another look would have begun.
+  // Timers of one length fire in the order they were set: after this one, another check would have started.
   await new Promise((resolve) => setTimeout(resolve, 1));
   expect(looks).toBe(before);
 });

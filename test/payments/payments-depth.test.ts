@@ -14,7 +14,7 @@ test.each<Case>([
   ["base", 10, LARGE, 9n, true, 2],
   ["base", 10, LARGE, 500n, false, 60],
   ["base", 10, LARGE, 10n, true, "enough"],
-  // As good as final where nodes have no such tag.
+  // As good as final for nodes without the tag.
   ["base", 10, LARGE, 1_000n, false, "enough"],
   ["ethereum", 12, LARGE, 1n, false, 132],
   ["ethereum", 12, LARGE, 11n, true, 12],

@@ -84,7 +84,7 @@ test("an invoice is credited if it is paid late, or twice, but not after 30 days
   const person = await paying.someone();
   const { amount } = (await topUp(person)).body.x402;
   paying.clock.advance(25 * HOUR);
-  // Presented by others: the person's token is over by now.
+  // Presented by others: the person's token has expired by now.
   await launch(await paying.someone(), await paying.pay(amount));
   paying.clock.advance(29 * DAY);
   await launch(await paying.someone(), await paying.pay(amount));

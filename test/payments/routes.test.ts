@@ -25,7 +25,7 @@ afterAll(() => server.stop());
 
 const create = async (person: Person, name = "one"): Promise<string> =>
   (await person.ask("POST", "/v1/instances", { name })).body.instanceId;
-/** Reads the meters of the person's account, as a tick does. */
+/** Reads the meters of the person's account, as the timer does. */
 const settle = (person: Person) => person.ask("PATCH", "/v1/auth/me", { monthlyLimit: null });
 const micros = (money: string): bigint => BigInt(money.replace(".", ""));
 
@@ -83,7 +83,7 @@ describe("GET /v1/billing/usage", () => {
     ]);
     expect(all[0]).toEqual({ instanceId: second, day: today, seconds: 0, cost: "0.000000", currency: "USDC" });
     expect(all[1].seconds).toBe(5410);
-    // What the day before was short of one micro-USDC may be in it.
+    // It may include a fraction of a micro-USDC left over from the day before.
     expect(["0.045087", "0.045088"]).toContain(all[1].cost);
     expect(all[2]).toMatchObject({ seconds: Math.floor(untilMidnight / 1000) + 2 });
     const { accrued } = (await person.ask("GET", `/v1/instances/${first}`)).body.billing;
@@ -206,7 +206,7 @@ describe("POST /v1/billing/top-up", () => {
   let ledger: Ledger;
   let server: RouteServer;
   let caller: Caller;
-  /** What becomes of the payment that the next request carries. */
+  /** The outcome of the next request's payment. */
   let outcome: Payment | null = null;
   let quoted: Wanted | undefined;
   let presented = 0;

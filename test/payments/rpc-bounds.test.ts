@@ -7,7 +7,7 @@ import { balanceOf, launch, type Paying, quoteFor, startPaying, topUp } from "./
 const unknownHash = (nth: number): string => `0x${nth.toString(16).padStart(64, "0")}`;
 const receipts = ({ proxy }: Paying): number => proxy.calls("eth_getTransactionReceipt");
 
-/** Asks for so many quotes at once, each of another amount. */
+/** Requests this many quotes at once, each for another amount. */
 const quotes = (person: Awaited<ReturnType<TestServer["signUp"]>>, from: number, count: number) =>
   Promise.all(Array.from({ length: count }, (_, nth) => topUp(person, { amount: `${from + nth}.00` })));
 
@@ -17,7 +17,7 @@ test("refused quotes cost no call, and concurrent ones share one reading of the 
   const [calls, began] = [paying.proxy.calls("eth_blockNumber"), performance.now()];
   const first = await quotes(person, 1, 100);
   expect(first.map(({ status }) => status)).toEqual(Array(100).fill(402));
-  // Five a second at most, however many are asked for.
+  // Five a second at most, however many are requested.
   const most = Math.ceil((performance.now() - began) / 200) + 1;
   expect(paying.proxy.calls("eth_blockNumber") - calls).toBeLessThanOrEqual(most);
 
@@ -101,7 +101,7 @@ test("an account has 300 lookups a minute, whatever it presents", async () => {
   expect((await launch(person, txHash)).status).toBe(402);
 });
 
-/** What is asked about these transactions is answered when it is let go; the rest goes to the chain at once. */
+/** Calls about these transactions are answered when released; all others go to the chain at once. */
 function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number; letGo(): void } {
   const { promise: released, resolve: letGo } = Promise.withResolvers<void>();
   let [now, most] = [0, 0];

@@ -41,12 +41,12 @@ test("the licences of the viewer and of everything bundled with it are served", 
 
 interface Shown {
   operations: string[];
-  /** What the page asked of anybody but this host. */
+  /** The page's requests to other hosts. */
   outside: string[];
   troubles: string[];
 }
 
-/** The reference as a browser shows it that reaches this host and nothing else. */
+/** The reference in a browser that can reach only this host. */
 async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page: PageOf) => Promise<T>): Promise<T> {
   return await withBrowser(async (browser) => {
     const page = await browser.newPage();
@@ -69,7 +69,7 @@ async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page:
 }
 type PageOf = Awaited<ReturnType<Parameters<Parameters<typeof withBrowser>[0]>[0]["newPage"]>>;
 
-/** The answers that the document has for an operation, named as the reference names it. */
+/** The answers of an operation in the document, named as in the reference. */
 function answers({ paths }: OpenApi, id: string): object {
   const operations = Object.values(paths).flatMap((operations) => Object.values(operations));
   return (

@@ -35,7 +35,7 @@ interface Play {
   cancelBehind?: number;
 }
 
-/** Plays a run against a scripted model, and gives all it told and all it asked. */
+/** Runs an agent against a scripted model, and returns all its events and all its calls. */
 async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelBehind = -1 }: Play) {
   const asked: ModelCall[] = [];
   const tools: string[] = [];
@@ -151,7 +151,7 @@ test("cancelled between any two events, the run ends there and makes no more cal
   for (let behind = 0; behind < whole.told.length - 1; behind++) {
     const { told, tools, asked, outcome } = await play({ answers, cancelBehind: behind });
     expect([behind, outcome]).toEqual([behind, { kind: "cancelled" }]);
-    // What was under way when it was cancelled may still be told, once.
+    // What was in progress when it was cancelled may still be reported, once.
     expect(told.length).toBeLessThanOrEqual(behind + 3);
     expect(told.slice(0, behind)).toEqual(whole.told.slice(0, behind));
     expect(tools.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "tool.started").length);
@@ -247,7 +247,7 @@ test("calls that an earlier attempt did not make are made before the model is ca
   expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
 });
 
-/** Calls that are open until each is let go on. */
+/** Calls that wait until each is released. */
 function openCalls() {
   const open: { id: string; finish: () => void }[] = [];
   const begun: (() => void)[] = [];
@@ -325,7 +325,7 @@ test("the third identical call with an identical result warns the model, and the
     expect.stringMatching(/^noon\n\[You have made this call 3 times/),
     expect.stringMatching(/^noon\n\[You have made this call 4 times/),
   ]);
-  // What is told of a call is the tool's own word.
+  // What is reported of a call is the tool's own text.
   expect(told.flatMap((event) => (event.type === "tool.completed" ? [event.output] : []))).toEqual(
     Array(5).fill("noon"),
   );

@@ -8,7 +8,7 @@ const kept = (text: string): unknown => JSON.parse(JSON.stringify(inputAsJson(te
 test("an input is shown as the JSON that it is, else as its text", () => {
   expect(inputAsJson('{ "a": [1] }')).toEqual({ a: [1] });
   expect(inputAsJson("{no JSON")).toBe("{no JSON");
-  // A string of JSON too: else nobody could tell it from text that is none.
+  // A JSON string too: otherwise it could not be told from text that is not JSON.
   expect(inputAsJson('"a"')).toBe('"a"');
 });
 

@@ -14,7 +14,7 @@ test("the longest idle worker of the same account is put to sleep first, else th
   expect(sleepsFor(idle, "c", 1)?.lastUsedMs).toBe(2);
   expect(sleepsFor(idle, "d", 4)?.lastUsedMs).toBe(1);
   expect(sleepsFor([], "a", 1)).toBeUndefined();
-  // Others' sleep would give it no place.
+  // Putting others to sleep would give it no place.
   expect(sleepsFor(idle, "d", 5)).toBeUndefined();
   expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
@@ -48,6 +48,6 @@ test("an account may start workers only at a limited rate", async () => {
   expect(wake("b")).toBe(true);
   now = 250;
   expect(Array.from({ length: 3 }, () => wake("a"))).toEqual([true, true, false]);
-  // Who had to wait is told when the wait is over.
+  // An account that had to wait is notified when the wait is over.
   await room.promise;
 });

@@ -5,7 +5,7 @@ import { chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/r
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
-/** All that is stored for a run, and the run that the host makes of it for a model. */
+/** Everything stored for a run, and the run that the host prepares from it for a model. */
 interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
   skills: { name: string; description: string; instructions: string }[];
 }
@@ -125,7 +125,7 @@ test("skills for which there is no room are counted, and no text is read that ca
     const { run, read } = prepare({ skills, conversation, model });
     expect(system({ skills, conversation, model })).toContain(`(${100 - shown} more skills are installed`);
     expect(read).toBeLessThanOrEqual(Math.max(32_000, roomOf(contextTokens)));
-    // The worker is sent what its prompt can hold: a third more at most, for the message to answer.
+    // The worker gets what its prompt can hold: at most a third more, for the message to answer.
     expect(JSON.stringify(run).length).toBeLessThan(Math.max(40_000, 1.3 * roomOf(contextTokens)));
   }
 });
@@ -190,7 +190,7 @@ test("a prompt of what was chosen is the same as one of everything stored", () =
     if (chosen.earlier > 0) dropped++;
     if (chosen.skills.some(({ instructions }) => instructions === null)) cutSkills++;
   }
-  // The rule is about something: often not everything fits.
+  // Often not everything fits: otherwise the test proves nothing.
   expect(dropped).toBeGreaterThan(100);
   expect(cutSkills).toBeGreaterThan(100);
 });

@@ -11,7 +11,7 @@ const SOUL = "You are a gruff ship's cook.";
 const defaults = [...readDefaultFiles()].map(([name, text]) => ({ name, text }));
 const withFile = (name: string, text: string) => defaults.map((file) => (file.name === name ? { name, text } : file));
 
-/** What the model is told, of a new agent where `files` says nothing else. */
+/** The model's prompt, for a new agent unless `files` says otherwise. */
 function told(conversation: string[], files = withFile("SOUL.md", SOUL), model = SMALL, more: Partial<RunInput> = {}) {
   const turns = conversation.map((text, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text }));
   const run: RunInput = {
@@ -83,7 +83,7 @@ test("an earlier turn is included only if the message goes back to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
   expect(told([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
-  // "Good" is a word of both, and tells of neither.
+  // "Good" is in both, and says nothing about either.
   expect(told([...past, "What is a good gift for a child?"]).slice(1)).toEqual(["What is a good gift for a child?"]);
   const asked = "How big is the sea? I love big seas.";
   expect(told([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);

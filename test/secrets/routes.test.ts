@@ -146,7 +146,7 @@ test("the list is paged by name and never carries a value", async () => {
     seen.push(...body.data.map(({ key }: { key: string }) => key));
     expect(body.hasMore).toBe(page < 2);
     after = `&after=${body.nextCursor}`;
-    // What was passed already does not come again, what lies ahead is seen.
+    // A row before the cursor does not come again; one after it is seen.
     if (page === 0) await room.post({ secrets: { A: "v", z: "v" } });
   }
   expect(seen).toEqual(["B", "C", "_", "a", "b", "z"]);

@@ -23,7 +23,7 @@ function openRoom(catalogFiles: Record<string, string> = {}) {
     owner,
     instanceId: ground.instances.create(owner, "one").instanceId,
     skills: createSkills({ ...parts, catalog: catalog() }),
-    /** The same data under a catalog that was read anew. */
+    /** The same data with a catalog that was read again. */
     upgraded: () => createSkills({ ...parts, catalog: catalog() }),
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
@@ -75,7 +75,7 @@ test("an instance takes 100 skills and refuses one more", async () => {
     message: "skills: expected at most 100 for an instance; this would make it 101",
   });
   expect(() => room.skills.install(room.instanceId, upload("one-more"))).toThrow(refusal);
-  // What is installed already is told first.
+  // That it is already installed is reported first.
   expect(() => room.skills.install(room.instanceId, upload("skill-7"))).toThrow("is installed already");
   expect(room.skills.list(room.instanceId, null, 1000)).toHaveLength(MAX_SKILLS);
 });

@@ -23,7 +23,10 @@ const HEX = "0123456789abcdef".repeat(2);
 const [ADA, BO] = [`agt_${HEX}`, `agt_${HEX.replaceAll("0", "f")}`];
 const [OF_ADA, OF_BO] = [ADA, BO].map((id) => id.replace("agt_", "conv_")) as [string, string];
 
-/** As the release before left it: Ada was cleared, and that is being cleared away; she has a run in progress and one that waits. */
+/**
+ * A data folder of the previous release: Ada's messages are being cleared, and she has one run in progress and one that
+ * waits.
+ */
 const OLD_DATA = `
   INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct_a', 'ada@example.org', 'Ada', 1);
   INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('inst_a', 'acct_a', 'one', 'running', 2);

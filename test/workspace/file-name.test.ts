@@ -93,7 +93,7 @@ describe("names in the same workspace", () => {
   });
 });
 
-/** The rule said the slow way: every step of one against every step of the other. */
+/** The rule in its slow form: every step of one name against every step of the other. */
 function standsBeside(one: string, other: string): boolean {
   const pathEntries = (name: string) => {
     const parts = name.split("/");

@@ -18,7 +18,7 @@ import { check, readWorkspace } from "./disk.ts";
 /** What an instance holds: slug → name → text. */
 type Files = Record<string, Record<string, string>>;
 
-/** In memory where there is such a disk: thousands of crashes are lived through here. */
+/** In memory if there is such a disk, since this test simulates thousands of crashes. */
 const disk = fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const SLOW_DISK_MS = 60_000;
 
@@ -35,7 +35,7 @@ const newChangeId = () => `change-${String(nextId++).padStart(8, "0")}`;
 const changesOf = (files: Record<string, string | null>): FileChange[] =>
   Object.entries(files).map(([name, content]) => ({ name, content }));
 
-/** As the rules do it: judged by what the workspace holds, then staged. */
+/** As the rules do it: checked against the workspace, then staged. */
 async function stageChange(
   instanceFolder: string,
   changeId: string,
@@ -62,7 +62,7 @@ function state(): Files {
   );
 }
 
-/** No staged change, no temporary file, no empty folder. What is taken away is cleared away by others. */
+/** No staged change, no temporary file, no empty folder. Removed workspaces are deleted elsewhere. */
 function expectTidy(): void {
   expect(fs.readdirSync(join(instance, ".staging")).filter((name) => !name.startsWith(TRASH))).toEqual([]);
   const entries = fs.readdirSync(join(instance, "agents"), { recursive: true, withFileTypes: true });
@@ -360,7 +360,7 @@ describe("any sequence of changes and crashes", () => {
           let model: Files = {};
           for (const step of all) {
             const next = modelChange(model, step.target, step.files);
-            if (next === undefined) continue; // no rule would ask for it: the slug is taken, or is not there
+            if (next === undefined) continue; // no rule would do that: the slug is taken, or does not exist
             const { target, files, at, again } = step;
             const wanted = changesOf(target.kind === "remove" ? {} : files);
             if (next === "refused") {
@@ -399,7 +399,7 @@ function modelChange(
 
 // ---- Loss of power -------------------------------------------------------------------------------------------------
 
-/** What `work` does to the disk, in the order of its calls, seen from the instance's folder. */
+/** What `work` does to the disk, in the order of its calls, with paths relative to the instance's folder. */
 async function logOf(work: (log: string[]) => Promise<void>): Promise<string[]> {
   const log: string[] = [];
   const pathOf = (file: number) => fs.readlinkSync(`/proc/self/fd/${file}`);
@@ -504,7 +504,7 @@ describe.each(kinds)("$name of which the disk has kept", ({ target, files, after
     applyChange(instance, changeId);
     expect(state()).toEqual(after);
     fs.renameSync(agents, done);
-    // Each name that was made is there alone, beside the old ones that it leaves room for.
+    // Each new name is there alone, besides the old ones that it does not replace.
     for (const kept of fs.readdirSync(done, { recursive: true, withFileTypes: true })) {
       if (!kept.isFile()) continue;
       const path = join(kept.parentPath, kept.name).slice(done.length + 1);
@@ -519,7 +519,7 @@ describe.each(kinds)("$name of which the disk has kept", ({ target, files, after
   });
 });
 
-/** Writes a file, whatever stands there or on its way. */
+/** Writes a file, replacing whatever is there or in its way. */
 function replaceAt(root: string, path: string, text: string): void {
   for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) {
     const folder = join(root, path.slice(0, at));
