@@ -1,6 +1,6 @@
 /**
- * The README's first conversation, pasted into a shell, with the binary given as the argument: alone in an empty folder.
- * A program of its own, so that a test can run all of it where there is no network.
+ * The README's first conversation, pasted into a shell, with the given binary alone in an empty folder. A program of
+ * its own, so that a test can run all of it without a network.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -22,7 +22,7 @@ test.skipIf(Bun.which("curl") === null)(
       const { asked, said } = JSON.parse(stdout.toString());
       expect(asked).toBe('{"sent":true,"expiresInSeconds":600}');
       expect(said).toStartWith("retry: 2000\n\nid: 1\nevent: run.queued\n");
-      // A short answer comes at once: its beginning is judged before it is shown.
+      // A short answer comes all at once: its beginning is checked before it is shown.
       expect(said).toMatch(/^event: message\.delta$/m);
       expect(said).toContain("event: run.completed");
     } finally {

@@ -1,6 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
+import { type Caller, mayUse, SCOPES, type Scope } from "../limits/caller.ts";
 import type { Accounts } from "./accounts.ts";
-import { type Caller, mayUse, SCOPES, type Scope } from "./caller.ts";
 import { type Keys, looksLikeKey } from "./keys.ts";
 import type { Account } from "./schema.ts";
 import type { TokenClaims, Tokens } from "./tokens.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
+import type { Caller, Credential } from "../limits/caller.ts";
 import type { Accounts } from "./accounts.ts";
-import type { Caller, Credential } from "./caller.ts";
 import type { Keys } from "./keys.ts";
 import type { RevokedTokens } from "./revoked-tokens.ts";
 import type { Account } from "./schema.ts";

@@ -7,10 +7,10 @@ import { createFairCache } from "../lib/fair-cache.ts";
 import { isId, newId } from "../lib/id.ts";
 import { MAX_KEYS, refuseOverQuota } from "../limits/account-limits.ts";
 import { addressKey } from "../limits/address.ts";
+import { SCOPES, type Scope } from "../limits/caller.ts";
 import type { Audit } from "../storage/audit.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
-import { SCOPES, type Scope } from "./caller.ts";
 import { type ApiKey, apiKeys } from "./schema.ts";
 
 const PREFIX = "rst_live_";

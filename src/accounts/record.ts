@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
-import { SCOPES } from "./caller.ts";
+import { SCOPES } from "../limits/caller.ts";
 import type { ApiKey } from "./schema.ts";
 
 export const AccountRecord = record(

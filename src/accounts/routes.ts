@@ -7,8 +7,8 @@ import { type Clock, isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
+import { type Caller, SCOPES } from "../limits/caller.ts";
 import type { Accounts } from "./accounts.ts";
-import { type Caller, SCOPES } from "./caller.ts";
 import type { Keys } from "./keys.ts";
 import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
 import type { RevokedTokens } from "./revoked-tokens.ts";
@@ -27,7 +27,7 @@ export interface AccountRouteParts {
   revokedTokens: RevokedTokens;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
-  /** Told in the transaction that changes an account's monthly limit. */
+  /** Called in the transaction that changes an account's monthly limit. */
   limitChanged(accountId: string): void;
   /** Throws `not_found` for an instance that is not the caller's. */
   requireInstance(caller: Caller, instanceId: string): void;
@@ -130,7 +130,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/me",
       name: "getAccount",
       tag: "auth",
-      summary: "The account that the credential is of",
+      summary: "The account of this credential",
       access: "read",
       bound: "record",
       answer: AccountRecord,
@@ -168,7 +168,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/keys",
       name: "createKey",
       tag: "auth",
-      summary: "Create an API key; it is shown this once",
+      summary: "Create an API key; it is shown only once",
       access: "keys",
       bound: "record",
       body: z.object({
@@ -237,7 +237,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/revoke-tokens",
       name: "revokeTokens",
       tag: "auth",
-      summary: "Make every token issued so far invalid; keys stay",
+      summary: "Make every token issued so far invalid; keys stay valid",
       access: "keys",
       bound: "record",
       answer: z.object({ revokedAt: z.iso.datetime() }),
@@ -252,7 +252,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/sign-out",
       name: "signOut",
       tag: "auth",
-      summary: "Make the token that asks invalid; other tokens and all keys stay",
+      summary: "Make the token of this request invalid; other tokens and all keys stay valid",
       access: "read",
       bound: "record",
       answer: z.object({ signedOut: z.literal(true) }),

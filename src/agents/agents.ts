@@ -1,10 +1,10 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
-import type { Caller } from "../accounts/caller.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Instance } from "../instances/schema.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
+import type { Caller } from "../limits/caller.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
@@ -62,7 +62,10 @@ export interface FoundAgent {
   agent: Agent;
 }
 
-/** Runs the operation in a transaction, with what is found there; resolves when it is on disk and its commit hooks have run. */
+/**
+ * Runs the operation in a transaction with what `find` returns there; resolves when it is on disk and its commit hooks
+ * have run.
+ */
 export type Commit<Found, Result, T> = (operate: (found: Found) => Result) => Promise<T>;
 
 export interface Agents {

@@ -7,7 +7,7 @@ const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
 const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
-/** Fields of what makes and changes an agent. */
+/** Fields of the requests that create and change an agent. */
 export const slug = z
   .string({ error: SLUG_FORM })
   .regex(SLUG, { error: SLUG_FORM })

@@ -41,7 +41,9 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
   const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);
 
-  /** The agent, its workspace as an operator may have left it. Throws `not_found`. */
+  /**
+   * The agent, after its workspace was compared with the disk, which an operator may have changed. Throws `not_found`.
+   */
   async function withFreshWorkspace({ agent }: FoundAgent, find: () => FoundAgent): Promise<Agent> {
     const known = workspaces.reindexing.ready([agent]);
     if (known !== null) await known;
@@ -198,7 +200,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
           "Last-Modified": new Date(updatedAtMs).toUTCString(),
           "Cache-Control": "no-store",
           "Content-Type": "text/plain; charset=utf-8",
-          // The text is a tenant's: a browser must never take it for a page of this origin.
+          // The text is a tenant's: a browser must never show it as a page of this origin.
           "X-Content-Type-Options": "nosniff",
           "Content-Security-Policy": "default-src 'none'; sandbox",
         };
@@ -259,13 +261,13 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
   ];
 }
 
-/** The fields that were given; a `model` of null is one, an absent field is not. */
+/** The fields that are present; a `model` of null counts. */
 const given = <T extends object>(fields: T) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
 
-/** The tail of the path: the router leaves it encoded. */
+/** The rest of the path, which the router leaves encoded. */
 function fileName(tail: string): string {
   try {
     return decodeURIComponent(tail);

@@ -17,7 +17,7 @@ export function clearingPlan(
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
   const messages: RowsOf = { table: "messages", by: "conversation_id", key: "message_seq", before: -1, batch: 100 };
-  /** A status at a time, as their index has them. */
+  /** One status at a time, in the order of the index. */
   const runs = (only: string): ClearingStep[] =>
     RUN_STATUSES.map((status) =>
       rows({
@@ -32,10 +32,10 @@ export function clearingPlan(
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
-  /** A number that the last message had may be given to a new one: it must not be taken for cleared. */
+  /** The number of the last message may be given to a new one, which must not count as cleared. */
   const uncover = (id: string) =>
     sqlite.run("UPDATE conversations SET cleared_message_seq = 0 WHERE conversation_id = ?", [id]);
-  /** Nothing is hidden any more, unless it was cleared once more meanwhile. */
+  /** Nothing is hidden any more, unless it was cleared again meanwhile. */
   const settle = (id: string) =>
     sqlite.run(
       `UPDATE conversations SET cleared_event_id = 0 WHERE conversation_id = ?1

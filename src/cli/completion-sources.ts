@@ -1,5 +1,4 @@
 import { serverUrl } from "./arguments.ts";
-import type { Candidate } from "./completion.ts";
 import { oneLine } from "./output.ts";
 import { type Client, createClient, type Page } from "./user/client.ts";
 import { findLogin, readLogins, withEnvironment } from "./user/credentials.ts";
@@ -11,7 +10,14 @@ import {
   instancePath,
 } from "./user/find.ts";
 
-/** What is on the line already: command words, arguments, and options by attribute name. */
+/** A possible completion at the cursor. */
+export interface Candidate {
+  value: string;
+  /** Empty when the value needs none. */
+  description: string;
+}
+
+/** What the line contains already: command words, arguments, and options by attribute name. */
 export interface Typed {
   words: string[];
   arguments: string[];

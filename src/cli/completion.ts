@@ -1,14 +1,7 @@
 import type { Argument, Command, Option } from "commander";
-import type { Source, Typed } from "./completion-sources.ts";
+import type { Candidate, Source, Typed } from "./completion-sources.ts";
 import { oneLine, sayText } from "./output.ts";
 import { parseShellLine } from "./shell-line.ts";
-
-/** A possible completion at the cursor. */
-export interface Candidate {
-  value: string;
-  /** Empty when the value needs none. */
-  description: string;
-}
 
 /** `files` leaves completion to the shell. */
 export type Completion = { kind: "words"; candidates: Candidate[] } | { kind: "files" };

@@ -92,7 +92,7 @@ export function addOperatorCommands(program: Command): void {
     wallet.command("export").description("print the private key; asks first, and is recorded in the audit log"),
   ).action(async (options) => (await import("./operator/wallet.ts")).exportWallet(options));
   onDataJson(
-    wallet.command("give-up").description("give up the open quotes that name another address than the next start has"),
+    wallet.command("give-up").description("give up open quotes that name an address other than the next start's"),
   ).action(async (options) => (await import("./operator/wallet.ts")).giveUpQuotes(options));
   onDataJson(group("login-link", "create a link that signs somebody in, once, within an hour"))
     .argument("<email>", "whom; a new e-mail address gets an account")

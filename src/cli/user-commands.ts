@@ -153,7 +153,7 @@ export function addUserCommands(program: Command): void {
         (await import("./user/conversation.ts")).newConversation(instance, agent, options),
       );
     asJson(within(conversation.command("fork").description("start one with a copy of another's messages")))
-      .option("--message <id>", "the last message of the copy, if not the last there is")
+      .option("--message <id>", "the last message to copy; by default, all are copied")
       .action(async (instance, agent, given, options) =>
         (await import("./user/conversation.ts")).forkConversation(instance, agent, given, options),
       );

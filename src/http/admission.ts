@@ -1,7 +1,7 @@
-import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { AccountRates } from "../limits/account-rates.ts";
 import { addressKey } from "../limits/address.ts";
+import type { Caller } from "../limits/caller.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { costOfRequest, rateOfMethod } from "./bounds.ts";
 
@@ -23,7 +23,7 @@ export interface Admission {
   caller(request: Request): Caller | Promise<Caller>;
   /**
    * Admits a request to a public route; one with a valid credential still counts against its account. Throws
-   * `rate_limited`. Null if it may go on at once.
+   * `rate_limited`. Null if it may proceed at once.
    */
   anybody(request: Request): null | Promise<null>;
   /**

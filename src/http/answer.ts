@@ -1,7 +1,7 @@
 import { AppError } from "../lib/app-error.ts";
 import { declaredLength } from "./request.ts";
 
-/** An answer with another status than 200 or the route's own. */
+/** An answer with a status other than 200 or the route's own. */
 export class Reply {
   constructor(
     readonly status: number,

@@ -1,6 +1,6 @@
 import type { RateName } from "../limits/account-rates.ts";
+import type { Access } from "../limits/caller.ts";
 import { declaredLength } from "./request.ts";
-import type { Route } from "./route.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -28,8 +28,14 @@ export type Bound = keyof typeof BOUNDS;
 
 export type RequestRate = RateName | "an address's requests";
 
+/** What a route's rate and the size of its body follow from. */
+interface AccessAndMethod {
+  access: Access;
+  method: string;
+}
+
 /** What a request counts against: GETs are reads, all others writes; public routes count against the address. */
-export const rateOf = ({ access, method }: Pick<Route, "access" | "method">): RequestRate =>
+export const rateOf = ({ access, method }: AccessAndMethod): RequestRate =>
   access === "public" ? "an address's requests" : rateOfMethod(method);
 
 export const rateOfMethod = (method: string): RateName => (method === "GET" || method === "HEAD" ? "reads" : "writes");
@@ -38,7 +44,7 @@ export const rateOfMethod = (method: string): RateName => (method === "GET" || m
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PUBLIC_BODY_BYTES = 16 * 1024;
 
-export const bodyBytesOf = ({ access, method }: Pick<Route, "access" | "method">): number => {
+export const bodyBytesOf = ({ access, method }: AccessAndMethod): number => {
   if (method === "GET" || method === "DELETE") return 0;
   return access === "public" ? MAX_PUBLIC_BODY_BYTES : MAX_BODY_BYTES;
 };

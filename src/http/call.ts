@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Caller } from "../accounts/caller.ts";
 import type { AppError } from "../lib/app-error.ts";
+import type { Caller } from "../limits/caller.ts";
 import { Reply } from "./answer.ts";
 import type { Exchange } from "./exchange.ts";
 import { parse } from "./fields.ts";
@@ -10,7 +10,7 @@ import { parseJson } from "./json.ts";
 import { queryOf } from "./request.ts";
 import type { AnyCall, Route } from "./route.ts";
 
-/** What a route takes that takes nothing: an object is as good. */
+/** The body of a route that takes none: an object does no harm. */
 const NO_FIELDS = z.object({}).transform(() => undefined);
 
 const NOTHING = new Uint8Array();
@@ -18,13 +18,13 @@ const NOTHING = new Uint8Array();
 export interface CallInput {
   /** Absent for a read. */
   incoming?: IncomingBody | undefined;
-  /** Under an `Idempotency-Key`: takes the answer. */
+  /** With an `Idempotency-Key`: stores the answer. */
   attempt?: Attempt;
-  /** What is wrong with the key or the body; it is told once the resource was found. */
+  /** What is wrong with the key or the body; reported once the resource was found. */
   refusal?: AppError;
 }
 
-/** What the route's handler sees of the request. Throws where what it is about is not there. */
+/** The call that the route's handler gets. Throws what the route's `find` throws. */
 export function createCall(
   { route, parts, request, params }: Exchange,
   caller: Caller | null,

@@ -6,28 +6,28 @@ import type { IncomingBodies } from "./incoming-bodies.ts";
 import type { StartPage } from "./paging.ts";
 import type { CommitKind, Route } from "./route.ts";
 
-/** What serving takes beside the routes. */
+/** What serving needs besides the routes. */
 export interface ServingParts {
   admission: Admission;
   bodies: IncomingBodies;
-  /** By account; what no account asks for is bounded by its address. */
+  /** By account; public routes are limited by address instead. */
   turns: FairTurns;
   idempotency: Idempotency;
   startPage: StartPage;
-  /** Runs `work` in a transaction of each kind; resolves when it is on disk. */
+  /** Runs `work` in a transaction of this kind; resolves when it is on disk. */
   commits: Record<CommitKind, <T>(work: () => T) => Promise<T>>;
   addressOf(request: Request): string;
-  /** Called once a request, after its answer is made. */
+  /** Called once for each request, when its answer is ready. */
   onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
 }
 
-/** One request on its way through the server. */
+/** One request and what is known about its answer. */
 export interface Exchange {
   route: Route;
   parts: ServingParts;
   request: Request;
   params: Record<string, string>;
   requestId: string;
-  /** Of the answer's body, where it is known. */
+  /** The size of the answer's body, as far as it is known. */
   answerBytes: number;
 }

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 
 /**
- * Fields of the API's bodies and queries. Each says what it expects: a bad field is answered with
- * `"<field>: expected <that>"` (docs/contract/api.md, Conventions).
+ * Fields of the API's bodies and queries. Each says what it expects: the error for a bad field is `"<field>: expected
+ * <that>"` (docs/contract/api.md, Conventions).
  */
 const codePoints = (text: string): number => {
   let surrogates = 0;
@@ -14,7 +14,7 @@ const codePoints = (text: string): number => {
 /** A label is one line without control characters: SQLite counts text up to a NUL, and terminals interpret them. */
 const isLabel = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
 
-/** The same for a schema: not only white space, and no control character. */
+/** The same as a pattern: not only white space, and no control character. */
 const LABEL =
   "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
 
@@ -75,5 +75,5 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
   throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);
 }
 
-/** What a body's schema says of fields of which one is needed, as one refuses the body without them all. */
+/** For a body that needs at least one of these fields, as its schema in the API's description says it. */
 export const needsOneOf = (...names: string[]) => ({ anyOf: names.map((name) => ({ required: [name] })) });

@@ -51,7 +51,7 @@ export const keyRefusal = (key: string): AppError | null =>
 
 export interface Idempotency {
   /**
-   * Begins a request with an `Idempotency-Key` (docs/contract/api.md, Repeating a request): the first one goes on, a
+   * Begins a request with an `Idempotency-Key` (docs/contract/api.md, Repeating a request): the first one proceeds, a
    * repetition gets the stored answer. Throws `conflict` for a different request with the same key, and while the first
    * is still running.
    */

@@ -79,7 +79,7 @@ export function createIncomingBodies(options: IncomingBodiesOptions): IncomingBo
       const close = () => {
         if (!receiving.delete(body)) return;
         places.release(owner, reserved);
-        // Whatever awaits a pending promise stays in memory, and here all received chunks with it.
+        // Whatever awaits a pending promise stays in memory, here with all received chunks.
         late.reject(tooSlow(deadlineSeconds));
       };
       return {

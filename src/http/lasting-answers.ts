@@ -1,5 +1,5 @@
-import type { Caller } from "../accounts/caller.ts";
 import { AppError } from "../lib/app-error.ts";
+import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
 
 /** The kinds of long-lived answers. Each has its own slots, so that event streams never block messages. */

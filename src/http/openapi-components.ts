@@ -3,20 +3,20 @@ import { STATUS_OF_CODE } from "../lib/app-error.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import type { IdPrefix } from "../lib/id.ts";
 
-/** What the operations of the document share: parameters, headers, errors, and the schemas that no route owns. */
+/** What the operations of the document share: parameters, headers, errors, and schemas that belong to no route. */
 
 export type Json = Record<string, unknown>;
 
 const AMOUNT =
-  "To be paid exactly. What is missing or was asked for, and at least the host's minimum top-up, to a cent; and less than " +
-  "a cent more, by which the payment is known as this account's: 0.50 may so become 1.005715";
+  "To be paid exactly. It is what is missing or was asked for, at least the host's minimum top-up, rounded up to a cent, " +
+  "plus less than a cent that identifies the payment as this account's: 0.50 may become 1.005715";
 const address = (description: string) =>
   z.string().meta({ description, pattern: "^0x[0-9a-fA-F]{40}$", examples: [`0x${"a1".repeat(20)}`] });
 const option = {
   network: z.string().meta({ examples: ["base"] }),
   chainId: z.int().meta({ examples: [8453] }),
   asset: address("The contract of the network's USDC"),
-  recipient: address("Where to pay to"),
+  recipient: address("The address to pay"),
   amount: moneyForm("1.005715").describe(AMOUNT),
   currency: currencyForm,
 };
@@ -26,20 +26,20 @@ const ErrorBody = z.object({
     message: z.string(),
     status: z.int(),
     requestId: z.string(),
-    type: z.string().optional().describe("On the OpenAI-compatible paths"),
-    param: z.string().nullable().optional().describe("On the OpenAI-compatible paths"),
   }),
 });
 const Quote = z.object({
   ...option,
   invoiceId: idForm("inv"),
-  expiresAt: z.iso.datetime().describe("Until then the quote is open; a payment is known by its amount for 30 days"),
-  options: z.array(z.object(option)).describe("The same amount on each network of the host: pay it on one of them"),
+  expiresAt: z.iso.datetime().describe("Until then the quote is open; its amount identifies a payment for 30 days"),
+  options: z.array(z.object(option)).describe("The same amount on each network of the host: pay on one of them"),
 });
 
-/** What version 1 of the x402 protocol reads in a 402; version 2 reads the header `PAYMENT-REQUIRED`. */
+/**
+ * What clients of version 1 of the x402 protocol read in a 402; those of version 2 read the header `PAYMENT-REQUIRED`.
+ */
 const forProtocolClients = {
-  x402Version: z.literal(1).optional().describe("Where the host has a facilitator of the x402 protocol"),
+  x402Version: z.literal(1).optional().describe("Present if the host has a facilitator of the x402 protocol"),
   accepts: z
     .array(
       z.object({
@@ -101,7 +101,7 @@ const convertForm = (form: z.ZodType): Json => {
 };
 const FILE_PART = "[A-Za-z0-9_ -][A-Za-z0-9._ -]{0,99}";
 
-/** The parameters of paths, by their names. Whatever is not of such a form is not found, or no file's name. */
+/** The parameters of paths, by name. Anything in another form is answered with 404, or is not a valid file name. */
 export const PATH_PARAMETERS = {
   instanceId: ofId("inst"),
   agentId: ofId("agt"),
@@ -113,7 +113,7 @@ export const PATH_PARAMETERS = {
   file: inPath(
     `^${FILE_PART}(/${FILE_PART}){0,7}$`,
     "notes/today.md",
-    "The file's name; the `/` of its folders stay as they are",
+    "The file's name; the `/` between its folders are not encoded",
   ),
 };
 
@@ -121,19 +121,24 @@ export const PATH_PARAMETERS = {
 const SIGNED = "[A-Za-z0-9+/]{40,}={0,2}";
 
 export const PARAMETERS = {
-  requestId: header("X-Request-Id", "Names the request in the answer and in the host's log", {
+  requestId: header("X-Request-Id", "Identifies the request in the answer and in the host's log", {
     pattern: "^[A-Za-z0-9._-]{1,128}$",
   }),
   idempotencyKey: header("Idempotency-Key", "A repetition within 24 hours gets the first answer again", {
     pattern: "^[!-~]{1,255}$",
   }),
-  ifMatch: header("If-Match", "Only when the file is still the one of this ETag; `*`: only when there is one"),
-  ifNoneMatch: header("If-None-Match", "Only when the file is none of these ETags; `*`: only when there is none"),
-  lastEventId: header("Last-Event-ID", "Goes on behind this event; wins over `after`", { pattern: "^[0-9]+$" }),
+  ifMatch: header("If-Match", "Only if the file still has this ETag; `*`: only if the file exists"),
+  ifNoneMatch: header(
+    "If-None-Match",
+    "Only if the file has none of these ETags; `*`: only if the file does not exist",
+  ),
+  lastEventId: header("Last-Event-ID", "Continues after this event; takes precedence over `after`", {
+    pattern: "^[0-9]+$",
+  }),
   payment: header(
     "X-PAYMENT",
-    "The transaction that paid an invoice, as JSON: it is credited, and the request goes on with the new balance. " +
-      "Or a signed payment of the x402 protocol, version 1, where the 402 has `accepts`",
+    "The transaction that paid an invoice, as JSON: it is credited, and the request proceeds with the new balance.  " +
+      "Or a signed payment of the x402 protocol, version 1, if the 402 has `accepts`",
     {
       pattern: `^(\\{ *"txHash" *: *"0x[0-9a-fA-F]{64}" *, *"network" *: *"(base|ethereum|polygon)" *\\}|${SIGNED})$`,
       examples: [`{"txHash":"0x${"0123456789abcdef".repeat(4)}","network":"base"}`],
@@ -141,26 +146,26 @@ export const PARAMETERS = {
   ),
   signedPayment: header(
     "PAYMENT-SIGNATURE",
-    "A signed payment of the x402 protocol, version 2, where the 402 has `PAYMENT-REQUIRED`; never beside `X-PAYMENT`",
+    "A signed payment of the x402 protocol, version 2, if the 402 has `PAYMENT-REQUIRED`; never together with `X-PAYMENT`",
     { pattern: `^${SIGNED}$` },
   ),
-  prefer: header("Prefer", "`respond-async`: 202 at once, the answer through the run or the events"),
+  prefer: header("Prefer", "`respond-async`: 202 at once; the answer comes with the run or the events"),
 };
 export const parameter = (name: keyof typeof PARAMETERS): Json => ({ $ref: `#/components/parameters/${name}` });
 
 export const HEADERS = {
-  requestId: text("The request's X-Request-Id, or one made here"),
+  requestId: text("The request's X-Request-Id, or a new one"),
   replayed: text("`true` for the stored answer to an earlier request with this Idempotency-Key"),
   retryAfter: { description: "Seconds to wait before the next try", schema: { type: "integer", minimum: 1 } },
   authenticate: text("How to authenticate"),
   etag: text("The file's version"),
   preferenceApplied: text("`respond-async`"),
-  paymentRequired: text("What version 2 of the x402 protocol reads: base64 of JSON, where the host has a facilitator"),
+  paymentRequired: text("For clients of version 2 of the x402 protocol: base64 of JSON, if the host has a facilitator"),
   paymentResponse: text("What became of a signed payment: base64 of JSON"),
 };
 export type HeaderRefs = Record<string, keyof typeof HEADERS>;
 
-/** A response's `headers`: these, and the one that every response has. */
+/** A response's `headers`: these, and the one of every response. */
 export const headers = (more: HeaderRefs = {}): Json => ({
   headers: Object.fromEntries(
     Object.entries<keyof typeof HEADERS>({ "X-Request-Id": "requestId", ...more }).map(([name, ref]) => [

@@ -3,15 +3,15 @@ import { type HeaderRefs, headers, type Json, refTo } from "./openapi-components
 
 interface Failure {
   status: number;
-  /** The envelope's. */
+  /** The `code` in the envelope. */
   code: ErrorCode;
   says: string;
-  /** What the message may be. */
+  /** An example of the message. */
   message: string;
   headers?: HeaderRefs;
 }
 const WAIT: HeaderRefs = { "Retry-After": "retryAfter" };
-/** On what is kept for a repetition under the same Idempotency-Key. */
+/** About what is stored for a repetition with the same Idempotency-Key. */
 const KEPT: HeaderRefs = { "Idempotent-Replayed": "replayed" };
 
 const failure = (code: ErrorCode, says: string, message: string, headers?: HeaderRefs): Failure => ({
@@ -22,11 +22,11 @@ const failure = (code: ErrorCode, says: string, message: string, headers?: Heade
   ...(headers ? { headers } : {}),
 });
 
-/** What can go wrong: the error codes, and three cases in which a code answers with a status of its own. */
+/** What can go wrong: the error codes, and three cases in which a code has a status of its own. */
 export const FAILURES = {
   invalid_request: failure(
     "invalid_request",
-    "A field, a header or the whole body is not of the expected form",
+    "A field, a header or the body is not as expected",
     "name: expected 1 to 100 characters",
     KEPT,
   ),
@@ -51,19 +51,23 @@ export const FAILURES = {
     "The credential, or the state of the account, does not allow it",
     "this key lacks the scope write",
   ),
-  not_found: failure("not_found", "Not there, or not the caller's", "instance not found", KEPT),
+  not_found: failure("not_found", "It does not exist, or is not the caller's", "instance not found", KEPT),
   request_timeout: {
-    ...failure("invalid_request", "The body did not come in time", "body: expected all of it within 30 seconds"),
+    ...failure("invalid_request", "The body did not arrive in time", "body: expected all of it within 30 seconds"),
     status: 408,
   },
   conflict: failure(
     "conflict",
-    "Taken, full, or another request has this Idempotency-Key",
+    "The name is taken, a quota is used up, or another request has this Idempotency-Key",
     "Idempotency-Key: another request has it",
     { ...WAIT, ...KEPT },
   ),
   gone: {
-    ...failure("not_found", "The cursor is older than what is kept, or ahead of it", "after: expected a kept event"),
+    ...failure(
+      "not_found",
+      "The cursor is older than the events that are kept, or ahead of them",
+      "after: expected a kept event",
+    ),
     status: 410,
   },
   precondition_failed: failure(
@@ -73,10 +77,15 @@ export const FAILURES = {
   ),
   payload_too_large: failure(
     "payload_too_large",
-    "The body is larger than 1 MiB, or than 16 KiB where no credential is needed",
+    "The body is larger than 1 MiB, or 16 KiB if no credential is needed",
     "body: expected at most 1048576 bytes",
   ),
-  rate_limited: failure("rate_limited", "Too much at once", "too many requests; try again in a moment", WAIT),
+  rate_limited: failure(
+    "rate_limited",
+    "Too many requests, or too much at the same time",
+    "too many requests; try again in a moment",
+    WAIT,
+  ),
   internal_error: failure(
     "internal_error",
     "A fault of the host",
@@ -101,10 +110,10 @@ export const FAILURES = {
 } satisfies Record<string, Failure>;
 export type FailureName = keyof typeof FAILURES;
 
-/** What a response is called that stands for these failures, all of one status. */
+/** The name of the response for these failures, which have one status. */
 export const responseName = (names: readonly FailureName[]): string => names.join("_or_");
 
-/** That response: one description, and for each code an example by its name. */
+/** That response: one description, and an example for each code. */
 export function failureResponse(names: readonly FailureName[]): Json {
   const failures = names.map((name): Failure => FAILURES[name]);
   const examplesOf = (show: (failure: Failure) => Json) =>

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Access } from "../accounts/caller.ts";
 import { recordName } from "../lib/record.ts";
+import type { Access } from "../limits/caller.ts";
 import {
   HEADERS,
   headers,
@@ -16,8 +16,8 @@ import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
 /**
- * The OpenAPI 3.1 document of a route table. What it says is what the routes parse with: there is no second list. What
- * a record holds may grow, so none is closed here.
+ * The OpenAPI 3.1 document of a route table. It is made from the schemas that the routes parse with: there is no second
+ * list. Records may get more fields, so none is closed here.
  */
 export function openApiDocument(routes: readonly Route[], version: string): Json {
   const shared = Object.entries(SCHEMAS).map(([name, schema]): [z.ZodType, string] => [schema, name]);
@@ -58,19 +58,19 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
 
 const DESCRIPTION = `Agents with a persona and files live in instances, which cost money while they run.
 
-**Who asks** is told by a token (\`POST /v1/auth/send-code\`, then \`verify-code\`) or an API key (\`POST /v1/auth/keys\`):
+**Authentication** is by a token (\`POST /v1/auth/send-code\`, then \`verify-code\`) or an API key (\`POST /v1/auth/keys\`):
 \`Authorization: Bearer …\`, or \`X-API-Key: …\` for a key.
 
-**Errors** have the envelope of \`Error\`, on every path; with \`Accept: application/problem+json\` it is that of RFC 9457.
+**Errors** have the form of \`Error\` on every path, or that of RFC 9457 with \`Accept: application/problem+json\`.
 
 **Lists** come in pages: \`after\` takes the \`nextCursor\` of the page before.
 
-**Repeating** a POST under the same \`Idempotency-Key\` gives its first answer again, for 24 hours.
+**Repeating** a POST with the same \`Idempotency-Key\` gives its first answer again, for 24 hours.
 
-**Money** is USDC as a decimal string with six digits. Where the balance is too low, 402 says what to pay and where: send
+**Money** is USDC as a decimal string with six digits. If the balance is too low, 402 says what to pay and where: send
 exactly that amount, then the same request again with the transaction in \`X-PAYMENT\`. The amount is what is missing or was
-asked for, at least the host's minimum top-up, to a cent, and less than a cent more that marks the payment as the
-account's: 0.50 may so become 1.005715. A person tops up in the console, or asks who runs the host for credit.`;
+asked for, at least the host's minimum top-up, rounded up to a cent, plus less than a cent that marks the payment as the
+account's: 0.50 may become 1.005715. A person tops up in the console, or asks the host's operator for credit.`;
 
 /** The scopes that an API key needs, as a security requirement lists roles. */
 const SCOPES_FOR: Record<Access, string[]> = {
@@ -83,7 +83,7 @@ const SCOPES_FOR: Record<Access, string[]> = {
   keys: ["read", "write", "chat"],
 };
 
-/** Whether a repetition under the same `Idempotency-Key` is answered once. */
+/** Whether the operation takes an `Idempotency-Key`. */
 const isKeyed = ({ method, access, idempotent }: Route): boolean =>
   method === "POST" && access !== "public" && idempotent !== false;
 const isConditional = ({ errors }: Route): boolean => errors?.includes("precondition_failed") ?? false;
@@ -192,7 +192,7 @@ const failures = (route: Route): Json =>
     ]),
   );
 
-/** What can go wrong in a route, by the status that it is answered with. */
+/** What can go wrong in a route, by status. */
 function failuresOf(route: Route): Map<number, FailureName[]> {
   const everyRoute: Partial<Record<FailureName, boolean>> = {
     invalid_request: takesBody(route) || mayRefuseQuery(route) || route.path.endsWith("*"),
@@ -217,17 +217,17 @@ function failuresOf(route: Route): Map<number, FailureName[]> {
   return byStatus;
 }
 
-/** The responses of all that can go wrong, by their names; also those that a path without an operation gives. */
+/** The responses of all failures, by name, also those of paths without an operation. */
 function failureResponses(routes: readonly Route[]): Json {
   const everywhere: FailureName[][] = [["not_found"], ["rate_limited"]];
   const lists = [...everywhere, ...routes.flatMap((route) => [...failuresOf(route).values()])];
   return Object.fromEntries(lists.map((names) => [responseName(names), failureResponse(names)]));
 }
 
-/** Schemas that have a name of their own in the document. */
+/** The schemas that have a name in the document. */
 type Names = ReadonlyMap<z.ZodType, string>;
 
-/** The records that reading gives, with their names: first single things, then what lists show. */
+/** The records that GETs return, with their names: first those of single things, then those of lists. */
 function recordsOf(routes: readonly Route[]): Names {
   const answers = routes.flatMap(({ method, answer }) =>
     method === "GET" && answer instanceof z.ZodType ? answer : [],
@@ -241,7 +241,7 @@ function recordsOf(routes: readonly Route[]): Names {
   return names;
 }
 
-/** The schema of a list's records; null for an answer that is no list. */
+/** The schema of a list's records; null if the answer is not a list. */
 function pageItem(answer: z.ZodType): z.ZodType | null {
   if (!(answer instanceof z.ZodObject)) return null;
   const { data } = answer.shape as { data?: unknown };
@@ -253,7 +253,7 @@ const schemaOf = (schema: z.ZodType, io: "input" | "output", names: Names): Json
   return name === undefined ? convert(schema, io, names) : refTo(name);
 };
 
-/** A schema as JSON Schema 2020-12. Where it holds one that has a name, it refers to it. */
+/** A schema as JSON Schema 2020-12. Schemas inside it that have a name become references. */
 function convert(schema: z.ZodType, io: "input" | "output", names: Names = new Map()): Json {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io,
@@ -273,6 +273,6 @@ function convert(schema: z.ZodType, io: "input" | "output", names: Names = new M
   return json;
 }
 
-/** An id that nothing has is not found; everything else of a query may be wrong. */
+/** An id that does not exist is 404; everything else in a query may be invalid. */
 const mayRefuseQuery = ({ query }: Route): boolean =>
   query instanceof z.ZodObject && !Object.keys(query.shape).every((name) => name.endsWith("Id"));

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import type { Access, Caller } from "../accounts/caller.ts";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { Access, Caller } from "../limits/caller.ts";
 import { type Bound, bodyBytesOf } from "./bounds.ts";
 import type { StartPage } from "./paging.ts";
 import type { Tag } from "./tags.ts";
@@ -8,13 +8,14 @@ import type { Tag } from "./tags.ts";
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 /**
- * How a change is committed. Either way the request is answered when the change is on disk, with its answer stored under
- * the request's `Idempotency-Key`; and what throws has changed nothing.
+ * How a change is committed. Either way the request is answered once the change is on disk, and its answer is stored
+ * with it if the request has an `Idempotency-Key`. If it throws, nothing has changed.
  *
  * - `shared`: at the end of the turn, in one commit with the other requests of the moment. Thousands of small changes
- *   cost one write to the disk, so this is the choice for all that has no reason for the other.
- * - `alone`: at once, in a transaction of its own, whose write to the disk everybody waits for. For what is seldom and must
- *   hold for the very next request, however many changes wait for their commit: a key revoked, an instance deleted.
+ *   cost one write to the disk, so this is the usual choice.
+ * - `alone`: at once, in a transaction of its own, while everybody waits for its write to the disk. For what is rare
+ *   and must hold for the very next request, even if many changes wait for their commit: a revoked key, a deleted
+ *   instance.
  */
 export type CommitKind = "shared" | "alone";
 
@@ -31,33 +32,36 @@ type Parsed<S> = S extends z.ZodType ? z.output<S> : S extends "text/plain" ? Ui
 
 type WhoOf<A extends Access> = A extends "public" ? null : Caller;
 
-/** What a request is about, before anything of it is judged but who asks. */
+/** A request whose caller is known, before anything else is checked. */
 export interface Asked<Params, Who = Caller> {
   readonly caller: Who;
   readonly params: Params;
   readonly request: Request;
 }
 
-/** What a handler sees of its request. `query` and `body` are judged when asked for, so a handler fixes their order. */
+/**
+ * What a handler sees of its request. `query` and `body` are checked when they are called, so the handler sets the
+ * order.
+ */
 export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who> {
-  /** What the route's `find` gave before anything else was judged; what waits asks `find` again. */
+  /** The result of the route's `find` before anything else was checked. After waiting, call `find` again. */
   readonly found: Found;
-  /** Finds it as it is now: it may have changed, or gone. Throws `not_found`. */
+  /** Finds it as it is now: it may have changed or be gone. Throws `not_found`. */
   find(): Found;
-  /** The client's address, as the settings say it is to be found. */
+  /** The client's address, from a trusted proxy if there is one. */
   address(): string;
   /** Throws `invalid_request`. */
   query(): Query;
-  /** Where the page of a list begins. Throws `invalid_request` for a cursor that is not of this list. */
+  /** Where the page of a list begins. Throws `invalid_request` for a cursor of another list. */
   readonly startPage: StartPage;
-  /** What the schema makes of the JSON; the bytes of a text. Throws `invalid_request` or `payload_too_large`. */
+  /** The JSON as parsed by the schema, or the bytes of a text. Throws `invalid_request` or `payload_too_large`. */
   body(): Promise<Body>;
 }
 
 interface Commits<Found> {
   /**
-   * Runs the operation in the commit that the route names, with what is found there; resolves when it is on disk. `runId`
-   * names the run whose events are the answer to a repetition.
+   * Runs the operation in the commit that the route names, with what `find` returns there; resolves when it is on disk.
+   * `runId` returns the run whose result answers a repetition.
    */
   commit<T>(operate: (found: Found) => T, runId?: (result: T) => string): Promise<T>;
 }
@@ -76,7 +80,7 @@ interface Described<
 > {
   method: Method;
   path: Path;
-  /** What the API's description calls the operation, and clients their method: `listAgentMessages`. */
+  /** The operation's name in the API's description, and of the method in clients: `listAgentMessages`. */
   name: string;
   /** Its section of the reference. */
   tag: Tag;
@@ -86,25 +90,25 @@ interface Described<
   /** What one request may cost the host (bounds.ts). */
   bound: Bound;
   query?: Query;
-  /** What it takes: JSON of this schema, or a text. Absent for a route that takes nothing; then `{}` is taken too. */
+  /** The body: JSON of this schema, or a text. Absent for a route without a body, which accepts `{}` too. */
   body?: Body;
-  /** Of success; 200 where absent. */
+  /** The status of a success; 200 if absent. */
   status?: number;
-  /** The success's JSON; text for a route that answers with something else. */
+  /** The JSON of a success, or the type of another answer. */
   answer: z.ZodType | "text/event-stream" | "text/plain";
-  /** Codes that the operation itself can give, beyond those every route gives. */
+  /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
-  /** False for the routes whose repetition is meant: asking for a code, verifying one. */
+  /** False for routes that are repeated on purpose: asking for a code, verifying one. */
   idempotent?: false;
-  /** What is kept of a success for its replay, where that is not all of it. */
+  /** The part of a success that is stored for its replay, if that is not all of it. */
   kept?: (result: never) => unknown;
-  /** The GET that tells a success again which is too large to be kept, and the path parameters of its record. */
+  /** The GET that returns a success again if it is too large to be stored, and the path parameters of its record. */
   reread?: { by: Route; params: (result: never) => Record<string, string> };
 }
 
 /**
- * What a route does. A change that is one step once the body is read is its `write`, in the commit. Everything else is its
- * `handle`: a read, a change that waits for something first, and one whose rule commits by itself.
+ * What a route does. A change that is one step once the body has been read is its `write`, in the commit. Everything
+ * else is its `handle`: a read, a change that waits for something first, or one whose rule commits by itself.
  */
 type Does<Params, Query, Body, Found, Who> =
   | { commit?: undefined; handle(call: Call<Params, Query, Body, Found, Who>): unknown }
@@ -119,8 +123,8 @@ export type RouteSpec<
   Found,
 > = Described<Path, A, Query, Body> & {
   /**
-   * Finds what the request is about. It runs before the body is read, so that a request for what is not there is a 404
-   * whatever it brings; and again in the commit, where it may be gone. Throws `not_found`.
+   * Finds what the request is about. It runs before the body is read, so that a request for something that does not
+   * exist is a 404 whatever its body; and again in the commit, since it may be gone by then. Throws `not_found`.
    */
   find?: (asked: Asked<ParamsOf<Path>, WhoOf<A>>) => Found;
   /** Answers a replayed request from its run. */
@@ -145,7 +149,7 @@ export type Route = Omit<
   handle(call: AnyCall): unknown;
 };
 
-/** One entry of the route table: where it is, who may use it, what it takes and gives, and the way down. */
+/** One entry of the route table: where it is, who may use it, what it takes and returns, and what it does. */
 export function route<
   Path extends string,
   A extends Access,
@@ -157,7 +161,7 @@ export function route<
   return made.write ? { ...made, handle: handleOf(made, made.write) } : made;
 }
 
-/** How a route does its `write`: one that takes nothing, and may not, waits for nothing either. */
+/** Turns a route's `write` into its `handle`. If the route can have no body, nothing is waited for. */
 function handleOf(route: Pick<Route, "access" | "method">, write: (change: AnyChange) => unknown) {
   const takesBody = bodyBytesOf(route) > 0;
   return ({ caller, params, request, body, commit }: AnyCall) => {

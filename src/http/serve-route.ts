@@ -1,6 +1,6 @@
-import { authorize, type Caller, requireVisible } from "../accounts/caller.ts";
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
+import { authorize, type Caller, requireVisible } from "../limits/caller.ts";
 import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
 import { type CallInput, createCall, keep } from "./call.ts";
@@ -47,7 +47,7 @@ async function answerOf(exchange: Exchange): Promise<Response> {
   return answer;
 }
 
-/** Most requests are reads: they have no body, and most of them wait for nothing. */
+/** Most requests are reads without a body, and few of them have to wait. */
 async function answerRead(exchange: Exchange, caller: Caller): Promise<Response> {
   const startedMs = performance.now();
   const answer = await answerCaller(exchange, caller);
@@ -66,7 +66,7 @@ async function answerCaller(exchange: Exchange, caller: Caller, incoming?: Incom
   return made instanceof Response ? made : toResponse(exchange, await made);
 }
 
-/** Who is refused here may try only so often. */
+/** A refusal here counts against the address. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(["unauthorized", "invite_required"]);
 
 async function answerAnybody(exchange: Exchange): Promise<Response> {
@@ -99,17 +99,17 @@ async function withBody<T>(
   }
 }
 
-/** Errors that the operation itself gave, and that a repetition under the same key gives again. */
+/** Errors of the operation itself, which a repetition with the same key gets again. */
 const KEPT_ERRORS = new Set([400, 404, 409]);
 
 async function answerOnce(exchange: Exchange, caller: Caller, key: string, incoming: IncomingBody): Promise<Response> {
   const { route, parts, request, params, requestId } = exchange;
   const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
-  // A bad key or a body over the limit is judged after the resource; nothing is kept under the key.
+  // A bad key or a body over the limit is reported after the resource was found; nothing is stored for the key.
   if (body instanceof AppError) {
     return toResponse(exchange, await handle(exchange, caller, { refusal: body }));
   }
-  // A path that names no instance may still answer with one's own: such an answer is for keys of the same limit.
+  // Even if the path names no instance, the answer may contain one: it is only for keys limited to the same instance.
   const limitedTo = params.instanceId === undefined ? caller.instanceId : null;
   const asked = { method: route.method, path: pathAndQueryOf(request), limitedTo, body };
   const judged = parts.idempotency.begin(caller.accountId, key, asked);
@@ -135,7 +135,7 @@ function asRefusal(thrown: unknown): AppError {
   throw thrown;
 }
 
-/** Marked as what it is, also where the record is gone by now: nothing was done again. */
+/** Marked as a replay even if the record is gone by now: nothing was done again. */
 async function replayed(
   exchange: Exchange,
   caller: Caller,
@@ -173,7 +173,7 @@ async function answerAgain(
   }
   const by = route.reread?.by;
   if (record === null || by === undefined) {
-    throw new AppError("conflict", "Idempotency-Key: this was done; its answer was too large to be kept");
+    throw new AppError("conflict", "Idempotency-Key: this was done, but its answer was too large to be stored");
   }
   if (by.access !== "public") authorize(caller, by.access);
   const read = JSON.stringify(await handle({ ...exchange, route: by, params: record }, caller));
@@ -181,14 +181,14 @@ async function answerAgain(
   return jsonAnswer(status, read, requestId);
 }
 
-/** A stored error is told again in the form that this request asks for, and with its own request id. */
+/** A stored error is repeated in the form that this request asks for, with this request's id. */
 function storedAnswer(status: number, body: string, requestId: string, accept: string | null): Response {
   if (status < 400) return jsonAnswer(status, body, requestId);
   const { error, ...rest } = JSON.parse(body) as { error: { code: ErrorCode; message: string } };
   return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
 }
 
-/** What the route makes of the request. What it is about is found first: without it nothing else is judged. */
+/** Runs the route. What the request is about is found first: without it nothing else is checked. */
 const handle = (exchange: Exchange, caller: Caller | null, input?: CallInput): unknown =>
   exchange.route.handle(createCall(exchange, caller, input));
 
@@ -202,7 +202,7 @@ function toResponse(exchange: Exchange, result: unknown): Response {
   const reply = result instanceof Reply ? result : new Reply(route.status ?? 200, result);
   const body = JSON.stringify(reply.value);
   exchange.answerBytes = body.length;
-  // Tests run with this check, the binary without.
+  // Tests run with this check, the binary without it.
   if (process.env.NODE_ENV !== "production" && body.length > BOUNDS[route.bound].answerBytes) {
     throw new Error(`${route.method} ${route.path} answered with ${body.length} bytes, beyond its bound`);
   }

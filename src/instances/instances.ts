@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
-import type { Caller } from "../accounts/caller.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
+import type { Caller } from "../limits/caller.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { RunwayWarning } from "../meter/runway.ts";

@@ -35,7 +35,7 @@ export interface InstanceRouteParts {
   pricePerHour: Micros;
   /** What an instance has cost over its life, up to this moment. */
   costOf(instanceId: string): Micros;
-  /** Takes the payment that the request carries, if it does. Throws `invalid_request` for a header that is none. */
+  /** Takes the request's payment, if it has one. Throws `invalid_request` for a malformed header. */
   takePayment(accountId: string, request: Request): Promise<Payment | null>;
 }
 
@@ -58,7 +58,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
 
   const own = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
 
-  /** The answer of an operation that may have been paid for by its own request. */
+  /** The answer of an operation whose request may have paid for it. */
   const showPaid = (status: number, instance: Instance, payment: Payment | null) =>
     new Reply(status, show(instance), payment?.kind === "credited" ? payment.headers : {});
 
@@ -77,7 +77,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       errors: ["payment_required", "conflict"],
       commit: "shared",
       async handle({ caller, request, body, commit }) {
-        // A transfer that was made is credited, whatever is wrong with the request.
+        // A transfer that was made is credited even if something is wrong with the request.
         const payment = await takePayment(caller.accountId, request);
         const { name } = await body();
         instances.requireRoom(caller.accountId);
@@ -153,8 +153,8 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       errors: ["payment_required"],
       commit: "shared",
       async handle({ body, commit, ...asked }) {
-        // A transfer that was made is credited though there is no such instance, so this route has no `find`, which would
-        // come before it. What is wrong with the transfer is told after that.
+        // A transfer that was made is credited even if there is no such instance, so this route has no `find`, which
+        // would run first. An error of the transfer is reported after that of the instance.
         if (!hasProof(asked.request.headers)) own(asked);
         const payment = await takePayment(asked.caller.accountId, asked.request).finally(() => own(asked));
         await body();

@@ -1,6 +1,9 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** The contract's. Here an instance is `running` or `stopped` alone: neither start nor stop takes a while, or fails half-way. */
+/**
+ * As in the contract. This host uses only `running` and `stopped`: a start or stop takes no time and cannot fail
+ * half-way.
+ */
 export const INSTANCE_STATUSES = ["provisioning", "running", "stopping", "stopped", "starting", "error"] as const;
 export type InstanceStatus = (typeof INSTANCE_STATUSES)[number];
 
@@ -15,9 +18,9 @@ export const instances = sqliteTable("instances", {
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   stoppedAt: integer("stopped_at"),
-  /** How often it was stopped: a run of before the last one never goes on. */
+  /** How often it was stopped: a run from before the last stop never continues. */
   stops: integer("stops").notNull().default(0),
-  /** Null for all that anybody sees. */
+  /** Null unless deleted. */
   removedAt: integer("removed_at"),
 });
 

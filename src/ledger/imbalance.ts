@@ -102,8 +102,8 @@ const RULES: readonly Rule[] = [
       `the days of ${id} cost ${usdc(should)}, but ${usdc(has)} were billed or are metered`,
   },
   {
-    // A day may begin with what the day before was short of one micro-USDC. One before the first price had that price:
-    // somebody has set the clock back.
+    // A day may start with the fraction of a micro-USDC left over from the day before. A day before the first price is
+    // checked with that price: somebody has set the clock back.
     violations: `
       WITH priced AS MATERIALIZED (
         SELECT day, coalesce((
@@ -126,7 +126,7 @@ const RULES: readonly Rule[] = [
       ), 0) AS should
       FROM balances WHERE month <> '' AND has <> should`,
     describe: ({ id, has, should }) =>
-      `${id} is noted to have spent ${usdc(has)} in its month, but the days of it cost ${usdc(should)}`,
+      `${id} is recorded as having spent ${usdc(has)} in its month, but its days cost ${usdc(should)}`,
   },
   {
     violations: `

@@ -16,6 +16,6 @@ export const secondsOf = (clock: Pick<Clock, "monotonicNs">): (() => number) => 
   return () => Number(clock.monotonicNs() / 1_000n) / 1e6;
 };
 
-/** A time as the API shows it: ISO 8601, UTC, milliseconds. */
+/** A time as the API shows it: ISO 8601 in UTC, with milliseconds. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

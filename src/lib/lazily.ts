@@ -1,4 +1,4 @@
-/** Makes a thing at the first call, and returns it again at later ones. */
+/** Makes a thing at the first call, and returns the same one at later calls. */
 export function lazily<T>(make: () => T): () => T {
   let made: { thing: T } | undefined;
   return () => {

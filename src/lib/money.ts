@@ -21,7 +21,9 @@ export function parseMoney(text: string): Micros | null {
 export const shortMoney = (amount: Micros | string): string =>
   (typeof amount === "string" ? amount : formatMoney(amount)).replace(/(\.\d\d\d*?)0+$/, "$1");
 
-/** To the nearest cent, for what a person glances at: `"9.999786"` → `"10.00"`, `"0.000017"` → `"under 0.01"`. Not for less than nothing. */
+/**
+ * To the nearest cent, for people: `"9.999786"` → `"10.00"`, `"0.000017"` → `"under 0.01"`. Not for negative amounts.
+ */
 export function cents(amount: string): string {
   const micros = parseMoney(amount) ?? 0n;
   const rounded = (micros + 5_000n) / 10_000n;

@@ -2,11 +2,14 @@ import type { z } from "zod";
 
 const names = new WeakMap<z.ZodType, string>();
 
-/** A record of the API with its name: `/openapi.json` describes it once under that, and clients call its type so. */
+/**
+ * A record of the API with its name: `/openapi.json` describes it once under this name, which is also its type in
+ * clients.
+ */
 export function record<S extends z.ZodType>(name: string, schema: S): S {
   names.set(schema, name);
   return schema;
 }
 
-/** Undefined for a schema that is no record. */
+/** Undefined if the schema is not a record. */
 export const recordName = (schema: z.ZodType): string | undefined => names.get(schema);

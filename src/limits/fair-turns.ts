@@ -5,7 +5,7 @@ import { createFairQueue } from "./fair-queue.ts";
  * wait for later turns, and other accounts' requests are served before them.
  */
 export interface FairTurns {
-  /** Null if the owner may go on at once; otherwise resolves in a later turn, in the order of the calls. */
+  /** Null if the owner may proceed at once; otherwise resolves in a later turn, in the order of the calls. */
   enter(owner: string): Promise<void> | null;
   /** Runs `work`, counting its time. */
   spend<T>(owner: string, work: () => T): T;

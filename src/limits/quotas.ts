@@ -4,7 +4,7 @@ import type { Db } from "../storage/store.ts";
 import { type LimitsOfAccounts, MAX_HISTORY_BYTES, refuseOverQuota } from "./account-limits.ts";
 import { accountUsage } from "./schema.ts";
 
-/** What an account can have only so much of. */
+/** What an account's quotas limit. */
 export type Quota = "instances" | "agents" | "workspaceBytes";
 
 export interface Quotas {

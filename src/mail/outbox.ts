@@ -1,7 +1,7 @@
 import { desc, lt } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../storage/store.ts";
-import type { MailMessage } from "./mail.ts";
+import type { MailMessage } from "./message.ts";
 import { type OutboxMail, outbox } from "./schema.ts";
 
 const KEPT_MS = 24 * 60 * 60 * 1000;

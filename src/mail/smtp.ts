@@ -1,7 +1,7 @@
 import type { Transporter } from "nodemailer";
 import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
-import type { Mail, MailMessage } from "./mail.ts";
+import type { Mail, MailMessage } from "./message.ts";
 
 /** In milliseconds. `total` limits a whole mail, whatever the server does meanwhile. */
 export interface SmtpDeadlines {
@@ -32,7 +32,8 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
       port: server.port,
       secure: server.secure,
       ...(server.auth && { auth: server.auth }),
-      // A password never leaves the machine unencrypted. On loopback nobody can listen in, nor any certificate match.
+      // A password never leaves the machine unencrypted. On loopback nobody can listen in, and no certificate could
+      // match.
       requireTLS: server.auth !== null && !server.loopback,
       tls: { rejectUnauthorized: !server.loopback },
       connectionTimeout: connect,

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Caller } from "../accounts/caller.ts";
 import type { Agents, FoundAgent } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
@@ -9,6 +8,7 @@ import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
+import type { Caller } from "../limits/caller.ts";
 import type { Conversations } from "./conversations.ts";
 import { createEventStreams, type EventStreamParts, eventRoute } from "./event-routes.ts";
 import type { EventLog } from "./events/event-log.ts";

@@ -91,7 +91,7 @@ function usageCursor(position: string): { day: string; instanceId: string } {
   return { day, instanceId };
 }
 
-/** The days that are asked for. Throws `invalid_request` for an end before its beginning. */
+/** The requested days. Throws `invalid_request` for an end before the beginning. */
 function rangeOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
   const today = dayOf(nowMs);
   const last = to ?? (from !== undefined && from > today ? from : today);

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Mail } from "../mail/mail.ts";
+import type { Mail } from "../mail/message.ts";
 import { runwayMail } from "../mail/runway-mail.ts";
 import type { Store } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";

@@ -1,4 +1,7 @@
-/** Which models agents may use. The operator pays for a server's models, and so decides which (docs/contract/operations.md, Settings). */
+/**
+ * Which models agents may use. The operator, who pays for a server's models, decides (docs/contract/operations.md,
+ * Settings).
+ */
 export interface ModelChoice {
   allows(model: string): boolean;
   /** Describes the allowed names. */

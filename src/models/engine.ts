@@ -30,7 +30,7 @@ export interface ModelRequest {
   maxTokens?: number;
   temperature?: number;
   stop?: string[];
-  /** Who asks, so that no account starves the others, and no instance the others of its account. */
+  /** Who is asking: no account may starve the others, and no instance the other instances of its account. */
   accountId: string;
   instanceId: string;
 }

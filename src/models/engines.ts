@@ -21,7 +21,7 @@ export function createEngines(
     of(model) {
       if (model.startsWith("local:")) return localEngine;
       const refusal = `This host does not offer the model "${model}": choose another for this agent`;
-      // The agent may date from when the host still allowed this model.
+      // The agent may have been created while the host still allowed this model.
       if (!choice.allows(model)) throw new ModelError("rejected", `${refusal}, ${choice.expected}.`);
       if (openAiEngine && model.startsWith("openai:")) return openAiEngine;
       const detail = `the model ${model} needs an OpenAI-compatible server: set ROOST_OPENAI_BASE_URL`;

@@ -124,7 +124,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     const onAbort = () => inbox.fail(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      signal.throwIfAborted(); // by now, in a turn of its own
+      signal.throwIfAborted(); // it may have been aborted while it waited in the queue
       supervisor.submit({
         request: {
           type: "generate",

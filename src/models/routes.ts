@@ -4,11 +4,11 @@ import { record } from "../lib/record.ts";
 import type { NearbyOllama } from "./ollama.ts";
 
 export interface HostRouteParts {
-  /** What answers where an agent names no model. */
+  /** The model of agents that name none. */
   model: string;
-  /** Null where the operator has said already which model the host uses. */
+  /** Null if the operator has chosen a model already. */
   offer: { ollama: () => Promise<NearbyOllama | null>; settingsFile: string } | null;
-  /** Whether the request comes from this machine itself, and from nobody behind a proxy. */
+  /** Whether the request comes from this machine itself, not through a proxy. */
   isFromHere(request: Request): boolean;
 }
 
@@ -23,7 +23,7 @@ const HostRecord = record(
   }),
 );
 
-/** What the console tells of the model that answers, and how its operator could have a stronger one. */
+/** What the console shows about the host's model, and how the operator could get a stronger one. */
 export function hostRoutes({ model, offer, isFromHere }: HostRouteParts): Route[] {
   return [
     route({
@@ -36,7 +36,7 @@ export function hostRoutes({ model, offer, isFromHere }: HostRouteParts): Route[
       bound: "outside",
       answer: HostRecord,
       async handle({ request }) {
-        // What runs on the machine, and where its files lie, is nobody's business but of who sits at it.
+        // What runs on the machine and where its files are is shown only to somebody who sits at it.
         const found = offer !== null && isFromHere(request) ? await offer.ollama() : null;
         return { model, ollama: offer && found && { ...found, settingsFile: offer.settingsFile } };
       },

@@ -32,7 +32,7 @@ const WATCH_MS = 10 * 60 * 1000;
 
 /**
  * Rechecks credited payments until they are final, on every network (docs/contract/billing.md, Depth): records a
- * transfer's new block or its finality, and reverses the credit if the transfer is gone. Each pass goes on where the
+ * transfer's new block or its finality, and reverses the credit if the transfer is gone. Each pass continues where the
  * last one ended.
  */
 export function createFinalityCheck(parts: FinalityParts) {

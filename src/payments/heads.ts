@@ -2,7 +2,7 @@ import type { Chain } from "../chain/chain.ts";
 import type { NetworkName } from "../chain/networks.ts";
 import { withTimeout } from "../lib/concurrency.ts";
 
-/** A network's nodes are asked for their head at most five times a second, however many quotes there are. */
+/** A network's nodes are asked for their head at most five times a second, regardless of the number of quotes. */
 const SPACING_MS = 200;
 /** How long a quote waits, including the time until the next reading begins. */
 const TIMEOUT_MS = 1_500;

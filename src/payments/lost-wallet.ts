@@ -3,7 +3,7 @@ import { readWallet, walletFile } from "../chain/wallet.ts";
 import type { Db } from "../storage/store.ts";
 import { invoiceQueries } from "./invoice-queries.ts";
 
-/** Open quotes name an address that is not this host's any more: what is paid there is not looked for. */
+/** Open quotes name an address that is no longer this host's: it does not look for payments there. */
 export interface LostWallet {
   detail: string;
   mend: string;
@@ -15,15 +15,15 @@ interface Place {
   wallet: string | null;
 }
 
-/** The address to which the next start has payments made; null where it makes a new one. */
+/** The address that payments go to from the next start on; null if that start creates one. */
 export function nextAddress({ dataDir, wallet }: Place): string | null {
   if (wallet !== null) return wallet;
   return existsSync(walletFile(dataDir)) ? readWallet(dataDir).address : null;
 }
 
 /**
- * Whether open quotes name another address than payments are looked for from the next start on; null where none does.
- * `now`: milliseconds since 1970.
+ * What is wrong if open quotes name an address other than `nextAddress`; null if none does. `now`: milliseconds since
+ * 1970.
  */
 export function findLostWallet(db: Db, now: number, place: Place): LostWallet | null {
   const path = walletFile(place.dataDir);
@@ -39,7 +39,7 @@ export function findLostWallet(db: Db, now: number, place: Place): LostWallet | 
   const giveUp = `give ${isOne ? "it" : "them"} up: roost wallet give-up`;
   if (next === null) {
     return {
-      detail: `${path} is not there, and ${quotes} ${named}: what is paid there would be lost`,
+      detail: `${path} is missing, and ${quotes} ${named}: what is paid there would be lost`,
       mend:
         `put the file back from a backup that has the keys (or set ROOST_WALLET=${address || "0x…"}, where its key is ` +
         `yours), or ${giveUp}`,
@@ -53,5 +53,5 @@ export function findLostWallet(db: Db, now: number, place: Place): LostWallet | 
   };
 }
 
-/** Addresses may be written with the capitals of their checksum or without. */
+/** Addresses may be written with or without the capital letters of their checksum. */
 export const isSameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();

@@ -17,10 +17,8 @@ const BillingRecord = record(
     balance: moneyForm("9.970000"),
     currency: currencyForm,
     pricePerHour: moneyForm("0.030000"),
-    minimumLaunchBalance: moneyForm("0.500000").describe(
-      "What an account must have for an instance to be created or started",
-    ),
-    minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this, whatever is asked for"),
+    minimumLaunchBalance: moneyForm("0.500000").describe("The balance needed to create or start an instance"),
+    minimumTopUp: moneyForm("1.000000").describe("A quote is for at least this"),
     runningInstances: z.int(),
     estimatedEmptyAt: z.iso.datetime().nullable(),
     networks: z.array(z.string()),
@@ -34,7 +32,7 @@ export interface BillingRouteParts {
   minimumTopUp: Micros;
   /** The first is the default. */
   networks: readonly NetworkName[];
-  /** Takes the payment that the request carries, if it does. Throws `invalid_request` for a header that is none. */
+  /** Takes the request's payment, if it has one. Throws `invalid_request` for a malformed header. */
   takePayment(accountId: string, request: Request): Promise<Payment | null>;
   quote: Invoices["quote"];
 }
@@ -51,7 +49,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
   const topUp = z.object({
     amount: amount
       .describe(
-        "What is to be added: the quote is for this to a cent, at least the minimum top-up, and its mark (see Quote)",
+        "The amount to add: the quote is for this to a cent, at least the minimum top-up, and its mark (see Quote)",
       )
       .optional(),
     network: z.enum(networks, { error: `one of ${networks.join(", ")}` }).optional(),
@@ -63,7 +61,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing",
       name: "getBilling",
       tag: "billing",
-      summary: "The balance, live, and what things cost",
+      summary: "The current balance, and what things cost",
       access: "account-read",
       bound: "record",
       answer: BillingRecord,
@@ -83,7 +81,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       path: "/v1/billing/top-up",
       name: "topUp",
       tag: "billing",
-      summary: "Ask what to pay, and show the payment",
+      summary: "Ask for a quote, or present the payment",
       access: "account",
       bound: "outside",
       body: topUp,
@@ -121,5 +119,5 @@ function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "r
 }
 
 const LAST_DATE_MS = Date.UTC(9999, 11, 31);
-/** A time that a date can tell; null for one in ages. */
+/** A time that ISO 8601 can write with a four-digit year; null if it is later or there is none. */
 const tellable = (ms: number | null): number | null => (ms !== null && ms <= LAST_DATE_MS ? ms : null);

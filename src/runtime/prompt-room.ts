@@ -18,6 +18,13 @@ const READ_IN_VAIN = 8;
 
 export const SKILLS_HEADING = "You have these skills. When one fits the request, follow it:";
 
+export interface Prompt {
+  system: string;
+  /** Oldest first. Its head is what is dropped when it does not fit. */
+  turns: Turn[];
+  dropped: number;
+}
+
 /** Characters of the whole prompt of a model with this context. */
 export const roomOf = (contextTokens: number): number =>
   Math.max(1024, (contextTokens - ANSWER_TOKENS) * CHARACTERS_A_TOKEN);

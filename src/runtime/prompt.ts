@@ -1,6 +1,6 @@
 import type { ModelMessage } from "../models/engine.ts";
-import { cut, roomOf, SKILLS_HEADING, skillLine, turnRoom } from "./prompt-room.ts";
-import type { RunInput, Turn } from "./protocol.ts";
+import { cut, type Prompt, roomOf, SKILLS_HEADING, skillLine, turnRoom } from "./prompt-room.ts";
+import type { RunInput } from "./protocol.ts";
 import { shortPrompt } from "./short-prompt.ts";
 
 /**
@@ -11,13 +11,6 @@ export const PROMPT_FILES = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "
 const NAMED_AS_MISSING = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
 /** The window's start moves in steps, so that most messages find the prompt before them unchanged and warm. */
 const WINDOW_STEP = 8;
-
-export interface Prompt {
-  system: string;
-  /** Oldest first. Its head is what is dropped when it does not fit. */
-  turns: Turn[];
-  dropped: number;
-}
 
 /**
  * The prompt of a run, cut to what its model can hold. What is left out is told in the prompt. The host has chosen what

@@ -4,8 +4,7 @@
  */
 
 import { type Language, languageOf } from "../lib/language.ts";
-import type { Prompt } from "./prompt.ts";
-import { cut, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import { cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
 /** The character comes first; of the rest what is said last is followed best. */

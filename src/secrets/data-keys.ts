@@ -15,13 +15,11 @@ export interface DataKeys {
   current(): DataKey;
   /** Null if it was wrapped by another master key. */
   open(dataKeyId: number): DataKey | null;
-  create(): DataKey;
-  removeAllBut(dataKeyId: number): void;
 }
 
 /**
- * The keys that seal the secrets, each wrapped by the master key. They are unwrapped at each use (microseconds) and
- * never cached, because an operator's command may rotate them while the server runs.
+ * The keys that seal the secrets, each wrapped by the master key: one for every master key that the host has had. They are
+ * unwrapped at each use, which takes microseconds.
  */
 export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): DataKeys {
   const queries = dataKeyQueries(store.db);
@@ -42,7 +40,6 @@ export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): D
   }
 
   return {
-    create,
     current() {
       for (const row of queries.newestFirst()) {
         const opened = unwrap(row);
@@ -54,6 +51,5 @@ export function createDataKeys(store: Store, clock: Clock, masterKey: Buffer): D
       const row = queries.find(dataKeyId);
       return row ? unwrap(row) : null;
     },
-    removeAllBut: queries.removeAllBut,
   };
 }

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, ne, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, sql } from "drizzle-orm";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type DataKeyRow, dataKeys, type Secret, type SecretName, secrets } from "./schema.ts";
@@ -56,15 +56,6 @@ export function secretQueries(db: Db) {
     put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put.run(row),
     /** False if there was none. */
     remove: (instanceId: string, key: string): boolean => remove.get({ instanceId, key }) !== undefined,
-    /** Some secrets that are sealed with another data key. */
-    sealedUnderOthers: (dataKeyId: number, limit: number): Secret[] =>
-      db.select().from(secrets).where(ne(secrets.dataKeyId, dataKeyId)).limit(limit).all(),
-    reseal: ({ instanceId, key, dataKeyId, sealed }: Omit<Secret, "createdAt" | "updatedAt">) =>
-      void db
-        .update(secrets)
-        .set({ dataKeyId, sealed })
-        .where(and(eq(secrets.instanceId, instanceId), eq(secrets.key, key)))
-        .run(),
     countByDataKey: (): { dataKeyId: number; secrets: number }[] =>
       db.select({ dataKeyId: secrets.dataKeyId, secrets: count() }).from(secrets).groupBy(secrets.dataKeyId).all(),
   };
@@ -82,6 +73,5 @@ export function dataKeyQueries(db: Db) {
     newestFirst: (): DataKeyRow[] => newestFirst.all(),
     find: (dataKeyId: number): DataKeyRow | undefined => find.get({ dataKeyId }),
     add: (row: DataKeyRow) => void db.insert(dataKeys).values(row).run(),
-    removeAllBut: (dataKeyId: number) => void db.delete(dataKeys).where(ne(dataKeys.dataKeyId, dataKeyId)).run(),
   };
 }

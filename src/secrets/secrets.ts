@@ -10,7 +10,6 @@ import { seal, unseal } from "./seal.ts";
 
 /** Secrets of one instance (docs/contract/api.md, Skills). */
 export const MAX_SECRETS = 100;
-const ROTATION_BATCH = 100;
 
 export interface SecretParts {
   store: Store;
@@ -35,11 +34,6 @@ export interface Secrets {
    * it cannot be decrypted: the master key is another one, or the row was changed.
    */
   read(instanceId: string, key: string): string | undefined;
-  /**
-   * Re-encrypts everything with a new data key and removes the old ones, in one commit. Returns the count; throws as
-   * `read`.
-   */
-  rotate(): number;
   /** How many cannot be read because they were stored with another master key. */
   countLocked(): number;
 }
@@ -91,30 +85,6 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
       const value = open(secret).toString();
       audit.append({ actor: "host", action: "secret.use", subject: instanceId, detail: { key } });
       return value;
-    },
-    rotate() {
-      return store.transaction(() => {
-        const { dataKeyId, key: dataKey } = dataKeys.create();
-        let count = 0;
-        for (;;) {
-          const batch = queries.sealedUnderOthers(dataKeyId, ROTATION_BATCH);
-          for (const secret of batch) {
-            const { instanceId, key } = secret;
-            const sealed = seal(dataKey, open(secret), about(instanceId, key, dataKeyId));
-            queries.reseal({ instanceId, key, dataKeyId, sealed });
-          }
-          count += batch.length;
-          if (batch.length < ROTATION_BATCH) break;
-        }
-        dataKeys.removeAllBut(dataKeyId);
-        audit.append({
-          actor: "operator",
-          action: "secrets.rotate",
-          subject: `data key ${dataKeyId}`,
-          detail: { count },
-        });
-        return count;
-      });
     },
     countLocked() {
       const locked = queries.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);

@@ -120,7 +120,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       path: SKILLS,
       name: "createInstanceSkill",
       tag: "skills",
-      summary: "Install a skill of the catalog, or one's own by its files",
+      summary: "Install a skill from the catalog, or your own by its files",
       access: "write",
       bound: "record",
       body: SkillInput,
@@ -167,7 +167,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
   ];
 }
 
-/** What is to be installed. Throws `invalid_request` for both or neither, and for file names that no workspace takes. */
+/** What to install. Throws `invalid_request` for both or neither, and for file names that no workspace accepts. */
 function skillChoice({ name, files }: z.output<typeof SkillInput>): SkillChoice {
   if ((name === undefined) === (files === undefined)) {
     throw new AppError("invalid_request", "body: expected either name or files");

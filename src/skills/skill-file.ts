@@ -2,7 +2,7 @@ import { AppError } from "../lib/app-error.ts";
 
 /** What a skill requires of the instance that installs it. */
 export interface SkillNeeds {
-  /** Names of secrets, to be used towards `hosts` only. */
+  /** Names of secrets, which may be sent only to `hosts`. */
   secrets: string[];
   /** Hosts in lower case, with a port unless it is the scheme's default. */
   hosts: string[];

@@ -2,19 +2,19 @@ import { runTool } from "./run-tool.ts";
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 
-/** A call as the model made it: `input` is its text, not yet checked. */
+/** A call as the model wrote it: `input` is text that has not been checked. */
 export interface AskedCall {
   name: string;
   input: string;
 }
 
-/** Characters of an output that a model is given. */
+/** The most characters of an output that the model gets. */
 export const MAX_OUTPUT = 16_000;
 
 /**
- * The one way to a tool, for every call of every run: what an agent may do is judged here and nowhere else. A call that
- * its tool's schema takes is allowed. Never throws: what goes wrong is told to the model as the tool's error, so that it
- * can mend it.
+ * The only way to a tool, for every call of every run: what an agent may do is decided here and nowhere else. A call is
+ * allowed if its input fits the tool's schema. Never throws: the model gets what went wrong as the tool's error, so
+ * that it can correct its call.
  */
 export async function callTool(toolbox: Toolbox, asked: AskedCall, context: ToolContext): Promise<ToolResult> {
   const read = readCall(toolbox, asked);
@@ -22,7 +22,10 @@ export async function callTool(toolbox: Toolbox, asked: AskedCall, context: Tool
   return { ...result, output: cutOutput(result.output) };
 }
 
-/** Whether these calls may run at the same time. One that is refused for what is wrong with it changes nothing either. */
+/**
+ * Whether none of these calls changes anything, so that they may run at the same time. An invalid call changes nothing
+ * either.
+ */
 export const changeNothing = (toolbox: Toolbox, calls: readonly AskedCall[]): boolean =>
   calls.every((asked) => {
     const read = readCall(toolbox, asked);
@@ -52,6 +55,6 @@ function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; i
 function cutOutput(output: string): string {
   if (output.length <= MAX_OUTPUT) return output;
   const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
-  // A cut may halve a pair of surrogates.
+  // The cut may split a surrogate pair.
   return (output.slice(0, MAX_OUTPUT - mark.length) + mark).toWellFormed();
 }

@@ -1,6 +1,6 @@
 import type { Tool, ToolContext, ToolResult } from "./tool.ts";
 
-/** Runs a tool until it is done, its deadline has come or its run is cancelled. Never throws. */
+/** Runs a tool until it is done, its deadline passes or its run is cancelled. Never throws. */
 export async function runTool(
   { tool, input }: { tool: Tool; input: unknown },
   context: ToolContext,
@@ -21,7 +21,7 @@ export async function runTool(
 
 const failed = (output: string): ToolResult => ({ output, isError: true });
 
-/** For a tool that does not heed its signal. */
+/** For a tool that ignores its signal. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const stop = () => reject(signal.reason);

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Clock } from "../lib/clock.ts";
 
-/** What a tool may use: the world it acts in, and when to give up. */
+/** What a tool gets besides its input: whose call it is, the time, and when to give up. */
 export interface ToolContext {
   instanceId: string;
   agentId: string;
@@ -10,20 +10,22 @@ export interface ToolContext {
   signal: AbortSignal;
 }
 
-/** Nothing that lasts, what is the agent's own (its files, its notes), or anything beyond. */
+/**
+ * What a call changes: nothing that lasts, only what is the agent's own (its files and notes), or anything beyond that.
+ */
 export type Changes = "nothing" | "workspace" | "outside";
 
-/** One thing that an agent can do. A file of this folder each. */
+/** One thing that an agent can do. Each has its own file in this folder. */
 export interface Tool<S extends z.ZodType = z.ZodType> {
   name: string;
   description: string;
   input: S;
   deadlineMs: number;
-  /** The most that a call of it changes. */
+  /** The most that a call can change. */
   changes: Changes;
-  /** What this call changes, where its input decides that: a request that only reads, say. */
+  /** What this call changes, if that depends on its input: a request may only read. */
   changesOf?(input: z.output<S>): Changes;
-  /** Whether a stranger may have written what it gives. */
+  /** Whether a stranger may have written its output. */
   untrustedOutput: boolean;
   run(input: z.output<S>, context: ToolContext): Promise<string>;
 }

@@ -2,9 +2,9 @@ import { z } from "zod";
 import type { ToolDescription } from "../models/engine.ts";
 import type { Tool } from "./tool.ts";
 
-/** The tools that an agent has: all of the host's. */
+/** The tools of every agent: all that the host has. */
 export interface Toolbox {
-  /** As its model is told of them. */
+  /** As they are described to the model. */
   offered: readonly ToolDescription[];
   find(name: string): Tool | undefined;
 }

@@ -163,7 +163,7 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     },
     sync() {
       for (const parts of touched.values()) {
-        // Folders on the way, too: an earlier process may have made them, and not have come to this.
+        // Parent folders too: an earlier process may have created them and died before this.
         for (let depth = parts.length; depth >= 0; depth--) {
           inFolder(parts.slice(0, depth), ({ fd }) => fs.fsyncSync(fd));
         }
@@ -216,7 +216,7 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
   };
 }
 
-/** Names come parsed; here is the last place that a bad one can be stopped. */
+/** Names are parsed before; this is the last place to stop a bad one. */
 function splitName(name: string): { folder: string[]; file: string } {
   const folder = parseFileName(name).split("/");
   const file = folder.pop();
@@ -259,7 +259,10 @@ function readFile(path: string, maxBytes: number): FileContent | "too large" | n
   }
 }
 
-/** Never follows a link, never waits for a FIFO's other end. Null for what is not there or cannot be opened so. */
+/**
+ * Never follows a link, never waits for a FIFO's other end. Null if the file does not exist or cannot be opened like
+ * this.
+ */
 function openPlain(path: string): number | null {
   try {
     return fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

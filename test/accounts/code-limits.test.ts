@@ -2,32 +2,32 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { createCodeLimits, pruneSignInCodes } from "../../src/accounts/code-limits.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+  server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const HOME = "198.51.100.1";
 const newEmail = () => `c${++people}@example.com`;
-const newInvite = (uses = 1) => appliance.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
+const newInvite = (uses = 1) => server.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
 const from = (address: string) => ({ "X-Forwarded-For": address });
 const send = (email: string, address: string, inviteCode?: string) =>
-  appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
+  server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
 const verify = (email: string, code: string, address: string) =>
-  appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code }, headers: from(address) });
-const mailed = (email: string) => appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  server.ask("POST", "/v1/auth/verify-code", { body: { email, code }, headers: from(address) });
+const mailed = (email: string) => server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
 const stranger = () => `203.0.${++people >> 8}.${people & 0xff}`;
 const statuses = (answers: Answer[]) => answers.map(({ status }) => status);
 
-/** An account that has signed in from `address`, ten days ago: nothing that was sent then is counted. */
+/** An account that signed in from `address` ten days ago, so that the codes sent then no longer count. */
 async function known(address = stranger()): Promise<string> {
   const email = newEmail();
   await send(email, address, newInvite());
@@ -36,7 +36,7 @@ async function known(address = stranger()): Promise<string> {
   return email;
 }
 
-/** As many codes as this address may have for this e-mail now, by waiting no longer than a minute in between. */
+/** How many codes this address gets for this e-mail now, waiting a minute between them. */
 async function sendAll(email: string, address: string | (() => string), most = 12): Promise<number> {
   let sent = 0;
   for (; sent < most; sent++) {
@@ -48,19 +48,19 @@ async function sendAll(email: string, address: string | (() => string), most = 1
 }
 
 describe("the tries of a code", () => {
-  test("of who asked for it are not used up by all others together", async () => {
+  test("are counted apart for the address that asked for it and for all others", async () => {
     const email = await known();
     await send(email, HOME);
     const code = mailed(email);
     for (let tries = 0; tries < 12; tries++) {
       expect((await verify(email, wrong(code), stranger())).status).toBe(401);
     }
-    // Strangers have none left, be the code right; its owner has.
+    // Strangers have no tries left, not even for the right code; its owner has.
     expect((await verify(email, code, stranger())).status).toBe(401);
     expect((await verify(email, code, HOME)).status).toBe(200);
   });
 
-  test("are five by the address that asked, and five by all others", async () => {
+  test("are five for the address that asked, and five for all others together", async () => {
     const email = await known();
     await send(email, HOME);
     const code = mailed(email);
@@ -85,20 +85,20 @@ describe("the tries of a code", () => {
   });
 });
 
-describe("twenty codes an hour for an address", () => {
-  test("are twenty also for sixty requests whose last byte comes at one moment", async () => {
+describe("an address gets twenty codes an hour", () => {
+  test("also if the last bytes of sixty requests arrive at the same moment", async () => {
     const address = "192.0.2.60";
     const emails = Array.from({ length: 60 }, newEmail);
     const held = await Promise.all(emails.map((email) => holdLastByte(email, newInvite(), address)));
-    // Each of them has been judged by its address before its body: none was sent to this address yet.
-    expect((await appliance.ask("GET", "/healthz")).status).toBe(200);
+    // Each of them passed the limit of its address before its body arrived, when no code had been sent yet.
+    expect((await server.ask("GET", "/healthz")).status).toBe(200);
     const answers = await Promise.all(held.map((request) => request.finish()));
     const count = (status: number) => answers.filter((answer) => answer === status).length;
     expect([count(200), count(429)]).toEqual([20, 40]);
     expect(emails.filter((email) => mailed(email) !== "")).toHaveLength(20);
   });
 
-  test("are counted by the /64 of an IPv6 address", async () => {
+  test("and an IPv6 address counts by its /64", async () => {
     const answers: Answer[] = [];
     for (let host = 1; host <= 21; host++) {
       answers.push(await send(newEmail(), `2001:db8:77:1:${host.toString(16)}::${host}`, newInvite()));
@@ -108,12 +108,12 @@ describe("twenty codes an hour for an address", () => {
   });
 });
 
-describe("what strangers ask for in somebody's name", () => {
-  test("is not counted against an address that has signed in before, nor the other way round", async () => {
+describe("codes that strangers request in somebody's name", () => {
+  test("do not count against an address that has signed in before, nor the other way round", async () => {
     const email = await known(HOME);
     expect(await sendAll(email, stranger)).toBe(5);
     expect((await send(email, stranger())).status).toBe(429);
-    // At the same moment, without a minute's wait: five an hour of its own.
+    // At the same moment, without waiting a minute: it has five an hour of its own.
     expect(await sendAll(email, HOME)).toBe(5);
     expect((await send(email, HOME)).status).toBe(429);
     clock.advance(HOUR);
@@ -123,7 +123,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect(statuses([await send(email, stranger()), await send(email, HOME)])).toEqual([429, 429]);
   });
 
-  test("is counted together with the account's own where it never signed in", async () => {
+  test("count together with the account's own codes at an address that has never signed in", async () => {
     const email = newEmail();
     const invite = newInvite(5);
     for (let sent = 0; sent < 5; sent++) {
@@ -133,7 +133,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect((await send(email, HOME, invite)).status).toBe(429);
   });
 
-  test("leaves the limits of an e-mail as they are for who comes from one address only", async () => {
+  test("do not use up an e-mail's limits for an address that the account has signed in from", async () => {
     const email = newEmail();
     const home = stranger();
     await send(email, home, newInvite());
@@ -149,7 +149,7 @@ describe("what strangers ask for in somebody's name", () => {
     expect([eleventh.status, Number(eleventh.headers.get("retry-after")) > 20 * 3_600]).toEqual([429, true]);
   });
 
-  test("is told apart by the last twenty addresses of an account, for ninety days, and through a restart", async () => {
+  test("are told apart by the account's last twenty addresses, for ninety days, also after a restart", async () => {
     const homes = Array.from({ length: 21 }, stranger);
     const email = await known(homes[0]);
     for (const home of homes.slice(1)) {
@@ -157,13 +157,13 @@ describe("what strangers ask for in somebody's name", () => {
       expect((await verify(email, mailed(email), home)).status).toBe(200);
       clock.advance(2 * DAY);
     }
-    await appliance.restart();
-    const { sqlite } = appliance.foundation.store;
-    const { accountId = "" } = appliance.foundation.accounts.findByEmail(email) ?? {};
+    await server.restart();
+    const { sqlite } = server.foundation.store;
+    const { accountId = "" } = server.foundation.accounts.findByEmail(email) ?? {};
     const rows = () =>
       sqlite.query("SELECT address FROM sign_in_addresses WHERE account_id = ?").values(accountId).flat().sort();
     expect(rows()).toEqual(homes.slice(1).sort());
-    // The first of them is nobody's by now; the last is the account's.
+    // The first of them is no longer one of the account's addresses; the last one is.
     expect(await sendAll(email, stranger)).toBe(5);
     expect(statuses([await send(email, homes[0] ?? ""), await send(email, homes[20] ?? "")])).toEqual([429, 200]);
     clock.advance(90 * DAY);
@@ -171,16 +171,16 @@ describe("what strangers ask for in somebody's name", () => {
     expect((await send(email, homes[20] ?? "")).status).toBe(429);
   });
 
-  test("knows the address that a sign-in link was used from", async () => {
+  test("are told apart from those of an address that has used a sign-in link", async () => {
     const email = newEmail();
-    const link = appliance.foundation.links.create(email, 0n);
-    await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
+    const link = server.foundation.links.create(email, 0n);
+    await server.ask("POST", "/v1/auth/redeem-link", { body: { link }, headers: from(HOME) });
     expect(await sendAll(email, stranger)).toBe(5);
     expect((await send(email, HOME)).status).toBe(200);
   });
 });
 
-test("an invite has ten codes a day and three more for each of its uses, whoever they are for", async () => {
+test("an invite allows ten codes a day and three more for each of its uses, whoever they are for", async () => {
   const invite = newInvite(2);
   const sendOne = () => send(newEmail(), stranger(), invite);
   for (let sent = 0; sent < 16; sent++) expect((await sendOne()).status).toBe(200);
@@ -191,10 +191,10 @@ test("an invite has ten codes a day and three more for each of its uses, whoever
   expect((await send(newEmail(), stranger(), newInvite(2))).status).toBe(200);
 });
 
-test("no limit is judged by reading more than an index says", async () => {
+test("every limit is checked with an index, without reading more than it needs", async () => {
   const email = await known(HOME);
-  const { store, accounts } = appliance.foundation;
-  const [invite] = appliance.foundation.invites.list(null, 1);
+  const { store, accounts } = server.foundation;
+  const [invite] = server.foundation.invites.list(null, 1);
   if (!invite) throw new Error("no invite");
   const plans = plansOf(store, () => {
     const limits = createCodeLimits(store.db, clock);
@@ -208,9 +208,9 @@ test("no limit is judged by reading more than an index says", async () => {
   expect(plans.filter((plan) => plan.startsWith("SCAN sign_in_"))).toEqual([]);
 });
 
-test("codes that no limit counts any more are removed, a slice at a time", async () => {
+test("codes that no limit counts any more are removed, one slice at a time", async () => {
   clock.advance(DAY);
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   const count = () => store.sqlite.query("SELECT count(*) FROM sign_in_codes").values().flat()[0];
   for (let sent = 0; sent < 7; sent++) await send(newEmail(), stranger(), newInvite());
   const total = Number(count());
@@ -222,13 +222,13 @@ test("codes that no limit counts any more are removed, a slice at a time", async
 });
 
 interface HeldRequest {
-  /** Sends the last byte; the answer's status. */
+  /** Sends the last byte; resolves with the answer's status. */
   finish(): Promise<number>;
 }
 
-/** A send-code whose body is there but for its last byte. */
+/** A request to send-code that lacks the last byte of its body. */
 async function holdLastByte(email: string, inviteCode: string, address: string): Promise<HeldRequest> {
-  const { hostname, port } = new URL(appliance.url);
+  const { hostname, port } = new URL(server.url);
   const body = JSON.stringify({ email, inviteCode });
   const head = [
     "POST /v1/auth/send-code HTTP/1.1",

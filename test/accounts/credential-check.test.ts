@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthentication } from "../../src/accounts/authenticate.ts";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { createCredentialCheck } from "../../src/accounts/credential-check.ts";
 import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { createKeys } from "../../src/accounts/keys.ts";
 import { createRevokedTokens } from "../../src/accounts/revoked-tokens.ts";
 import { createTokens } from "../../src/accounts/tokens.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
 
@@ -46,7 +46,7 @@ const callerWith = async (token: string | null, key: string | null): Promise<Cal
     address: () => "127.0.0.1",
   });
 
-/** What an operator's command does: the same data folder through a connection of its own. */
+/** An operator's command: it opens the same data folder with a connection of its own. */
 async function asOperator(work: (other: typeof foundation) => void): Promise<void> {
   const other = openFoundation({ dataDir }, clock);
   try {
@@ -54,11 +54,11 @@ async function asOperator(work: (other: typeof foundation) => void): Promise<voi
   } finally {
     other.store.close();
   }
-  // Reads of one turn of the event loop share a snapshot; the next turn's see what was done.
+  // Reads of one turn of the event loop share a snapshot; those of the next turn see the change.
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("a caller is valid as long as nothing ends their credential", async () => {
+test("a caller is valid until something ends their credential", async () => {
   const { key } = newKey(clock.now() + DAY);
   const token = await newToken();
   for (const [one, two] of [
@@ -74,7 +74,7 @@ test("a caller is valid as long as nothing ends their credential", async () => {
   }
 });
 
-test("a key ends by its revocation, by its expiry, and by being pruned", async () => {
+test("a key ends when it is revoked, expires or is pruned", async () => {
   const [revoked, expiring] = [newKey(), newKey(clock.now() + MINUTE)];
   const callers = [await callerWith(null, revoked.key), await callerWith(null, expiring.key)];
   keys.revoke(accountId, revoked.record.keyId);
@@ -88,7 +88,7 @@ test("a key ends by its revocation, by its expiry, and by being pruned", async (
   expect(callers.map(stillValid)).toEqual([false, false]);
 });
 
-test("a token ends by itself after a day", async () => {
+test("a token ends after a day", async () => {
   const caller = await callerWith(await newToken(), null);
   clock.advance(DAY - 1_000);
   expect(stillValid(caller)).toBe(true);
@@ -96,7 +96,7 @@ test("a token ends by itself after a day", async () => {
   expect(stillValid(caller)).toBe(false);
 });
 
-test("a token ends by being signed out; another of the same account does not", async () => {
+test("a token ends when it is signed out; other tokens of the account do not", async () => {
   const [caller, other] = [await callerWith(await newToken(), null), await callerWith(await newToken(), null)];
   const [credential] = caller.credentials;
   if (credential?.kind !== "token") throw new Error("no token");
@@ -104,7 +104,7 @@ test("a token ends by being signed out; another of the same account does not", a
   expect([stillValid(caller), stillValid(other)]).toEqual([false, true]);
 });
 
-test("every token of an account ends with its epoch; a key, and a token issued after it, do not", async () => {
+test("every token of an account ends with its epoch; keys, and tokens issued later, do not", async () => {
   const old = await callerWith(
     signedToken(dataDir, accountId, { payload: { exp: Math.floor((clock.now() + DAY) / 1000) } }),
     null,
@@ -115,7 +115,7 @@ test("every token of an account ends with its epoch; a key, and a token issued a
   expect([old, token, key, newer].map(stillValid)).toEqual([false, false, true, true]);
 });
 
-test("a caller with two credentials is valid while both are", async () => {
+test("a caller with two credentials is valid while both of them are", async () => {
   const [one, two] = [newKey(), newKey()];
   const token = await newToken();
   const both = [await callerWith(token, one.key), await callerWith(token, two.key), await callerWith(one.key, two.key)];
@@ -126,7 +126,7 @@ test("a caller with two credentials is valid while both are", async () => {
   expect(both.map(stillValid)).toEqual([false, false, false]);
 });
 
-test("a suspension by an operator's command, through another connection, ends every credential until it is lifted", async () => {
+test("an operator's suspension, made through another connection, ends every credential until it is lifted", async () => {
   const callers = [await callerWith(await newToken(), null), await callerWith(null, newKey().key)];
   expect(callers.map(stillValid)).toEqual([true, true]);
   await asOperator((other) => other.accounts.setSuspended(accountId, true));
@@ -135,7 +135,7 @@ test("a suspension by an operator's command, through another connection, ends ev
   expect(callers.map(stillValid)).toEqual([true, true]);
 });
 
-test("what another connection revokes ends too", async () => {
+test("credentials that another connection revokes end too", async () => {
   const { key, record } = newKey();
   const [byKey, byToken] = [await callerWith(null, key), await callerWith(await newToken(), null)];
   await asOperator((other) => {

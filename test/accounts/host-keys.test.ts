@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-test("a new host's keys are made once, for its owner's eyes, and are the same ever after", () => {
+test("a new host's keys are created once, readable by their owner only, and stay the same", () => {
   const keys = openHostKeys(dataDir);
   expect(statSync(path()).mode & 0o777).toBe(0o600);
   const written = readFileSync(path(), "utf8");
@@ -27,7 +27,7 @@ test("a new host's keys are made once, for its owner's eyes, and are the same ev
   expect(readFileSync(path(), "utf8")).toBe(written);
 });
 
-test("what an older file holds stays, the pepper above all: codes that were sent are good", () => {
+test("keys in an older file stay, above all the pepper: codes that were sent still work", () => {
   const old = {
     pepper: Buffer.alloc(32, 1).toString("base64"),
     tokenKeys: [{ kid: "k", secret: Buffer.alloc(32, 2).toString("base64") }],
@@ -48,7 +48,7 @@ test("each purpose has a key of its own", () => {
   for (const key of all) expect(key.byteLength).toBe(32);
 });
 
-test("whoever verifies reads the public half, and makes no file", () => {
+test("verifying reads the public half, and creates no file", () => {
   expect(readAuditKey(dataDir)).toBeNull();
   expect(statSync(path(), { throwIfNoEntry: false })).toBeUndefined();
   const { auditKey } = openHostKeys(dataDir);

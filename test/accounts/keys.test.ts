@@ -3,25 +3,25 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createKeys } from "../../src/accounts/keys.ts";
 import { DAY, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = async (input?: unknown) => owner.ask("POST", "/v1/auth/keys", input);
-const statusOf = async (key: string) => (await appliance.ask("GET", "/v1/auth/me", { key })).status;
+const statusOf = async (key: string) => (await server.ask("GET", "/v1/auth/me", { key })).status;
 
 describe("POST /v1/auth/keys", () => {
-  test("makes a key with all scopes and shows it this once: 201", async () => {
+  test("creates a key with all scopes and shows it only once: 201", async () => {
     const { status, body } = await create();
     expect([status, body]).toEqual([
       201,
@@ -41,7 +41,7 @@ describe("POST /v1/auth/keys", () => {
     expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toEqual([record]);
   });
 
-  test("takes a name, scopes in any order, an instance and an end", async () => {
+  test("takes a name, scopes in any order, an instance and an expiry", async () => {
     const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
     const expiresAt = new Date(clock.now() + MINUTE).toISOString();
     const { body } = await create({ name: " bot ", scopes: ["chat", "read", "chat"], instanceId, expiresAt });
@@ -66,12 +66,12 @@ describe("POST /v1/auth/keys", () => {
     expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toEqual([]);
   });
 
-  test("refuses an end at this very moment", async () => {
+  test("refuses an expiry at this very moment", async () => {
     expect((await create({ expiresAt: new Date(clock.now()).toISOString() })).status).toBe(400);
   });
 
-  test("knows no instance of somebody else's, and none that is not there: 404", async () => {
-    const stranger = await appliance.signUp();
+  test("refuses an instance that does not exist or is somebody else's: 404", async () => {
+    const stranger = await server.signUp();
     const { instanceId } = (await stranger.ask("POST", "/v1/instances", { name: "theirs" })).body;
     for (const id of [instanceId, `inst_${"0".repeat(32)}`, "x", ""]) {
       const { status, body } = await create({ instanceId: id });
@@ -79,12 +79,12 @@ describe("POST /v1/auth/keys", () => {
     }
   });
 
-  test("puts the key itself nowhere on the disk", async () => {
+  test("stores the key itself nowhere on disk", async () => {
     const { key } = (await create({ name: "secret" })).body;
     await statusOf(key);
-    const files = readdirSync(appliance.dataDir, { recursive: true }) as string[];
+    const files = readdirSync(server.dataDir, { recursive: true }) as string[];
     const holding = files.filter((name) => {
-      const path = join(appliance.dataDir, name);
+      const path = join(server.dataDir, name);
       return existsSync(path) && statSync(path).isFile() && readFileSync(path).includes(key);
     });
     expect(holding).toEqual([]);
@@ -95,15 +95,15 @@ describe("a key", () => {
   test("works as X-API-Key and as a Bearer token", async () => {
     const { key } = (await create()).body;
     expect(await statusOf(key)).toBe(200);
-    expect((await appliance.ask("GET", "/v1/auth/me", { token: key })).body.accountId).toBe(owner.accountId);
+    expect((await server.ask("GET", "/v1/auth/me", { token: key })).body.accountId).toBe(owner.accountId);
   });
 
   test("with a typo costs no look-up", async () => {
     const { key } = (await create()).body as { key: string };
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     const swapped = key.slice(0, 20) + (key[20] === "a" ? "b" : "a") + key.slice(21);
     expect(await statusOf(swapped)).toBe(401);
-    // Without its table a look-up would be a 500.
+    // Without the table, a look-up would be a 500.
     sqlite.run("ALTER TABLE api_keys RENAME TO hidden_keys");
     try {
       for (const typo of [swapped, key.slice(0, -1), `${key}a`, key.toLowerCase(), "rst_live_", "x".repeat(64)]) {
@@ -115,7 +115,7 @@ describe("a key", () => {
     expect(await statusOf(key)).toBe(200);
   });
 
-  test("works until its end", async () => {
+  test("works until it expires", async () => {
     const expiresAt = new Date(clock.now() + MINUTE).toISOString();
     const { key } = (await create({ expiresAt })).body;
     clock.advance(MINUTE - 1);
@@ -136,14 +136,14 @@ describe("a key", () => {
     clock.advance(SECOND);
     await statusOf(key);
     expect(await lastUsed()).toBe(new Date(clock.now()).toISOString());
-    const { audit } = appliance.foundation;
+    const { audit } = server.foundation;
     const told = audit.read(0, 10_000).filter(({ subject }) => subject === keyId);
     expect(told.map(({ action }) => action)).toEqual(["key.create", "key.new_address"]);
     expect(audit.findBreak()).toBeNull();
   });
 
-  describe("that is used from a new address", () => {
-    let proxied: Appliance;
+  describe("used from a new address", () => {
+    let proxied: TestServer;
     let person: Person;
     let key: string;
     let keyId: string;
@@ -159,7 +159,7 @@ describe("a key", () => {
         .map(({ detail }) => JSON.parse(detail).address);
 
     beforeAll(async () => {
-      proxied = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+      proxied = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
     });
     beforeEach(async () => {
       person = await proxied.signUp();
@@ -167,14 +167,14 @@ describe("a key", () => {
     });
     afterAll(() => proxied.stop());
 
-    test("is told of in the audit log at once, also by a read right after the owner's", async () => {
+    test("is in the audit log at once, also for a read right after one by the owner", async () => {
       expect([await use("203.0.113.1"), await use("203.0.113.2"), await use("203.0.113.3", "PATCH")]).toEqual([
         200, 200, 200,
       ]);
       expect(told()).toEqual(["203.0.113.1", "203.0.113.2", "203.0.113.3"]);
     });
 
-    test("is told of once, however the addresses take turns; after a restart of the one not again that was noted last", async () => {
+    test("is logged once, however addresses alternate, and after a restart not again if it was the last one", async () => {
       for (let round = 0; round < 3; round++) {
         for (const address of ["203.0.113.1", "203.0.113.2"]) await use(address);
         clock.advance(2 * MINUTE);
@@ -187,7 +187,7 @@ describe("a key", () => {
       expect(told()).toEqual(["203.0.113.1", "203.0.113.2", "203.0.113.2"]);
     });
 
-    test("is remembered with a hundred addresses, the first one forgotten first", async () => {
+    test("is remembered for a hundred addresses, and the oldest is forgotten first", async () => {
       for (let at = 0; at < 101; at++) await use(`203.0.113.${at}`);
       expect(told()).toHaveLength(101);
       for (let at = 100; at > 0; at--) await use(`203.0.113.${at}`);
@@ -197,8 +197,8 @@ describe("a key", () => {
     });
   });
 
-  test("that is deleted works no longer; a second deletion is 404, and a stranger's too", async () => {
-    const stranger = await appliance.signUp();
+  test("that is revoked stops working; revoking it again is 404, also for a stranger", async () => {
+    const stranger = await server.signUp();
     const { key, keyId } = (await create()).body;
     expect((await stranger.ask("DELETE", `/v1/auth/keys/${keyId}`)).status).toBe(404);
     expect(await statusOf(key)).toBe(200);
@@ -208,27 +208,27 @@ describe("a key", () => {
     expect((await owner.ask("DELETE", `/v1/auth/keys/${keyId}`)).status).toBe(404);
   });
 
-  test("limited to an instance that is deleted sees nothing and works on", async () => {
+  test("limited to an instance that is deleted sees nothing and stays valid", async () => {
     const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
     const { key } = (await create({ instanceId })).body;
     await owner.ask("DELETE", `/v1/instances/${instanceId}`);
-    expect((await appliance.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
-    expect((await appliance.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
+    expect((await server.ask("GET", "/v1/instances", { key })).body.data).toEqual([]);
+    expect((await server.ask("GET", `/v1/instances/${instanceId}`, { key })).status).toBe(404);
   });
 });
 
-describe("a hundred keys", () => {
+describe("an account has at most a hundred keys", () => {
   const newKeys = (count: number, expiresAt?: string) =>
     Promise.all(Array.from({ length: count }, () => create(expiresAt === undefined ? {} : { expiresAt })));
   const countRows = (accountId: string) =>
     Number(
-      appliance.foundation.store.sqlite
+      server.foundation.store.sqlite
         .query("SELECT count(*) FROM api_keys WHERE account_id = ?")
         .values(accountId)
         .flat()[0],
     );
 
-  test("are what an account has at most, also of two hundred asked for at once: 409 that names the quota", async () => {
+  test("also if two hundred are requested at once: 409 that names the quota", async () => {
     const made = await newKeys(200);
     expect(made.filter(({ status }) => status === 201)).toHaveLength(100);
     const refused = made.filter(({ status }) => status === 409);
@@ -240,11 +240,11 @@ describe("a hundred keys", () => {
     await owner.ask("DELETE", `/v1/auth/keys/${made.find(({ status }) => status === 201)?.body.keyId}`);
     expect((await create()).status).toBe(201);
     expect((await create()).status).toBe(409);
-    const stranger = await appliance.signUp();
+    const stranger = await server.signUp();
     expect((await stranger.ask("POST", "/v1/auth/keys", {})).status).toBe(201);
   });
 
-  test("do not hold those that have expired, of which a hundred are kept", async () => {
+  test("not counting expired ones, of which a hundred are kept", async () => {
     for (let round = 0; round < 3; round++) {
       const made = await newKeys(100, new Date(clock.now() + MINUTE).toISOString());
       expect(made.filter(({ status }) => status === 201)).toHaveLength(100);
@@ -254,17 +254,17 @@ describe("a hundred keys", () => {
     expect(countRows(owner.accountId)).toBe(101);
   });
 
-  test("that expired thirty days ago are removed, a slice at a time; those that work stay", async () => {
+  test("of which those that expired thirty days ago are removed, one slice at a time; valid ones stay", async () => {
     const lasting = (await create()).body.key;
     await newKeys(7, new Date(clock.now() + MINUTE).toISOString());
-    const keys = createKeys(appliance.foundation.store, clock, appliance.foundation.audit);
-    // What other tests left goes first: they made theirs earlier.
+    const keys = createKeys(server.foundation.store, clock, server.foundation.audit);
+    // Keys of earlier tests are removed first.
     clock.advance(30 * DAY);
     while (keys.prune(100));
     expect(countRows(owner.accountId)).toBe(8);
     clock.advance(MINUTE + 1);
     const everyKey = () =>
-      Number(appliance.foundation.store.sqlite.query("SELECT count(*) FROM api_keys").values().flat()[0]);
+      Number(server.foundation.store.sqlite.query("SELECT count(*) FROM api_keys").values().flat()[0]);
     const before = everyKey();
     expect([keys.prune(3), before - everyKey()]).toEqual([true, 3]);
     while (keys.prune(3));
@@ -274,7 +274,7 @@ describe("a hundred keys", () => {
 });
 
 describe("PATCH /v1/auth/me", () => {
-  test("changes the name and the monthly limit, each alone", async () => {
+  test("changes the name and the monthly limit, each on its own", async () => {
     const named = await owner.ask("PATCH", "/v1/auth/me", { name: " Ada " });
     expect([named.status, named.body.name, named.body.limits.monthlyLimit]).toEqual([200, "Ada", null]);
     const limited = await owner.ask("PATCH", "/v1/auth/me", { monthlyLimit: "12.5" });

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { SMTPServer } from "smtp-server";
 import { DAY, HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-/** Every mail that came as far as the server, whether it took it or not. */
+/** Every mail that reached the server, whether it was accepted or not. */
 const mails: { to: string; text: string }[] = [];
 let refuses = false;
 let smtp: SMTPServer;
-let appliance: Appliance;
+let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => smtp.listen(0, "127.0.0.1", () => resolve()));
   const { port } = smtp.server.address() as { port: number };
-  appliance = await startAppliance(
+  server = await startTestServer(
     {
       ROOST_TRUST_PROXY: "true",
       ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
@@ -36,7 +36,7 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await new Promise<void>((resolve) => smtp.close(() => resolve()));
 });
 beforeEach(() => {
@@ -46,18 +46,18 @@ beforeEach(() => {
 });
 
 const newEmail = () => `r${++people}@example.com`;
-const newInvite = (uses = 1) => appliance.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
+const newInvite = (uses = 1) => server.foundation.invites.create({ uses, credit: 0n, lifeMs: DAY }).code;
 const newAddress = () => `203.0.${++people >> 8}.${people & 0xff}`;
 const send = (email: string, inviteCode?: string, address = newAddress()) =>
-  appliance.ask("POST", "/v1/auth/send-code", {
+  server.ask("POST", "/v1/auth/send-code", {
     body: { email, inviteCode },
     headers: { "X-Forwarded-For": address },
   });
 const verify = async (email: string, code: string | undefined) =>
-  (await appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code } })).status;
+  (await server.ask("POST", "/v1/auth/verify-code", { body: { email, code } })).status;
 const codeIn = (text: string | undefined) => /^\s+(\d{8})\s*$/m.exec(text ?? "")?.[1];
 
-test("mail that is refused is counted: one invite causes no more than its thirteen a day", async () => {
+test("refused mail is counted: one invite causes no more than its thirteen mails a day", async () => {
   refuses = true;
   const invite = newInvite();
   const statuses: number[] = [];
@@ -66,14 +66,14 @@ test("mail that is refused is counted: one invite causes no more than its thirte
   expect(mails).toHaveLength(13);
 });
 
-test("mail that is refused is counted for its address, twenty an hour", async () => {
+test("refused mail is counted for its address, twenty an hour", async () => {
   refuses = true;
   const address = newAddress();
   for (let sent = 0; sent < 25; sent++) await send(newEmail(), newInvite(), address);
   expect(mails).toHaveLength(20);
 });
 
-test("who could not be mailed is told to try again in a minute, and may, within the limits of every e-mail", async () => {
+test("if a mail could not be sent, the next try is allowed after a minute, within the limits of every e-mail", async () => {
   const email = newEmail();
   const invite = newInvite();
   refuses = true;
@@ -96,7 +96,7 @@ test("who could not be mailed is told to try again in a minute, and may, within 
   expect((await send(email)).status).toBe(503);
 });
 
-test("a code whose mail was refused opens nothing, and the one before it still does", async () => {
+test("a code whose mail was refused does not work, and the one before it still does", async () => {
   const email = newEmail();
   const invite = newInvite();
   await send(email, invite);

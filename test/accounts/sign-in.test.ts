@@ -2,31 +2,31 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SMTPServer } from "smtp-server";
 import { parseMoney } from "../../src/lib/money.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let people = 0;
 
 beforeAll(async () => {
-  // Each test comes from an address of its own: the limit of one must not be felt by another.
-  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+  // Each test has its own address, so that the limits of one do not affect another.
+  server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const newEmail = () => `p${++people}@example.com`;
 const newInvite = (uses = 1, credit = "0.00", lifeMs = DAY) =>
-  appliance.foundation.invites.create({ uses, credit: parseMoney(credit) ?? 0n, lifeMs });
+  server.foundation.invites.create({ uses, credit: parseMoney(credit) ?? 0n, lifeMs });
 const from = (address: string) => ({ "X-Forwarded-For": address });
 const send = (email: string, inviteCode?: unknown, address = `10.0.0.${++people}`) =>
-  appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
+  server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode }, headers: from(address) });
 const verify = (email: string, code: unknown, name?: unknown) =>
-  appliance.ask("POST", "/v1/auth/verify-code", { body: { email, code, name } });
-const mailed = (email: string) => appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  server.ask("POST", "/v1/auth/verify-code", { body: { email, code, name } });
+const mailed = (email: string) => server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 const wrong = (code: string) => String((Number(code) + 1) % 1e8).padStart(8, "0");
 const said = ({ status, body }: Answer) => [status, body.error?.code];
 
-/** A new account with a fresh code sent, a minute later, so that the next may be asked for. */
+/** A new account to which a code was just sent; a minute has passed, so that the next one may be requested. */
 async function known(): Promise<string> {
   const email = newEmail();
   await send(email, newInvite().code);
@@ -36,7 +36,7 @@ async function known(): Promise<string> {
 }
 
 describe("send-code", () => {
-  test("mails eight digits to who has an invite, and says how long they live", async () => {
+  test("mails eight digits to somebody with an invite, and says how long they are valid", async () => {
     const email = newEmail();
     const { status, body, headers } = await send(email, newInvite().code);
     expect([status, body]).toEqual([200, { sent: true, expiresInSeconds: 600 }]);
@@ -44,14 +44,14 @@ describe("send-code", () => {
     expect(mailed(email)).toMatch(/^\d{8}$/);
   });
 
-  test("asks a stranger for an invite: 403 invite_required, and mails nothing", async () => {
+  test("asks a stranger for an invite: 403 invite_required, and sends no mail", async () => {
     const used = newInvite();
     const first = newEmail();
     await send(first, used.code);
     await verify(first, mailed(first));
     const expired = newInvite(1, "0.00", MINUTE);
     const revoked = newInvite();
-    appliance.foundation.invites.revoke(revoked.invite.inviteId);
+    server.foundation.invites.revoke(revoked.invite.inviteId);
     clock.advance(MINUTE);
     for (const code of [undefined, null, "", "roost-nonsense", used.code, expired.code, revoked.code]) {
       const email = newEmail();
@@ -60,7 +60,7 @@ describe("send-code", () => {
     }
   });
 
-  test("needs no invite of who has an account, and refuses a bad one all the same", async () => {
+  test("needs no invite from somebody with an account, but refuses a bad one", async () => {
     const email = await known();
     expect(said(await send(email, "roost-nonsense"))).toEqual([403, "invite_required"]);
     expect((await send(email)).status).toBe(200);
@@ -84,12 +84,12 @@ describe("send-code", () => {
     ["a@ex..com"],
     ["\ud800@example.com"],
     [["a@example.com"]],
-  ])("takes no e-mail %p", async (email) => {
+  ])("refuses the e-mail %p", async (email) => {
     const { status, body } = await send(email as string, newInvite().code);
     expect([status, body.error.message]).toEqual([400, "email: expected a valid e-mail address"]);
   });
 
-  test("waits a minute, then five an hour, then ten a day for each e-mail", async () => {
+  test("allows one code a minute, five an hour and ten a day for each e-mail", async () => {
     const email = await known();
     clock.advance(DAY);
     const times: number[] = [];
@@ -101,7 +101,7 @@ describe("send-code", () => {
         expect(said(answer)).toEqual([429, "rate_limited"]);
         const wait = Number(answer.headers.get("retry-after")) * SECOND;
         expect(wait).toBeGreaterThan(0);
-        // One second before it is still refused; then it is not.
+        // One second earlier it is still refused.
         clock.advance(wait - SECOND - 1);
         expect((await send(email)).status).toBe(429);
         clock.advance(SECOND + 1);
@@ -117,7 +117,7 @@ describe("send-code", () => {
     expect((await send(email)).status).toBe(200);
   });
 
-  test("sends twenty an hour to one address, whoever they are for, judged before the body", async () => {
+  test("sends twenty an hour for one address, whoever they are for, checked before the body", async () => {
     const address = "192.0.2.77";
     for (let sent = 0; sent < 20; sent++) expect((await send(newEmail(), newInvite().code, address)).status).toBe(200);
     expect(said(await send(newEmail(), newInvite().code, address))).toEqual([429, "rate_limited"]);
@@ -132,12 +132,12 @@ describe("send-code", () => {
     const address = "192.0.2.99";
     for (let sent = 0; sent < 20; sent++) await send(newEmail(), newInvite().code, address);
     await send(email);
-    await appliance.restart();
+    await server.restart();
     expect((await send(email)).status).toBe(429);
     expect((await send(newEmail(), newInvite().code, address)).status).toBe(429);
   });
 
-  test("sends one code of two that are asked for at once", async () => {
+  test("sends one code if two are requested at once", async () => {
     const email = await known();
     const answers = await Promise.all([send(email), send(email), send(email)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 429, 429]);
@@ -145,7 +145,7 @@ describe("send-code", () => {
 });
 
 describe("verify-code", () => {
-  test("turns the code into a token for 24 hours, and a stranger into an account with the invite's credit", async () => {
+  test("exchanges the code for a token of 24 hours, and gives a stranger an account with the invite's credit", async () => {
     const email = newEmail();
     await send(email, newInvite(1, "2.50").code);
     const { status, body } = await verify(email, mailed(email), "  Ada \u{1F600} ");
@@ -167,11 +167,11 @@ describe("verify-code", () => {
         },
       },
     ]);
-    const me = await appliance.ask("GET", "/v1/auth/me", { token: body.token });
+    const me = await server.ask("GET", "/v1/auth/me", { token: body.token });
     expect(me.body).toEqual(body.account);
   });
 
-  test("names an account after its e-mail where no name is given, and never renames one", async () => {
+  test("names an account after its e-mail if no name is given, and never renames one", async () => {
     const email = `grace.hopper@example.com`;
     await send(email, newInvite().code);
     const first = await verify(email, mailed(email));
@@ -182,7 +182,7 @@ describe("verify-code", () => {
     expect(second.body.account).toEqual(first.body.account);
   });
 
-  test("knows an e-mail however it is written", async () => {
+  test("recognises an e-mail however it is written", async () => {
     const email = await known();
     await send(`  ${email.toUpperCase()} `);
     const { status, body } = await verify(` ${email.replace("p", "P")}`, mailed(email));
@@ -200,12 +200,12 @@ describe("verify-code", () => {
     [12345678],
     [null],
     [undefined],
-  ])("takes only eight digits, not %p: 400, and no try is lost", async (code) => {
+  ])("accepts only eight digits, not %p: 400, and no try is used up", async (code) => {
     const { status, body } = await verify("a@example.com", code);
     expect([status, body.error.message]).toEqual([400, "code: expected 8 digits"]);
   });
 
-  test("says the same of every code that does not work: wrong, used, superseded, expired, unknown, tried too often", async () => {
+  test("gives the same answer for every code that does not work: wrong, used, replaced, expired, unknown, tried too often", async () => {
     const email = await known();
     await send(email);
     const superseded = mailed(email);
@@ -228,14 +228,14 @@ describe("verify-code", () => {
     expect(texts.size).toBe(1);
   });
 
-  test("takes a code until the moment it is ten minutes old", async () => {
+  test("accepts a code until it is ten minutes old", async () => {
     const email = await known();
     await send(email);
     clock.advance(10 * MINUTE - 1);
     expect((await verify(email, mailed(email))).status).toBe(200);
   });
 
-  test("takes the right code on the fifth try, and on no sixth, nor after a restart", async () => {
+  test("accepts the right code at the fifth try, but not at the sixth, also after a restart", async () => {
     const [fifth, sixth] = [await known(), await known()];
     await send(fifth);
     for (let tries = 0; tries < 4; tries++) await verify(fifth, wrong(mailed(fifth)));
@@ -244,14 +244,14 @@ describe("verify-code", () => {
     for (let tries = 0; tries < 5; tries++) {
       expect(said(await verify(sixth, wrong(mailed(sixth))))).toEqual([401, "unauthorized"]);
     }
-    await appliance.restart();
+    await server.restart();
     expect(said(await verify(sixth, mailed(sixth)))).toEqual([401, "unauthorized"]);
     clock.advance(MINUTE);
     await send(sixth);
     expect((await verify(sixth, mailed(sixth))).status).toBe(200);
   });
 
-  test("takes one code once, also of two at once", async () => {
+  test("accepts a code once, also if it comes twice at once", async () => {
     const email = await known();
     await send(email);
     const code = mailed(email);
@@ -261,7 +261,7 @@ describe("verify-code", () => {
 
   test("refuses a suspended account: 403, also with the right code", async () => {
     const email = await known();
-    const { accounts } = appliance.foundation;
+    const { accounts } = server.foundation;
     const accountId = accounts.findByEmail(email)?.accountId ?? "";
     await send(email);
     accounts.setSuspended(accountId, true);
@@ -272,7 +272,7 @@ describe("verify-code", () => {
 });
 
 describe("an invite", () => {
-  test("is used up by the account it makes, not by the code it sends; of two at once one account is made", async () => {
+  test("is used up by the account that it creates, not by the code that it sends; two at once create one account", async () => {
     const { code, invite } = newInvite(1, "1.00");
     const [one, two] = [newEmail(), newEmail()];
     expect([(await send(one, code)).status, (await send(two, code)).status]).toEqual([200, 200]);
@@ -281,12 +281,12 @@ describe("an invite", () => {
       [200, undefined],
       [403, "invite_required"],
     ]);
-    const [left] = appliance.foundation.invites.list(null, 1);
+    const [left] = server.foundation.invites.list(null, 1);
     expect([left?.inviteId, left?.usesLeft]).toEqual([invite.inviteId, 0]);
-    expect([one, two].filter((email) => appliance.foundation.accounts.findByEmail(email))).toHaveLength(1);
+    expect([one, two].filter((email) => server.foundation.accounts.findByEmail(email))).toHaveLength(1);
   });
 
-  test("with several uses makes as many accounts, each with its credit", async () => {
+  test("with several uses creates as many accounts, each with its credit", async () => {
     const { code } = newInvite(2, "1.25");
     for (const status of [200, 200]) {
       const email = newEmail();
@@ -297,7 +297,7 @@ describe("an invite", () => {
     expect((await send(newEmail(), code)).status).toBe(403);
   });
 
-  test("is not used by who has an account already", async () => {
+  test("is not used up by somebody who has an account already", async () => {
     const email = await known();
     const { code } = newInvite();
     await send(email, code);
@@ -305,50 +305,50 @@ describe("an invite", () => {
     expect((await send(newEmail(), code)).status).toBe(200);
   });
 
-  test("that runs out or is revoked after the code was sent makes no account", async () => {
+  test("that expires or is revoked after the code was sent creates no account", async () => {
     const [short, revoked] = [newInvite(1, "0.00", MINUTE), newInvite()];
     const [one, two] = [newEmail(), newEmail()];
     await send(one, short.code);
     await send(two, revoked.code);
     clock.advance(MINUTE);
-    appliance.foundation.invites.revoke(revoked.invite.inviteId);
+    server.foundation.invites.revoke(revoked.invite.inviteId);
     expect(said(await verify(one, mailed(one)))).toEqual([403, "invite_required"]);
     expect(said(await verify(two, mailed(two)))).toEqual([403, "invite_required"]);
-    expect(appliance.foundation.accounts.findByEmail(one)).toBeUndefined();
+    expect(server.foundation.accounts.findByEmail(one)).toBeUndefined();
   });
 
-  test("is stored as a hash alone", async () => {
+  test("is stored only as a hash", async () => {
     const { code } = newInvite();
-    const rows = appliance.foundation.store.sqlite.query("SELECT * FROM invites").all();
+    const rows = server.foundation.store.sqlite.query("SELECT * FROM invites").all();
     expect(JSON.stringify(rows)).not.toContain(code);
   });
 });
 
 describe("a sign-in link", () => {
-  const redeem = (link: unknown) => appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } });
+  const redeem = (link: unknown) => server.ask("POST", "/v1/auth/redeem-link", { body: { link } });
 
-  test("signs in once, makes the account where there is none, with its credit", async () => {
+  test("signs in once, and creates an account with its credit if there is none", async () => {
     const email = newEmail();
-    const link = appliance.foundation.links.create(email, 3_000_000n);
+    const link = server.foundation.links.create(email, 3_000_000n);
     const { status, body } = await redeem(link);
     expect([status, body.account.email, body.account.balance]).toEqual([200, email, "3.000000"]);
     const again = await redeem(link);
     expect(said(again)).toEqual([401, "unauthorized"]);
     expect(again.headers.get("www-authenticate")).toStartWith("Bearer");
-    const next = await redeem(appliance.foundation.links.create(email, 3_000_000n));
+    const next = await redeem(server.foundation.links.create(email, 3_000_000n));
     expect(next.body.account).toEqual(body.account);
   });
 
-  test("lives an hour", async () => {
-    const [good, late] = [newEmail(), newEmail()].map((email) => appliance.foundation.links.create(email, 0n));
+  test("is valid for an hour", async () => {
+    const [good, late] = [newEmail(), newEmail()].map((email) => server.foundation.links.create(email, 0n));
     clock.advance(HOUR - 1);
     expect((await redeem(good)).status).toBe(200);
     clock.advance(1);
     expect((await redeem(late)).status).toBe(401);
   });
 
-  test("is kept a day after its end, used or not, and removed in slices", async () => {
-    const { links, store } = appliance.foundation;
+  test("is kept for a day after its end, used or not, and removed in slices", async () => {
+    const { links, store } = server.foundation;
     const count = () => Number(store.sqlite.query("SELECT count(*) FROM sign_in_links").values().flat()[0]);
     await redeem(links.create(newEmail(), 0n));
     links.create(newEmail(), 0n);
@@ -361,28 +361,28 @@ describe("a sign-in link", () => {
     expect([count(), slices]).toEqual([0, 3]);
   });
 
-  test("of two at once signs in one", async () => {
-    const link = appliance.foundation.links.create(newEmail(), 0n);
+  test("signs in once if it comes twice at once", async () => {
+    const link = server.foundation.links.create(newEmail(), 0n);
     const answers = await Promise.all([redeem(link), redeem(link)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
 
-  test("opens no suspended account", async () => {
+  test("does not sign in to a suspended account", async () => {
     const email = await known();
-    const { accounts, links } = appliance.foundation;
+    const { accounts, links } = server.foundation;
     accounts.setSuspended(accounts.findByEmail(email)?.accountId ?? "", true);
     expect(said(await redeem(links.create(email, 0n)))).toEqual([403, "forbidden"]);
   });
 
-  test.each([[undefined], [7], [""], ["x".repeat(101)]])("is no %p", async (link) => {
+  test.each([[undefined], [7], [""], ["x".repeat(101)]])("cannot be %p", async (link) => {
     const { status, body } = await redeem(link);
     expect([status, body.error.message]).toEqual([400, "link: expected the token of a sign-in link"]);
   });
 });
 
-test("with an SMTP server the code comes by mail, and nothing is kept here; what it refuses is told", async () => {
+test("with an SMTP server the code comes by mail and is not stored; a refused mail is reported", async () => {
   const mails: string[] = [];
-  const server = new SMTPServer({
+  const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
     onRcptTo: (address, _session, done) =>
@@ -396,27 +396,27 @@ test("with an SMTP server the code comes by mail, and nothing is kept here; what
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
-  const { port } = server.server.address() as { port: number };
-  const host = await startAppliance({
+  await new Promise<void>((resolve) => smtp.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = smtp.server.address() as { port: number };
+  const server = await startTestServer({
     ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
     ROOST_MAIL_FROM: "roost@example.com",
   });
   try {
-    const { code: inviteCode } = host.foundation.invites.create({ uses: 2, credit: 0n, lifeMs: DAY });
+    const { code: inviteCode } = server.foundation.invites.create({ uses: 2, credit: 0n, lifeMs: DAY });
     const email = "by-mail@example.com";
-    expect((await host.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } })).status).toBe(200);
+    expect((await server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } })).status).toBe(200);
     const code = /^\s+(\d{8})\s*$/m.exec(mails[0] ?? "")?.[1];
-    expect(host.foundation.outbox.list()).toEqual([]);
-    const { status } = await host.ask("POST", "/v1/auth/verify-code", { body: { email, code } });
+    expect(server.foundation.outbox.list()).toEqual([]);
+    const { status } = await server.ask("POST", "/v1/auth/verify-code", { body: { email, code } });
     expect(status).toBe(200);
     const refused = { email: "refused@example.com", inviteCode };
-    const answer = await host.ask("POST", "/v1/auth/send-code", { body: refused });
+    const answer = await server.ask("POST", "/v1/auth/send-code", { body: refused });
     expect(said(answer)).toEqual([503, "internal_error"]);
     expect(answer.headers.get("retry-after")).toBe("60");
     expect(answer.body.error.message).not.toContain("mailbox");
   } finally {
-    await host.stop();
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    await server.stop();
+    await new Promise<void>((resolve) => smtp.close(() => resolve()));
   }
 });

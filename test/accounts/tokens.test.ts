@@ -4,22 +4,22 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { signedToken, type TokenParts } from "../http/signed-token.ts";
 import { DAY, handClock, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
-  owner = await appliance.signUp();
+  server = await startTestServer({}, { clock });
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;
-const forge = (parts: TokenParts = {}) => signedToken(appliance.dataDir, owner.accountId, parts);
+const statusOf = async (token: string) => (await server.ask("GET", "/v1/auth/me", { token })).status;
+const forge = (parts: TokenParts = {}) => signedToken(server.dataDir, owner.accountId, parts);
 
-test("a token made like the host's own is taken: what follows refuses for its reason alone", async () => {
+test("a token made like the host's own is accepted: the refusals below have no other reason", async () => {
   expect(await statusOf(forge())).toBe(200);
 });
 
@@ -73,8 +73,8 @@ test.each(forgeries)("a token with %s is refused", async (_, make) => {
 });
 
 describe("a token", () => {
-  test("works for 24 hours, also when it was seen before, and not a second longer", async () => {
-    const person = await appliance.signUp();
+  test("works for 24 hours, also if it was used before, and not a second longer", async () => {
+    const person = await server.signUp();
     expect(await statusOf(person.token)).toBe(200);
     clock.advance(DAY - SECOND);
     expect(await statusOf(person.token)).toBe(200);
@@ -83,41 +83,41 @@ describe("a token", () => {
     expect(await statusOf(person.token)).toBe(401);
   });
 
-  test("works across a restart", async () => {
-    const { token } = await appliance.signUp();
-    await appliance.restart();
+  test("works after a restart", async () => {
+    const { token } = await server.signUp();
+    await server.restart();
     expect(await statusOf(token)).toBe(200);
   });
 
-  test("is refused once its account has revoked all tokens; its keys stay, and a new token works", async () => {
-    const [person, bystander] = [await appliance.signUp(), await appliance.signUp()];
+  test("is refused once its account has revoked all tokens; its keys stay valid, and a new token works", async () => {
+    const [person, bystander] = [await server.signUp(), await server.signUp()];
     const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
     expect(await statusOf(person.token)).toBe(200);
     const revoked = await person.ask("POST", "/v1/auth/revoke-tokens");
     expect([revoked.status, revoked.body]).toEqual([200, { revokedAt: new Date(clock.now()).toISOString() }]);
     expect(await statusOf(person.token)).toBe(401);
     expect(await statusOf(bystander.token)).toBe(200);
-    expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
-    const link = appliance.foundation.links.create(person.email, 0n);
-    const { token } = (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
+    expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+    const link = server.foundation.links.create(person.email, 0n);
+    const { token } = (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
     expect(await statusOf(token)).toBe(200);
   });
 
-  test("of an older key works until that key is taken away; the newest signs", async () => {
-    const { token } = await appliance.signUp();
-    const path = join(appliance.dataDir, "host-keys.json");
+  test("signed with an older key works until that key is removed; the newest key signs", async () => {
+    const { token } = await server.signUp();
+    const path = join(server.dataDir, "host-keys.json");
     const file = await Bun.file(path).json();
     const fresh = { kid: "fresh", secret: randomBytes(32).toString("base64") };
     writeFileSync(path, JSON.stringify({ ...file, tokenKeys: [fresh, ...file.tokenKeys] }));
-    await appliance.restart();
+    await server.restart();
     expect(await statusOf(token)).toBe(200);
-    const newer = (await appliance.signUp()).token;
+    const newer = (await server.signUp()).token;
     expect(JSON.parse(Buffer.from(newer.split(".")[0] ?? "", "base64url").toString())).toMatchObject({
       alg: "HS256",
       kid: "fresh",
     });
     writeFileSync(path, JSON.stringify({ ...file, tokenKeys: [fresh] }));
-    await appliance.restart();
+    await server.restart();
     expect([await statusOf(token), await statusOf(newer)]).toEqual([401, 200]);
   });
 });

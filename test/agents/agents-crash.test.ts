@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import { join } from "node:path";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const STORE = join(import.meta.dir, "../../src/storage/store.ts");
 const WORKSPACES = join(import.meta.dir, "../../src/agents/workspaces.ts");
@@ -39,26 +39,26 @@ async function dieWhile(moment: "before" | "after", dataDir: string, change: str
   expect([child.signalCode, errors]).toEqual(["SIGKILL", ""]);
 }
 
-/** An appliance with one agent, stopped so that another process may have its folder. */
+/** A server with one agent, stopped so that another process can open its folder. */
 async function cutOff(
   moment: "before" | "after",
   changeOf: (place: { instanceId: string; agentId: string }) => string,
 ): Promise<{
-  appliance: Appliance;
+  server: TestServer;
   ask: (path?: string) => Promise<{ status: number; body: Record<string, unknown> }>;
   entries: () => string[];
 }> {
-  const appliance = await startAppliance();
-  const owner = await appliance.signUp();
+  const server = await startTestServer();
+  const owner = await server.signUp();
   const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
   const agents = `/v1/instances/${instanceId}/agents`;
   const input = { name: "Ada", slug: "ada", useDefaults: false, files: { "a.md": "a", "b.md": "b" } };
   const { agentId } = (await owner.ask("POST", agents, input)).body;
-  await dieWhile(moment, appliance.dataDir, changeOf({ instanceId, agentId }));
-  await appliance.restart();
-  const folder = join(appliance.dataDir, "instances", instanceId);
+  await dieWhile(moment, server.dataDir, changeOf({ instanceId, agentId }));
+  await server.restart();
+  const folder = join(server.dataDir, "instances", instanceId);
   return {
-    appliance,
+    server,
     ask: (path = `${agents}/${agentId}`) => owner.ask("GET", path),
     entries: () => [...fs.readdirSync(join(folder, "agents")), ...fs.readdirSync(join(folder, ".staging"))].sort(),
   };
@@ -78,42 +78,42 @@ const remove = (ids: Ids) =>
     removals.add("agent", "${ids.agentId}");
   });`;
 
-test("a change that was committed when the host died is finished at its next start", async () => {
-  const { appliance, ask, entries } = await cutOff("after", edit);
+test("a change that was committed when the host died is finished at the next start", async () => {
+  const { server, ask, entries } = await cutOff("after", edit);
   expect((await ask()).body.files).toEqual({ "b.md": "b", "c/d.md": "d" });
   expect(entries()).toEqual(["ada"]);
-  await appliance.stop();
+  await server.stop();
 });
 
-test("a new slug that was committed has its folder, files and all", async () => {
-  const { appliance, ask, entries } = await cutOff("after", rename);
+test("a committed new slug has its folder with all files", async () => {
+  const { server, ask, entries } = await cutOff("after", rename);
   expect((await ask()).body).toMatchObject({ slug: "eve", files: { "a.md": "A", "b.md": "b" } });
   expect(entries()).toEqual(["eve"]);
-  await appliance.stop();
+  await server.stop();
 });
 
-test("a deletion that was committed leaves no folder", async () => {
-  const { appliance, ask, entries } = await cutOff("after", remove);
+test("a committed deletion leaves no folder", async () => {
+  const { server, ask, entries } = await cutOff("after", remove);
   expect((await ask()).status).toBe(404);
-  await appliance.app.settled();
+  await server.app.settled();
   expect(entries()).toEqual([]);
-  expect(appliance.foundation.store.sqlite.query("SELECT * FROM agents").all()).toEqual([]);
-  await appliance.stop();
+  expect(server.foundation.store.sqlite.query("SELECT * FROM agents").all()).toEqual([]);
+  await server.stop();
 });
 
-test("a change that was not committed has happened nowhere, and what it staged is gone with the next use of the instance", async () => {
-  const { appliance, ask } = await cutOff("before", edit);
+test("a change that was not committed has no effect, and its staged files are gone when the instance is next used", async () => {
+  const { server, ask } = await cutOff("before", edit);
   const staging = fs
-    .readdirSync(join(appliance.dataDir, "instances"), { recursive: true })
+    .readdirSync(join(server.dataDir, "instances"), { recursive: true })
     .filter((name) => String(name).includes("change_"));
   expect(staging.length).toBeGreaterThan(0);
   expect((await ask()).body.files).toEqual({ "a.md": "a", "b.md": "b" });
-  const [instanceId = ""] = fs.readdirSync(join(appliance.dataDir, "instances"));
-  const person = appliance.foundation.accounts.list(null, 1)[0];
-  const link = appliance.foundation.links.create(person?.email ?? "", 0n);
-  const { token } = (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
-  const created = await appliance.ask("POST", `/v1/instances/${instanceId}/agents`, { token, body: { name: "Bob" } });
+  const [instanceId = ""] = fs.readdirSync(join(server.dataDir, "instances"));
+  const person = server.foundation.accounts.list(null, 1)[0];
+  const link = server.foundation.links.create(person?.email ?? "", 0n);
+  const { token } = (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
+  const created = await server.ask("POST", `/v1/instances/${instanceId}/agents`, { token, body: { name: "Bob" } });
   expect(created.status).toBe(201);
-  expect(fs.readdirSync(join(appliance.dataDir, "instances", instanceId, ".staging"))).toEqual([]);
-  await appliance.stop();
+  expect(fs.readdirSync(join(server.dataDir, "instances", instanceId, ".staging"))).toEqual([]);
+  await server.stop();
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let agents: string;
 let files: string;
@@ -9,8 +9,8 @@ let agentsMade = 0;
 const KIB = 1024;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
   const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body;
   agents = `/v1/instances/${instanceId}/agents`;
 });
@@ -18,7 +18,7 @@ beforeEach(async () => {
   const input = { name: "Ada", slug: `ada-${++agentsMade}`, useDefaults: false, files: { "a.md": "a" } };
   files = `${agents}/${(await owner.ask("POST", agents, input)).body.agentId}/files`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const get = (name: string, headers = {}) => owner.ask("GET", `${files}/${name}`, undefined, headers);
 const put = (name: string, text: string | Uint8Array, headers = {}) =>
@@ -40,7 +40,7 @@ describe("a workspace file", () => {
     expect(await etagOf("same.html")).toBe(headers.get("etag") ?? "");
   });
 
-  test("is new: 201; or replaced: 200; with its record and ETag", async () => {
+  test("is created: 201; or replaced: 200; with its record and ETag", async () => {
     const created = await put("notes/b.md", "é");
     expect([created.status, created.body]).toEqual([
       201,
@@ -58,7 +58,7 @@ describe("a workspace file", () => {
     expect(data[1].updatedAt).toBe(replaced.body.updatedAt);
   });
 
-  test("is deleted once, and the folders that it leaves empty with it", async () => {
+  test("is deleted once, with the folders that become empty", async () => {
     await put("x/y/z.md", "z");
     const gone = await remove("x/y/z.md");
     expect([gone.status, gone.body]).toEqual([200, { name: "x/y/z.md", deleted: true }]);
@@ -66,7 +66,7 @@ describe("a workspace file", () => {
     expect((await put("x", "now a file")).status).toBe(201);
   });
 
-  test("is seen in the agent's record, which is newer for it", async () => {
+  test("is shown in the agent's record, whose updatedAt changes", async () => {
     const agent = files.slice(0, -"/files".length);
     const before = (await owner.ask("GET", agent)).body;
     await put("b.md", "b");
@@ -76,7 +76,7 @@ describe("a workspace file", () => {
     expect(after.updatedAt >= before.updatedAt).toBe(true);
   });
 
-  test("may have a name with spaces, dots and what a URL encodes", async () => {
+  test("may have a name with spaces, dots and characters that a URL encodes", async () => {
     for (const name of ["My notes.md", "a..b", "100 - x_y.txt"]) {
       const encoded = encodeURIComponent(name);
       expect((await put(encoded, name)).body.name).toBe(name);
@@ -85,7 +85,7 @@ describe("a workspace file", () => {
     expect((await put("one%2Ftwo", "x")).body.name).toBe("one/two");
   });
 
-  test("of 256 KiB is taken, a byte more is refused, more than a request may hold is 413", async () => {
+  test("of 256 KiB is accepted, one byte more is refused, and more than a body may hold is 413", async () => {
     expect((await put("big", "x".repeat(256 * KIB))).status).toBe(201);
     expect((await put("big", "x".repeat(256 * KIB + 1))).status).toBe(400);
     expect((await put("big", "x".repeat(1024 * KIB + 1))).status).toBe(413);
@@ -104,32 +104,32 @@ describe("a workspace file", () => {
     "x".repeat(101),
     "a/b/c/d/e/f/g/h/i",
     "a/",
-  ])("has no name %p: 400", async (name) => {
+  ])("cannot be named %p: 400", async (name) => {
     expect([(await get(name)).status, (await put(name, "x")).status, (await remove(name)).status]).toEqual([
       400, 400, 400,
     ]);
   });
 
-  test.each(["A.md", "a.md/b"])("has no name that clashes with a.md: %s", async (name) => {
+  test.each(["A.md", "a.md/b"])("cannot have a name that clashes with a.md: %s", async (name) => {
     expect((await put(name, "x")).status).toBe(400);
     expect((await get("a.md")).body).toBe("a");
   });
 
-  test("is UTF-8", async () => {
+  test("must be UTF-8", async () => {
     expect((await put("b", new Uint8Array([0xff, 0xfe, 0x61]))).status).toBe(400);
     expect((await get("b")).status).toBe(404);
   });
 });
 
 describe("If-Match", () => {
-  test("lets a write or a deletion pass on the version it names, on any of several, and on any for a star", async () => {
+  test("is written or deleted if it has the version named, one of several, or any version with a star", async () => {
     expect((await put("a.md", "b", { "If-Match": await etagOf("a.md") })).status).toBe(200);
     expect((await put("a.md", "c", { "If-Match": `"x", ${await etagOf("a.md")}` })).status).toBe(200);
     expect((await put("a.md", "d", { "If-Match": "*" })).status).toBe(200);
     expect((await remove("a.md", { "If-Match": await etagOf("a.md") })).status).toBe(200);
   });
 
-  test("refuses another version, a weak one and a file that is not there: 412, and nothing changed", async () => {
+  test("is not written for another version, a weak one or a file that does not exist: 412, and nothing changes", async () => {
     const etag = await etagOf("a.md");
     for (const tag of ['"old"', "old", "", `W/${etag}`]) {
       const answer = await put("a.md", "b", { "If-Match": tag });
@@ -140,7 +140,7 @@ describe("If-Match", () => {
     expect([(await get("a.md")).body, (await get("new.md")).status]).toEqual(["a", 404]);
   });
 
-  test("of two writers on the same version lets one pass", async () => {
+  test("is written by only one of two writers that name the same version", async () => {
     const headers = { "If-Match": await etagOf("a.md") };
     const answers = await Promise.all(["x", "y", "z"].map((text) => put("a.md", text, headers)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412]);
@@ -148,13 +148,13 @@ describe("If-Match", () => {
 });
 
 describe("If-None-Match", () => {
-  test("with a star lets only a new file be written", async () => {
+  test("is only created, not replaced, with a star in If-None-Match", async () => {
     expect((await put("a.md", "x", { "If-None-Match": "*" })).status).toBe(412);
     expect((await put("b.md", "b", { "If-None-Match": "*" })).status).toBe(201);
     expect((await get("a.md")).body).toBe("a");
   });
 
-  test("spares a reader what it has: 304 without a body, weak or strong", async () => {
+  test("is not sent again to a reader that has it: 304 without a body, for weak and strong ETags", async () => {
     const etag = await etagOf("a.md");
     for (const tag of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
       const { status, body, headers } = await get("a.md", { "If-None-Match": tag });

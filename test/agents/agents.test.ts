@@ -3,36 +3,36 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { readDefaultFiles } from "../../src/agents/default-files.ts";
 import { handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let stranger: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
-  owner = await appliance.signUp();
-  stranger = await appliance.signUp();
+  server = await startTestServer({}, { clock });
+  owner = await server.signUp();
+  stranger = await server.signUp();
 });
 beforeEach(async () => {
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 type Files = Record<string, string | null>;
 const create = (input: object) => owner.ask("POST", agents, { name: "Ada", ...input });
-/** An agent with these files and no others. */
+/** An agent with exactly these files. */
 async function made(files: Files = {}, slug = "ada"): Promise<string> {
   const { status, body } = await create({ slug, useDefaults: false, files });
   expect(status).toBe(201);
   return `${agents}/${body.agentId}`;
 }
-const folder = (slug = "ada") => join(appliance.dataDir, "instances", instanceId, "agents", slug);
-const staged = () => fs.readdirSync(join(appliance.dataDir, "instances", instanceId, ".staging"));
+const folder = (slug = "ada") => join(server.dataDir, "instances", instanceId, "agents", slug);
+const staged = () => fs.readdirSync(join(server.dataDir, "instances", instanceId, ".staging"));
 const onDisk = (slug = "ada") =>
   fs.existsSync(folder(slug))
     ? (fs.readdirSync(folder(slug), { recursive: true }) as string[])
@@ -43,7 +43,7 @@ const defaults = Object.fromEntries(readDefaultFiles());
 const KIB = 1024;
 
 describe("POST …/agents", () => {
-  test("makes an agent with the default persona: 201 with the whole record, the files on disk", async () => {
+  test("creates an agent with the default persona: 201 with the whole record, the files on disk", async () => {
     const { status, body } = await create({ name: " Ada Lovelace " });
     const now = new Date(clock.now()).toISOString();
     expect([status, body]).toEqual([
@@ -67,12 +67,12 @@ describe("POST …/agents", () => {
     expect((await owner.ask("GET", `/v1/instances/${instanceId}`)).body.agentCount).toBe(1);
   });
 
-  test("takes files over the defaults of the same name, beside the others", async () => {
+  test("replaces default files of the same name, and adds the others", async () => {
     const { body } = await create({ files: { "SOUL.md": "Kind.", "notes/a.md": "\ufeffé\n" } });
     expect(body.files).toEqual({ ...defaults, "SOUL.md": "Kind.", "notes/a.md": "\ufeffé\n" });
   });
 
-  test("with useDefaults false holds the given files alone, or none", async () => {
+  test("with useDefaults false creates only the given files, if any", async () => {
     const { body } = await create({ useDefaults: false, files: { "a.md": "" } });
     expect(body.files).toEqual({ "a.md": "" });
     const empty = await create({ useDefaults: false });
@@ -80,14 +80,14 @@ describe("POST …/agents", () => {
     expect(onDisk(empty.body.slug)).toEqual([]);
   });
 
-  test("takes a slug, a display name and a model of one's own, and null for none", async () => {
+  test("takes a slug, a display name and a model, or null for none", async () => {
     const { body } = await create({ slug: "a-1", displayName: "The Countess", model: "local:x" });
     expect(body).toMatchObject({ slug: "a-1", displayName: "The Countess", model: "local:x" });
     const nulls = await create({ slug: null, displayName: null, model: null, files: null, useDefaults: null });
     expect(nulls.body).toMatchObject({ slug: "ada", displayName: "Ada", model: null, files: defaults });
   });
 
-  test("makes a slug of the name, with a suffix where it is taken or empty", async () => {
+  test("makes a slug from the name, with a suffix if it is taken or empty", async () => {
     const slugOf = async (name: string) => (await create({ name, useDefaults: false })).body.slug;
     expect(await slugOf("Zoë Müller!")).toBe("zoe-muller");
     expect([await slugOf("Bob"), await slugOf("bob"), await slugOf("--BOB--")]).toEqual(["bob", "bob-2", "bob-3"]);
@@ -96,7 +96,7 @@ describe("POST …/agents", () => {
     expect([long, await slugOf("x".repeat(100))]).toEqual(["x".repeat(63), `${"x".repeat(61)}-2`]);
   });
 
-  test("refuses a slug that the instance has: 409, of two at once exactly one; another instance may have it", async () => {
+  test("refuses a slug that the instance has: 409, for exactly one of two at once; another instance may have it", async () => {
     const answers = await Promise.all([create({ slug: "bob" }), create({ slug: "bob" }), create({ slug: "bob" })]);
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
     expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe("conflict");
@@ -106,7 +106,7 @@ describe("POST …/agents", () => {
     expect((await owner.ask("POST", `/v1/instances/${other}/agents`, { name: "x", slug: "bob" })).status).toBe(201);
   });
 
-  test("gives two at once without a slug one each", async () => {
+  test("gives each of two at once without a slug its own", async () => {
     const answers = await Promise.all([create({}), create({}), create({})]);
     expect(answers.map(({ body }) => body.slug).sort()).toEqual(["ada", "ada-2", "ada-3"]);
   });
@@ -132,7 +132,7 @@ describe("POST …/agents", () => {
     ],
     [{ files: { "a.md": "x".repeat(256 * KIB + 1) } }, 'files: expected "a.md" to have at most 262144 bytes'],
     [{ files: { "a.md": "é".repeat(128 * KIB + 1) } }, 'files: expected "a.md" to have at most 262144 bytes'],
-  ])("refuses %j: 400, and makes nothing", async (input, message) => {
+  ])("refuses %j: 400, and creates nothing", async (input, message) => {
     const { status, body } = await create(input);
     expect([status, body.error.message]).toEqual([400, message]);
     expect((await owner.ask("GET", agents)).body.data).toEqual([]);
@@ -157,19 +157,19 @@ describe("POST …/agents", () => {
     "x".repeat(101),
     "a/b/c/d/e/f/g/h/i",
   ];
-  test.each(badNames)("takes no file named %p", async (name) => {
+  test.each(badNames)("refuses a file named %p", async (name) => {
     const { status, body } = await create({ files: { ok: "x", [name]: "x" } });
     expect([status, body.error.message.split(":")[0]]).toEqual([400, "files"]);
   });
 
   test.each([[{ a: "", A: "" }], [{ "a/b": "", a: "" }], [{ "a/b": "", "A/c": "" }], [{ "soul.md": "" }]])(
-    "takes no files that clash with each other or the defaults: %j",
+    "refuses files that clash with each other or the defaults: %j",
     async (files) => {
       expect((await create({ files })).status).toBe(400);
     },
   );
 
-  test("takes 64 files, one of 256 KiB, eight parts deep, with the names that objects have", async () => {
+  test("takes 64 files, one of 256 KiB, eight parts deep, with names that every object has", async () => {
     const files = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`f${at}`, `${at}`]));
     const odd = JSON.parse('{"__proto__":"p","constructor":"c","a/b/c/d/e/f/g/h":"deep"}');
     const { status, body } = await create({
@@ -186,7 +186,7 @@ describe("POST …/agents", () => {
 });
 
 describe("GET …/agents", () => {
-  test("lists the agents, oldest first, with the names of their files alone", async () => {
+  test("lists the agents, oldest first, with only the names of their files", async () => {
     await made({ "b.md": "b", "a.md": "a" }, "one");
     await made({}, "two");
     const { data } = (await owner.ask("GET", agents)).body;
@@ -197,8 +197,8 @@ describe("GET …/agents", () => {
   });
 });
 
-describe("an agent of somebody else, of another instance or of nobody", () => {
-  test("is not there, for anything: 404", async () => {
+describe("an agent of somebody else, of another instance, or that does not exist", () => {
+  test("is 404 for every request", async () => {
     const agent = await made({ "a.md": "a" });
     const other = (await owner.ask("POST", "/v1/instances", { name: "two" })).body.instanceId;
     const elsewhere = agent.replace(instanceId, other);
@@ -224,7 +224,7 @@ describe("an agent of somebody else, of another instance or of nobody", () => {
 });
 
 describe("PATCH …/agents/:id", () => {
-  test("changes what is given and nothing else; text sets a file, null deletes it, others stay", async () => {
+  test("changes only what is given; text sets a file, null deletes it, other files stay", async () => {
     const agent = await made({ "a.md": "a", "b.md": "b", "c/d.md": "d" });
     clock.advance(MINUTE);
     const { status, body } = await owner.ask("PATCH", agent, {
@@ -242,14 +242,14 @@ describe("PATCH …/agents/:id", () => {
     expect(staged()).toEqual([]);
   });
 
-  test("sets a model and takes it back", async () => {
+  test("sets a model and removes it again", async () => {
     const agent = await made();
     expect((await owner.ask("PATCH", agent, { model: "local:x" })).body.model).toBe("local:x");
     expect((await owner.ask("PATCH", agent, { name: "B" })).body.model).toBe("local:x");
     expect((await owner.ask("PATCH", agent, { model: null })).body.model).toBeNull();
   });
 
-  test("with useDefaults puts back the default files that are missing, and leaves the others", async () => {
+  test("with useDefaults restores the missing default files, and leaves the others", async () => {
     const agent = await made({ "SOUL.md": "Mine." });
     const { body } = await owner.ask("PATCH", agent, { useDefaults: true });
     expect(body.files).toEqual({ ...defaults, "SOUL.md": "Mine." });
@@ -257,7 +257,7 @@ describe("PATCH …/agents/:id", () => {
     expect(deleting.body.files["SOUL.md"]).toBeUndefined();
   });
 
-  test("moves the folder with the slug, changes its files on the way, and frees the old slug", async () => {
+  test("moves the folder with the slug, changes its files at the same time, and frees the old slug", async () => {
     const agent = await made({ "a.md": "a", "b.md": "b" });
     const { status, body } = await owner.ask("PATCH", agent, { slug: "eve", files: { "a.md": null, "c.md": "c" } });
     expect([status, body.slug, body.files]).toEqual([200, "eve", { "b.md": "b", "c.md": "c" }]);
@@ -268,7 +268,7 @@ describe("PATCH …/agents/:id", () => {
     expect(onDisk("eve")).toEqual(["b.md", "c.md"]);
   });
 
-  test("to a slug that is taken is refused whole: 409", async () => {
+  test("to a slug that is taken changes nothing: 409", async () => {
     const agent = await made({ "a.md": "a" });
     await made({ "b.md": "b" }, "bob");
     const before = (await owner.ask("GET", agent)).body;
@@ -290,7 +290,7 @@ describe("PATCH …/agents/:id", () => {
     [{ name: null }],
     [{ name: "New", files: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`f${at}`, ""])) }],
     [{}],
-  ])("that cannot be done whole changes nothing: %j", async (change) => {
+  ])("that cannot be done completely changes nothing: %j", async (change) => {
     const agent = await made({ "a.md": "a", "b.md": "b" });
     const before = (await owner.ask("GET", agent)).body;
     clock.advance(MINUTE);
@@ -299,7 +299,7 @@ describe("PATCH …/agents/:id", () => {
     expect([onDisk(), staged()]).toEqual([["a.md", "b.md"], []]);
   });
 
-  test("may turn a file into a folder, and the other way round", async () => {
+  test("may turn a file into a folder, and a folder into a file", async () => {
     const agent = await made({ a: "a", "b/c": "c" });
     const { status, body } = await owner.ask("PATCH", agent, { files: { a: null, "a/x": "x", "b/c": null, b: "b" } });
     expect([status, body.files]).toEqual([200, { "a/x": "x", b: "b" }]);
@@ -312,7 +312,7 @@ describe("DELETE …/agents/:id", () => {
     const gone = await owner.ask("DELETE", agent);
     expect([gone.status, gone.body]).toEqual([200, { agentId: agent.split("/").at(-1), deleted: true }]);
     expect(onDisk()).toBeNull();
-    await appliance.app.settled();
+    await server.app.settled();
     expect(staged()).toEqual([]);
     expect((await owner.ask("DELETE", agent)).status).toBe(404);
     expect((await owner.ask("GET", agent)).status).toBe(404);
@@ -322,14 +322,14 @@ describe("DELETE …/agents/:id", () => {
   });
 });
 
-describe("what an operator put into a workspace", () => {
-  test("is listed and read where it is plain; a link is never followed, by reading, writing or deleting", async () => {
+describe("what an operator puts into a workspace", () => {
+  test("is listed and read if it is a plain file; links are never followed, by reading, writing or deleting", async () => {
     const agent = await made({ "a.md": "a" });
-    const secret = join(appliance.dataDir, "secret.txt");
+    const secret = join(server.dataDir, "secret.txt");
     fs.writeFileSync(secret, "SECRET");
     fs.writeFileSync(join(folder(), "plain.txt"), "plain");
     fs.symlinkSync(secret, join(folder(), "link.txt"));
-    fs.symlinkSync(appliance.dataDir, join(folder(), "away"));
+    fs.symlinkSync(server.dataDir, join(folder(), "away"));
     const { body } = await owner.ask("GET", agent);
     expect(body.files).toEqual({ "a.md": "a", "plain.txt": "plain" });
     for (const name of ["link.txt", "away/secret.txt"]) {
@@ -342,7 +342,7 @@ describe("what an operator put into a workspace", () => {
     expect(fs.readFileSync(secret, "utf8")).toBe("SECRET");
   });
 
-  test("is replaced and deleted even where it is too large to be read", async () => {
+  test("can be replaced and deleted even if it is too large to be read", async () => {
     const agent = await made();
     for (const name of ["one", "two"]) fs.writeFileSync(join(folder(), name), Buffer.alloc(300 * KIB));
     expect((await owner.ask("GET", `${agent}/files`)).body.data).toHaveLength(2);

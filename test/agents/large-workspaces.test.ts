@@ -1,44 +1,44 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import fs from "node:fs";
 import { join } from "node:path";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const MANY = 10_000;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
 });
 beforeEach(async () => {
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const folder = (slug = "ada") => join(appliance.dataDir, "instances", instanceId, "agents", slug);
+const folder = (slug = "ada") => join(server.dataDir, "instances", instanceId, "agents", slug);
 const nameAt = (at: number) => `${String(at).padStart(6, "0")}${"x".repeat(90)}`;
 const SETTLED_MS = 30_000;
 
-/** An agent whose workspace an operator has filled, before the host knew of it as after an upgrade. */
+/** An agent whose workspace an operator has filled; the host has not indexed it yet, as after an upgrade. */
 async function filled(count: number, slug = "ada"): Promise<string> {
   const { body } = await owner.ask("POST", agents, { name: "Ada", slug, useDefaults: false, files: { "a.md": "a" } });
   for (let at = 0; at < count; at++) fs.writeFileSync(join(folder(slug), nameAt(at)), "");
   return body.agentId;
 }
 
-/** Has the workspace compared with the disk, and waits for it. */
+/** Starts a comparison of the workspace with the disk, and waits for it. */
 async function indexed(agentId: string): Promise<void> {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => store.sqlite.run("UPDATE agents SET indexed_at = NULL WHERE agent_id = ?", [agentId]));
   expect([200, 503]).toContain((await owner.ask("GET", `${agents}/${agentId}`)).status);
-  await appliance.app.settled();
+  await server.app.settled();
 }
 
-/** The calls to the disk in this turn of a request: none may grow with what a tenant has stored. */
+/** The disk calls in this turn of a request: their number must not depend on what a tenant has stored. */
 async function callsOf(work: () => Promise<unknown>): Promise<{ readdirSync: number; lstatSync: number }> {
   const spies = { readdirSync: spyOn(fs, "readdirSync"), lstatSync: spyOn(fs, "lstatSync") };
   try {
@@ -51,7 +51,7 @@ async function callsOf(work: () => Promise<unknown>): Promise<{ readdirSync: num
 
 describe("a workspace of ten thousand files", () => {
   test(
-    "is walked by no request: not by a list, a GET, a PUT, a PATCH or a DELETE",
+    "is not scanned by any request: not by a list, a GET, a PUT, a PATCH or a DELETE",
     async () => {
       const agentId = await filled(MANY - 1);
       const agent = `${agents}/${agentId}`;
@@ -69,18 +69,19 @@ describe("a workspace of ten thousand files", () => {
         const calls = await callsOf(async () => {
           expect((await owner.ask(method, path, body)).status).toBe(200);
         });
-        // Of the staging folder at most; of the workspace itself never. A slice of what follows may be among them.
+        // At most the staging folder is read, never the workspace itself. A slice of the following work may be
+        // included.
         expect([method, path, calls.readdirSync]).toEqual([method, path, 0]);
         expect(calls.lstatSync).toBeLessThan(500);
       }
-      await appliance.app.settled();
+      await server.app.settled();
       expect(fs.existsSync(folder())).toBe(false);
     },
     SETTLED_MS,
   );
 
   test(
-    "is listed page by page by name, its names cut in the list of agents, its texts in the record, and both say so",
+    "is listed page by page by name; lists of agents cut its names and records its texts, and say so",
     async () => {
       const agentId = await filled(MANY - 1);
       await indexed(agentId);
@@ -103,7 +104,7 @@ describe("a workspace of ten thousand files", () => {
   );
 
   test(
-    "takes no file more: 409, which names the quota and what would be used; it may shrink, and change what it has",
+    "takes no more files: 409, which names the quota and what would be used; it may shrink, and change its files",
     async () => {
       const agentId = await filled(MANY - 1);
       const agent = `${agents}/${agentId}`;
@@ -125,20 +126,20 @@ describe("a workspace of ten thousand files", () => {
   );
 });
 
-describe("what an operator does in a large workspace", () => {
+describe("an operator's changes to a large workspace", () => {
   test(
-    "shows once it was compared with the disk, which a request sets off and no request waits for",
+    "are shown after a comparison with the disk, which a request starts and no request waits for",
     async () => {
       const agentId = await filled(1_000);
       await indexed(agentId);
-      await appliance.restart(); // which forgets that it was compared a moment ago
+      await server.restart(); // which forgets that it was compared a moment ago
       fs.writeFileSync(join(folder(), "by-hand.md"), "x");
       fs.mkdirSync(join(folder(), "deep/er"), { recursive: true });
       fs.writeFileSync(join(folder(), "deep/er/file"), "xyz");
       fs.rmSync(join(folder(), nameAt(7)));
       fs.writeFileSync(join(folder(), nameAt(8)), "longer");
       const sizes = async () => {
-        const { sqlite } = appliance.foundation.store;
+        const { sqlite } = server.foundation.store;
         const rows = sqlite.query<{ name: string; size: number }, [string]>(
           "SELECT name, size FROM workspace_files WHERE agent_id = ?",
         );
@@ -146,7 +147,7 @@ describe("what an operator does in a large workspace", () => {
       };
       expect((await sizes()).has("by-hand.md")).toBe(false);
       expect((await owner.ask("GET", `${agents}/${agentId}/files`)).status).toBe(200);
-      await appliance.app.settled();
+      await server.app.settled();
       const after = await sizes();
       expect([after.get("by-hand.md"), after.get("deep/er/file"), after.get(nameAt(8))]).toEqual([1, 3, 6]);
       expect([after.has(nameAt(7)), after.size]).toEqual([false, 1_002]);
@@ -155,11 +156,11 @@ describe("what an operator does in a large workspace", () => {
   );
 
   test(
-    "beyond ten thousand files is not listed, and drives out nothing that is",
+    "beyond ten thousand files are not listed, and remove nothing that is",
     async () => {
       const agentId = await filled(MANY + 500);
       await indexed(agentId);
-      const { sqlite } = appliance.foundation.store;
+      const { sqlite } = server.foundation.store;
       const row = sqlite
         .query(
           "SELECT file_count, (SELECT 1 FROM workspace_files WHERE name = 'a.md' AND agent_id = ?1) AS kept FROM agents WHERE agent_id = ?1",
@@ -172,10 +173,10 @@ describe("what an operator does in a large workspace", () => {
   );
 });
 
-test("workspaces of before the index are in it when first shown, small or large", async () => {
+test("workspaces from before the index are indexed when first shown, small or large", async () => {
   const large = await filled(300, "large");
   const small = await filled(3, "small");
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => {
     store.sqlite.run("DELETE FROM workspace_files WHERE agent_id IN (?, ?)", [large, small]);
     store.sqlite.run("UPDATE agents SET indexed_at = NULL WHERE agent_id IN (?, ?)", [large, small]);
@@ -186,5 +187,5 @@ test("workspaces of before the index are in it when first shown, small or large"
     [small, 4],
   ]);
   expect(data[0].filesTruncated).toBeUndefined();
-  await appliance.app.settled();
+  await server.app.settled();
 });

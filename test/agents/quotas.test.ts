@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const KIB = 1024;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({
+  server = await startTestServer({
     ROOST_MAX_INSTANCES: "2",
     ROOST_MAX_AGENTS: "3",
     ROOST_MAX_WORKSPACE_BYTES: String(300 * KIB),
   });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const instance = async () => (await owner.ask("POST", "/v1/instances", { name: "x" })).body.instanceId as string;
 const agentsOf = (instanceId: string) => `/v1/instances/${instanceId}/agents`;
@@ -23,7 +23,7 @@ const agent = (instanceId: string, input: object = {}) =>
   owner.ask("POST", agentsOf(instanceId), { name: "Ada", useDefaults: false, ...input });
 const text = (kib: number) => "x".repeat(kib * KIB);
 
-test("an account has so many instances and no more: 409 names the quota; a deleted one makes room at once", async () => {
+test("an account has a limited number of instances: 409 names the quota; a deleted one makes room at once", async () => {
   const [first] = [await instance(), await instance()];
   const refused = await owner.ask("POST", "/v1/instances", { name: "x" });
   expect([refused.status, refused.body.error.code, refused.body.error.message]).toEqual([
@@ -35,19 +35,19 @@ test("an account has so many instances and no more: 409 names the quota; a delet
   expect((await owner.ask("POST", "/v1/instances", { name: "x" })).status).toBe(201);
 });
 
-test("the quota of instances comes before the price: nobody is asked to pay for what they may not have", async () => {
-  owner = await appliance.signUp(undefined, "1.00");
+test("the quota of instances is checked before the price: nobody is asked to pay for what is refused anyway", async () => {
+  owner = await server.signUp(undefined, "1.00");
   await instance();
   await instance();
-  appliance.foundation.store.transaction(() =>
-    appliance.foundation.store.sqlite.run("UPDATE balances SET balance = 0, unposted = 0 WHERE account_id = ?", [
+  server.foundation.store.transaction(() =>
+    server.foundation.store.sqlite.run("UPDATE balances SET balance = 0, unposted = 0 WHERE account_id = ?", [
       owner.accountId,
     ]),
   );
   expect((await owner.ask("POST", "/v1/instances", { name: "x" })).status).toBe(409);
 });
 
-test("an account has so many agents in all its instances, of two at once for the last place one", async () => {
+test("an account has a limited number of agents in all its instances; one of two at once gets the last place", async () => {
   const [one, two] = [await instance(), await instance()];
   const first = await agent(one);
   await agent(two);
@@ -62,7 +62,7 @@ test("an account has so many agents in all its instances, of two at once for the
   expect((await agent(one)).status).toBe(201);
 });
 
-test("an account's workspaces hold so many bytes together, whichever way they come, all or nothing", async () => {
+test("an account's workspaces have a limited total size, however files are written, all or nothing", async () => {
   const [one, two] = [await instance(), await instance()];
   const { agentId } = (await agent(one, { files: { a: text(200) } })).body;
   const path = `${agentsOf(one)}/${agentId}`;
@@ -83,11 +83,11 @@ test("an account's workspaces hold so many bytes together, whichever way they co
   expect((await agent(two, { slug: "b", files: { b: text(256) } })).status).toBe(201);
 });
 
-test("an account over a limit that was lowered may shrink, change and delete, and not grow", async () => {
+test("an account over a lowered limit may shrink, change and delete, but not grow", async () => {
   const instanceId = await instance();
   const path = `${agentsOf(instanceId)}/${(await agent(instanceId, { files: { a: text(200) } })).body.agentId}`;
   await agent(instanceId);
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   store.transaction(() => {
     for (const [name, value] of [
       ["agents", 1],

@@ -4,33 +4,33 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { createWorkspaceChanges } from "../../src/agents/workspace-changes.ts";
 import { AppError } from "../../src/lib/app-error.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_MAX_WORKSPACE_BYTES: "1000" });
+  server = await startTestServer({ ROOST_MAX_WORKSPACE_BYTES: "1000" });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-const instanceFolder = () => join(appliance.dataDir, "instances", instanceId);
+const instanceFolder = () => join(server.dataDir, "instances", instanceId);
 const staged = () => fs.readdirSync(join(instanceFolder(), ".staging"));
-const notedChanges = () => appliance.foundation.store.sqlite.query("SELECT * FROM workspace_changes").all();
+const notedChanges = () => server.foundation.store.sqlite.query("SELECT * FROM workspace_changes").all();
 
 async function create(files: Record<string, string> = {}): Promise<string> {
   const { body } = await owner.ask("POST", agents, { name: "Ada", slug: "ada", useDefaults: false, files });
   return `${agents}/${body.agentId}`;
 }
 
-test("nothing that changes a workspace has the thread that serves everybody wait for a file or a folder", async () => {
+test("no change of a workspace makes the main thread wait for a file or a folder", async () => {
   const spy = spyOn(fs, "fsyncSync");
   const soon = spyOn(fs.promises, "open");
   try {
@@ -56,7 +56,7 @@ test("nothing that changes a workspace has the thread that serves everybody wait
   }
 });
 
-test("changes of one account come one after the other, whole, and leave nothing behind", async () => {
+test("changes of one account are made one after the other, completely, and leave nothing behind", async () => {
   const agent = await create();
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, at) =>
@@ -66,11 +66,11 @@ test("changes of one account come one after the other, whole, and leave nothing 
     ),
   );
   expect(answers.every(({ status }) => status < 300)).toBe(true);
-  // A PATCH tells what it found and what it made: each of its two files is as it wrote them.
+  // A PATCH returns what it wrote: both of its files.
   for (const [at, { body }] of answers.entries()) {
     if (at % 4 === 3) expect([body.files.one, body.files.two]).toEqual([`${at}`, `${at}`]);
   }
-  await appliance.app.settled();
+  await server.app.settled();
   expect([staged(), notedChanges()]).toEqual([[], []]);
   const { files } = (await owner.ask("GET", agent)).body;
   const onDisk = fs.readdirSync(join(instanceFolder(), "agents", "ada"));
@@ -80,14 +80,14 @@ test("changes of one account come one after the other, whole, and leave nothing 
   }
 });
 
-test("a change that its commit refuses leaves nothing of what was staged for it", async () => {
+test("a change that its commit refuses leaves no staged files", async () => {
   const agent = await create({ a: "a" });
   const refused = await owner.ask("PUT", `${agent}/files/b`, "x".repeat(1000));
   expect([refused.status, staged(), notedChanges()]).toEqual([409, [], []]);
   expect((await owner.ask("GET", agent)).body.files).toEqual({ a: "a" });
 });
 
-test("a file for an instance that is deleted while it is written is refused: 404, and no folder comes back", async () => {
+test("a file for an instance that is deleted meanwhile is refused: 404, and no folder comes back", async () => {
   const agent = await create({ a: "a" });
   const { open } = fs.promises;
   let isDeleted = false;
@@ -103,16 +103,16 @@ test("a file for an instance that is deleted while it is written is refused: 404
   } finally {
     spy.mockRestore();
   }
-  await appliance.app.settled();
+  await server.app.settled();
   expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
 });
 
-test("a list tells of an operator's changes while a change waits for the disk, and of no deletion that is none", async () => {
+test("a list shows an operator's changes while a change waits for the disk, and no deletions that did not happen", async () => {
   const agent = await create({ a: "a" });
   const { rm } = fs.promises;
   const seen: unknown[] = [];
   let isSeen = false;
-  // Between the commit, whose files are in their places, and its being forgotten.
+  // After the commit, with the files in place, and before its row is removed.
   const spy = spyOn(fs.promises, "rm").mockImplementation(async (path, options) => {
     if (!isSeen && String(path).includes(instanceId)) {
       isSeen = true;
@@ -129,11 +129,11 @@ test("a list tells of an operator's changes while a change waits for the disk, a
   expect(seen).toEqual([["a", "b", "by-hand"]]);
 });
 
-/** Turns on folders of their own; those of the account "many" wait until they are let go. */
+/** Turns with their own folders; those of the account "many" wait until they are released. */
 function heldTurns() {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   const log = pino({ level: "silent" });
-  const folderOf = (id: string) => join(appliance.dataDir, "turns", id);
+  const folderOf = (id: string) => join(server.dataDir, "turns", id);
   const changing = createWorkspaceChanges({ store, log, removals: { add() {} }, folderOf });
   const begun: string[] = [];
   const hold = Promise.withResolvers<void>();
@@ -153,12 +153,12 @@ const codeOf = (work: () => unknown) => {
   }
 };
 
-test("who has many changes waiting holds up nobody else's, and only so many may wait: 429", async () => {
+test("an account with many waiting changes delays nobody else's, and its number is limited: 429", async () => {
   const { begun, turnOf, letGo } = heldTurns();
   const many = Array.from({ length: 257 }, () => turnOf("many"));
   expect(codeOf(() => turnOf("many"))).toBe("rate_limited");
   await turnOf("few");
-  // Of the many one has its turn by now, or is about to: which of the two comes to its work first is the disk's affair.
+  // One of the many has its turn now or soon: which of the two starts first depends on the disk.
   expect(begun.filter((account) => account === "few")).toHaveLength(1);
   expect(begun.filter((account) => account === "many").length).toBeLessThanOrEqual(1);
   letGo();
@@ -166,7 +166,7 @@ test("who has many changes waiting holds up nobody else's, and only so many may 
   expect(begun).toHaveLength(258);
 });
 
-test("contents that wait for the disk are bounded, and no account's leave no room for another's", async () => {
+test("contents that wait for the disk are bounded, and no account takes all the room", async () => {
   const { turnOf, letGo } = heldTurns();
   const MIB = 1024 * 1024;
   const many = Array.from({ length: 48 }, () => turnOf("many", MIB));

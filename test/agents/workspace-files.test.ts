@@ -18,7 +18,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "roost-files-"));
 beforeAll(() => {
   store = openStore(dataDir);
   files = createWorkspaceFiles(store.db);
-  store.sqlite.run("PRAGMA synchronous = OFF"); // hundreds of commits, and nothing here is about the disk
+  store.sqlite.run("PRAGMA synchronous = OFF"); // hundreds of commits, and this test is not about the disk
   store.transaction(() => {
     store.sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct', 'a@b.c', 'A', 0)");
   });
@@ -53,7 +53,7 @@ const put = (agentId: string, names: Iterable<string>, size = 1) =>
     for (const name of names) files.put(agentId, { name, size, updatedAt: 0 });
   });
 
-test("no question about a workspace is answered by reading all of it", () => {
+test("no query about a workspace reads all of it", () => {
   const plans = plansOf(store, () => {
     const asked = createWorkspaceFiles(store.db);
     asked.find("a", "n");
@@ -64,7 +64,7 @@ test("no question about a workspace is answered by reading all of it", () => {
     names.at({ spelling: "n", isFolder: true });
     names.at({ spelling: "n", isFolder: false });
   });
-  // Found by an agent and a name, or a range of them, never by the agent alone.
+  // Rows are found by an agent and a name, or a range of names, never by the agent alone.
   const narrow = /^SEARCH workspace_files .*\(agent_id=\? AND (name|<expr>)|^SEARCH agents .*\(agent_id=\?\)$/;
   expect(plans.filter((plan) => !narrow.test(plan))).toEqual([]);
   expect(plans).toHaveLength(6);
@@ -84,7 +84,7 @@ describe("the names of a workspace", () => {
     }
   };
 
-  test("take and refuse a new one as if it were compared with each of them", () => {
+  test("are checked for clashes as if a new one were compared with each of them", () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(name, { maxLength: 8 }),
@@ -102,14 +102,14 @@ describe("the names of a workspace", () => {
     );
   });
 
-  test("are another workspace's business alone", () => {
+  test("do not matter to other workspaces", () => {
     addAgent("b", "i");
     put("b", ["README"]);
     refuseClash(files.standing("a", new Set()), ["readme"]);
   });
 });
 
-test("sums of files, workspaces, agents and instances are those of the rows, whatever happens to them", () => {
+test("sums of files, workspaces, agents and instances equal those of the rows, whatever happens", () => {
   type Step = {
     kind: "put" | "drop" | "agent" | "instance" | "dead agent" | "dead instance";
     at: number;
@@ -162,7 +162,7 @@ test("sums of files, workspaces, agents and instances are those of the rows, wha
   );
 });
 
-describe("the names that a list shows", () => {
+describe("the file names in a list", () => {
   const KIB = 1024;
   const sumsOf = (ids: string[]) =>
     ids.map((agentId) => ({
@@ -176,20 +176,20 @@ describe("the names that a list shows", () => {
   const many = (count: number, length: number) =>
     Array.from({ length: count }, (_, at) => String(at).padStart(6, "0").padEnd(length, "x"));
 
-  test("are whole up to 64 KiB of them, ten thousand short ones too", () => {
+  test("are complete up to 64 KiB, also ten thousand short ones", () => {
     const names = many(10_000, 6);
     put("a", names);
     expect(showNames(files, sumsOf(["a"])).get("a")).toEqual({ names, isCut: false });
   });
 
-  test("are cut beyond 64 KiB, the first by name being shown", () => {
+  test("are cut beyond 64 KiB, and the first by name are shown", () => {
     put("a", many(1_000, 100));
     const shown = showNames(files, sumsOf(["a"])).get("a");
     expect(shown?.isCut).toBe(true);
     expect(shown?.names).toEqual(many(1_000, 100).slice(0, Math.floor((64 * KIB) / 100)));
   });
 
-  test("fill no page of a hundred agents with more than 512 KiB, and who has few keeps them all", () => {
+  test("fill at most 512 KiB on a page of a hundred agents, and agents with few names show them all", () => {
     const ids = Array.from({ length: 20 }, (_, at) => `long${at}`);
     for (const id of ids) addAgent(id, "i");
     for (const id of ids) put(id, many(1_000, 100));

@@ -2,18 +2,15 @@ import { expect, test } from "bun:test";
 import { importsOf, readSources, type SourceFile } from "./source.ts";
 
 /**
- * The arrows of ARCHITECTURE.md: a room may import from the rooms below it, never from its own line or above. The
- * `routes.ts` of every feature (`…-routes.ts` too) is a room of its own, `routes`, and so is the composition root, `app`: the files at the
- * top of src/ but main.ts and config.ts.
+ * The arrows of ARCHITECTURE.md. A room is a folder of src/, and may import from the rooms on lines below its own. Imports of
+ * types count like all others: a type belongs to the room that everybody who needs it may see.
  */
 const FLOORS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["app"],
   ["config"],
-  ["routes", "console", "reference"],
-  ["openai"],
-  ["http"],
+  ["console", "reference"],
   ["messages"],
   ["agents", "skills", "secrets"],
   ["instances"],
@@ -23,36 +20,36 @@ const FLOORS: readonly (readonly string[])[] = [
   ["accounts"],
   ["runtime"],
   ["tools"],
-  ["workspace", "sandbox", "models", "chain", "mail"],
+  ["workspace", "models", "chain", "mail"],
+  ["http"],
   ["limits"],
   ["storage"],
   ["lib"],
 ];
 
-/** Where a room may see less than what is below it. */
+/** Rooms that may import less than what is below them. */
 const ONLY: Readonly<Record<string, readonly string[]>> = {
-  // Settings are handed down as arguments: only who starts the appliance reads them (see also HIDDEN).
+  // Settings are handed down as arguments: only the code that starts a server reads them (see also HIDDEN).
   config: ["models", "chain", "limits", "lib"],
-  // The server's plumbing knows who calls, and nothing else of the features.
-  http: ["accounts", "limits", "storage", "lib"],
-  runtime: ["tools", "sandbox", "models", "limits", "storage", "lib"],
-  // The jail knows no agent: tools stand on it too.
+  runtime: ["tools", "models", "limits", "storage", "lib"],
+  // A workspace knows nothing of agents: skills and tools use it too.
   workspace: ["limits", "lib"],
 };
 
-/** Rooms that only the named ones may import. */
+/** Rooms that may be imported only by these. `routes` stands for the routes.ts and …-routes.ts of every room. */
 const HIDDEN: Readonly<Record<string, readonly string[]>> = {
   main: [],
   app: ["cli"],
   cli: ["main"],
   config: ["cli", "app"],
-  http: ["routes", "openai", "console", "reference", "app", "cli"],
+  // Rules know nothing of HTTP.
+  http: ["routes", "console", "reference", "app", "cli"],
 };
 
 /**
- * A package lives in one room, so that replacing it is the work of one room. `schema` is the `schema.ts` of any room. The
- * longest name that fits counts: Drizzle's tables are declared in schemas, its operators (`eq`, `and`) are the language of
- * the queries beside them.
+ * Each package is imported in one room, so that replacing it is the work of one room. `routes` and `schema` stand for these
+ * files of every room. Of several lines that fit, the longest counts: Drizzle's tables are declared in schemas, while its
+ * operators (`eq`, `and`) are the language of queries everywhere.
  */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   elysia: ["http", "routes"],
@@ -86,41 +83,51 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["http"],
 };
 
-/** Parsing at the edge is every edge's work. `bun` is the runtime. */
+/** Input is parsed with zod wherever it arrives; `bun` is the runtime. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["zod", "bun"]);
 
 const files = await readSources();
 
-function roomOf(path: string): string {
-  const [first = "", ...rest] = path.split("/");
-  if (rest.length === 0) return first === "main.ts" || first === "config.ts" ? first.slice(0, -3) : "app";
-  return /(^|-)routes\.ts$/.test(rest.at(-1) ?? "") ? "routes" : first;
-}
+/** The folder of src/; `main` and `config` for the two files beside the folders. */
+const roomOf = (path: string): string => path.replace(/(\/.*|\.ts)$/, "");
+
+/** What a file counts as: its room, and one of the kinds of file that every room may have. */
+const kindsOf = (path: string): string[] => [
+  roomOf(path),
+  ...(/[/-]routes\.ts$/.test(path) ? ["routes"] : []),
+  ...(path.endsWith("/schema.ts") ? ["schema"] : []),
+];
 
 const floorOf = (room: string): number => FLOORS.findIndex((rooms) => rooms.includes(room));
 
-function mayImport(from: string, to: string): boolean {
+function mayImport(file: string, imported: string): boolean {
+  const [from, to] = [roomOf(file), roomOf(imported)];
   if (from === to) return true;
-  return floorOf(to) > floorOf(from) && (ONLY[from]?.includes(to) ?? true) && (HIDDEN[to]?.includes(from) ?? true);
+  const importers = HIDDEN[to];
+  return (
+    floorOf(to) > floorOf(from) &&
+    (ONLY[from]?.includes(to) ?? true) &&
+    (importers === undefined || kindsOf(file).some((kind) => importers.includes(kind)))
+  );
 }
 
 const wrongArrows = (file: SourceFile): string[] =>
   file.imports
     .filter(({ kind, to }) => kind === "file" && to.endsWith(".ts") && !to.startsWith(".."))
-    .filter(({ to }) => !mayImport(roomOf(file.path), roomOf(to)))
-    .map(({ to }) => `${file.path} (${roomOf(file.path)}) imports ${to} (${roomOf(to)})`);
+    .filter(({ to }) => !mayImport(file.path, to))
+    .map(({ to }) => `${file.path} imports ${to}`);
 
 test("every import goes down, from room to room", () => {
   expect(files.flatMap(wrongArrows)).toEqual([]);
 });
 
-test("every folder of src/ has its place on a floor", () => {
-  expect([...new Set(files.map((file) => roomOf(file.path)))].filter((room) => floorOf(room) < 0)).toEqual([]);
+test("the floors list every room of src/ once, and nothing else", () => {
+  expect(FLOORS.flat().sort()).toEqual([...new Set(files.map(({ path }) => roomOf(path)))].sort());
 });
 
 test("a package is imported in its own room only", () => {
   const wrong = files.flatMap((file) => {
-    const rooms = [roomOf(file.path), ...(file.path.endsWith("/schema.ts") ? ["schema"] : [])];
+    const rooms = kindsOf(file.path);
     return packagesOf(file)
       .map((to) => ({ to, owners: PACKAGES[lineOf(to)] }))
       .filter(({ owners }) => owners !== undefined && !owners.some((room) => rooms.includes(room)))
@@ -139,11 +146,11 @@ test("a package without a line in PACKAGES is imported by one room", () => {
   expect([...rooms].filter(([, users]) => users.size > 1).map(([name, users]) => [name, ...users])).toEqual([]);
 });
 
-/** Packages, not what Bun (`bun:`, `node:`) or the build (`model:`, `native:`) brings. */
+/** Packages only: no modules of Bun (`bun:`, `node:`) or of the build (`model:`, `native:`). */
 const packagesOf = (file: SourceFile): string[] =>
   file.imports.filter(({ kind, to }) => kind === "package" && !to.includes(":")).map(({ to }) => to);
 
-/** `viem/chains` stands under `viem` unless it has a line of its own. */
+/** The line of PACKAGES that counts: `viem/chains` is listed under `viem` unless it has a line of its own. */
 const lineOf = (to: string): string => (to in PACKAGES ? to : to.split("/", to.startsWith("@") ? 2 : 1).join("/"));
 
 test("the worker's program reaches no database, no network and no file", () => {
@@ -161,10 +168,8 @@ test("the worker's program reaches no database, no network and no file", () => {
   expect(packages.filter((name) => name !== "zod" && name !== "node:crypto")).toEqual([]);
 });
 
-test("no file runs on one that runs on it: what is loaded first never matters", () => {
-  const byPath = new Map(
-    files.map((file) => [file.path, file.imports.filter(({ kind, runs }) => kind === "file" && runs)]),
-  );
+test("no two files import each other, directly or through others, types included", () => {
+  const byPath = new Map(files.map((file) => [file.path, file.imports.filter(({ kind }) => kind === "file")]));
   const reaches = (from: string): Set<string> => {
     const reached = new Set((byPath.get(from) ?? []).map(({ to }) => to));
     for (const path of reached) for (const { to } of byPath.get(path) ?? []) reached.add(to);

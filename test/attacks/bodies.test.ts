@@ -11,7 +11,7 @@ const MAX_OF_PUBLIC = 16 * KIB;
 const times = <T>(count: number, work: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => work(at));
 const addressAt = (at: number) => `127.0.1.${at + 1}`;
 
-test("two thousand strangers hold back bodies of 1 MiB on send-code: each is refused before its body", async () => {
+test("two thousand strangers hold back bodies of 1 MiB for send-code: each is refused before its body", async () => {
   await using world = await startWorld();
   const body = Buffer.alloc(MIB - 10, "a");
   const connections = await world.attack(async () => {
@@ -26,7 +26,7 @@ test("two thousand strangers hold back bodies of 1 MiB on send-code: each is ref
   for (const { destroy } of connections) destroy();
 });
 
-test("strangers at many addresses hold back bodies of 16 KiB on send-code, or send them without a length", async () => {
+test("strangers at many addresses hold back bodies of 16 KiB for send-code, or send them without a length", async () => {
   await using world = await startWorld();
   const { url } = world;
   const body = Buffer.alloc(MAX_OF_PUBLIC - 10, "a");
@@ -34,7 +34,7 @@ test("strangers at many addresses hold back bodies of 16 KiB on send-code, or se
     open(url, { ...SEND_CODE, from: addressAt(at % 20), headers: { ...JSON_TYPE, "Content-Length": MAX_OF_PUBLIC } }),
   );
   await world.attack(() => Promise.all(held.map(({ write }) => write(body))));
-  // All of them fit into what may be received at once, so nobody is refused, and nobody is in the way.
+  // All of them fit into what may be received at once, so none is refused and none delays others.
   expect(await answersOf(held)).toEqual([]);
 
   const chunk = `8000\r\n${"a".repeat(32 * KIB)}\r\n`;
@@ -57,14 +57,14 @@ test("strangers at many addresses hold back bodies of 16 KiB on send-code, or se
   for (const { destroy } of [...held, ...chunked]) destroy();
 });
 
-test("an account holds back bodies of 1 MiB: it finds no more room than leaves some to others", async () => {
+test("an account holds back bodies of 1 MiB: it never gets so much room that others get none", async () => {
   await using world = await startWorld({ env: { ROOST_WRITES_PER_SECOND: "100000" } });
   const { attacker, neighbour, neighboursAgent, url } = world;
   const body = Buffer.alloc(MIB - 10, "a");
   const headers = { ...JSON_TYPE, "X-API-Key": attacker.key, "Content-Length": MIB };
   const held = times(200, () => open(url, { method: "POST", path: "/v1/instances", headers }));
   await world.attack(() => Promise.all(held.map(({ write }) => write(body))));
-  // Of 64 MiB one account takes no more than three times what it leaves.
+  // Of 64 MiB one account takes no more than three times what it leaves free.
   expect(countsOf(await answersOf(held, 200 - 48))).toEqual({ 503: 200 - 48 });
   const note = await neighbour.ask("PUT", `${neighboursAgent}/files/note.md`, "x".repeat(200 * KIB));
   expect(note.status).toBe(201);

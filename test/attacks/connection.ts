@@ -1,13 +1,13 @@
 import { connect } from "node:net";
 
-/** A connection of its own, below HTTP: hundreds are open at once, from addresses of their own, and bodies held back. */
+/** A raw connection: hundreds can be open at once, from different addresses, with bodies held back. */
 export interface Connection {
-  /** The status of the answer; 0 where it is closed without one. */
+  /** The status of the answer; 0 if it was closed without one. */
   answered: Promise<number>;
-  /** What has come so far. */
+  /** What has arrived so far. */
   received(): string;
   ended: Promise<void>;
-  /** Resolves when all of it is on its way, or nobody wants it any more. */
+  /** Resolves when all of it was sent, or the other end has closed. */
   write(bytes: string | Uint8Array): Promise<void>;
   destroy(): void;
 }
@@ -23,7 +23,7 @@ export interface RequestHead {
 
 const PIECE_BYTES = 64 * 1024;
 
-/** Connects and sends a head, and the body where there is one. */
+/** Connects and sends a head and the body, if there is one. */
 export function open(url: string, { method = "GET", path, headers = {}, from, body = "" }: RequestHead): Connection {
   const { hostname, port, host } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), ...(from ? { localAddress: from } : {}) });
@@ -52,12 +52,12 @@ export function open(url: string, { method = "GET", path, headers = {}, from, bo
     ended: ended.promise,
     async write(bytes) {
       const whole = Buffer.from(bytes as Uint8Array);
-      // In pieces that wait for each other: what nobody takes shall not pile up here.
+      // In pieces, one after the other, so that unread data does not pile up here.
       for (let at = 0; at < whole.byteLength && !isOver; at += PIECE_BYTES) {
         const taken = Promise.withResolvers<void>();
         socket.write(whole.subarray(at, at + PIECE_BYTES), () => taken.resolve());
         await Promise.race([taken.promise, over]);
-        // An answer that is there already is read first.
+        // An answer that has arrived already is read first.
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
@@ -65,7 +65,7 @@ export function open(url: string, { method = "GET", path, headers = {}, from, bo
   };
 }
 
-/** Asks once, from this address, on a connection of its own. */
+/** Sends one request from this address, on its own connection. */
 export async function askFrom(
   from: string,
   url: string,
@@ -86,7 +86,7 @@ export async function askFrom(
   return { status, text: text.slice(text.indexOf("\r\n\r\n") + 4) };
 }
 
-/** The answers of those that have one, once so many have. */
+/** The answers that have arrived, once there are this many. */
 export async function answersOf(connections: Connection[], count = 0): Promise<number[]> {
   const answers: number[] = [];
   const enough = Promise.withResolvers<void>();
@@ -107,7 +107,7 @@ export function countsOf(statuses: number[]): Record<number, number> {
   return counts;
 }
 
-/** So much at once at most, each with its number. */
+/** Runs at most this many at once; each gets its number. */
 export async function inLanes<T>(lanes: number, count: number, work: (at: number) => Promise<T>): Promise<T[]> {
   const results: T[] = [];
   let next = 0;

@@ -5,7 +5,7 @@ import { HANG, startWorld } from "./world.ts";
 
 const KIB = 1024;
 const THREADS = 80;
-/** Nobody else's: threads are counted by user. */
+/** A user of its own: threads are counted by user. */
 const USER = 40_000 + (process.pid % 20_000);
 const AGENT = { name: "x", useDefaults: false };
 const canLimitThreads =
@@ -31,7 +31,7 @@ test.skipIf(!canLimitThreads)(
   },
 );
 
-test("an account's 270 agents wait for a model that hangs: another's message is answered, and its payment looked at", async () => {
+test("an account's 270 agents wait for a model that hangs: another's message is answered, and its payment checked", async () => {
   await using chain = openChain();
   await using world = await startWorld({ env: { ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url } });
   const { attacker, neighbour, mock } = world;
@@ -53,7 +53,7 @@ test("an account's 270 agents wait for a model that hangs: another's message is 
   await world.expectUnharmed();
 });
 
-test("an account has a hundred skills of 150 KiB and talks: memory does not grow with their text", async () => {
+test("an account has a hundred skills of 150 KiB and chats: memory does not grow with their text", async () => {
   await using world = await startWorld();
   const { attacker } = world;
   const instanceId = await attacker.newInstance();

@@ -8,10 +8,10 @@ import { startWorld, type World } from "./world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Many times the product's, so that a bound is reached within seconds. */
+/** Many times the real limit, so that a bound is reached within seconds. */
 const FAST = { ROOST_WRITES_PER_SECOND: "1000000" };
 
-/** Rows of a table, as whoever stole the database would count them. */
+/** Counts the rows of a table directly in the database. */
 function rowsOf({ dataDir }: World, sql: string): number {
   const database = new Database(join(dataDir, "roost.db"), { readonly: true });
   try {
@@ -29,7 +29,7 @@ function bytesBelow(folder: string): number {
   return bytes;
 }
 
-test("an account writes files as fast as it can: the quota ends it, and the disk holds no more, stored answers included", async () => {
+test("an account writes files as fast as it can: the quota stops it, and bounds the disk, stored answers included", async () => {
   const quota = 8 * MIB;
   await using world = await startWorld({ env: { ...FAST, ROOST_MAX_WORKSPACE_BYTES: String(quota) } });
   const { attacker, dataDir } = world;
@@ -54,7 +54,7 @@ test("an account writes files as fast as it can: the quota ends it, and the disk
   await world.expectUnharmed();
 });
 
-test("an account stores answers without end: ten thousand are kept, and its newest among them", async () => {
+test("an account stores answers without end: ten thousand are kept, its newest among them", async () => {
   await using world = await startWorld({ env: FAST });
   const { attacker } = world;
   const instanceId = await attacker.newInstance();
@@ -69,7 +69,7 @@ test("an account stores answers without end: ten thousand are kept, and its newe
   await world.expectUnharmed();
 });
 
-test("an account writes secrets without end: the audit log grows by its allowance, is whole, and others write on", async () => {
+test("an account writes secrets without end: the audit log grows only by its allowance, stays intact, and others still write", async () => {
   await using world = await startWorld({ env: FAST });
   const { attacker, neighbour, neighboursAgent, dataDir } = world;
   const secrets = `/v1/instances/${await attacker.newInstance()}/secrets`;

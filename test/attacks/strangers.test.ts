@@ -8,14 +8,14 @@ const HOME = "127.0.0.2";
 const STRANGER = "127.0.0.3";
 const VERIFY = "/v1/auth/verify-code";
 
-/** The code that was mailed last, as the operator sees it. */
+/** The last mailed code, from the operator's outbox. */
 async function mailedCode({ dataDir }: World): Promise<string> {
   const { output } = await runBinary(["outbox", "--json", "--data", dataDir]);
   return JSON.parse(output)[0].code;
 }
 const wrong = (code: string, by = 1) => String((Number(code) + by) % 1e8).padStart(8, "0");
 
-test("a stranger's wrong codes do not lock an account out, three thousand of them neither", async () => {
+test("a stranger's wrong codes do not lock an account out, not even three thousand", async () => {
   await using world = await startWorld();
   const { url, attacker, neighbour } = world;
   const { email } = neighbour;
@@ -29,7 +29,7 @@ test("a stranger's wrong codes do not lock an account out, three thousand of the
     inLanes(32, 3_000, async (at) => (await guess(STRANGER, wrong(code, at + 6))).status),
   );
   expect(countsOf(statuses)).toEqual({ 401: 25, 429: 2_975 });
-  // Nobody else pays for it: not who has the code, nor who signs in at the stranger's address with a key.
+  // Nobody else is affected: neither the owner of the code, nor somebody with a key at the stranger's address.
   const own = await askFrom(STRANGER, url, "/v1/auth/me", undefined, { "X-API-Key": attacker.key });
   expect(own.status).toBe(200);
   const owner = await guess(HOME, code);
@@ -37,7 +37,7 @@ test("a stranger's wrong codes do not lock an account out, three thousand of the
   await world.expectUnharmed();
 });
 
-test("bad tokens, unknown e-mails and invites of one address draw 429, and another address has its answers", async () => {
+test("bad tokens, unknown e-mails and invites from one address get 429, and another address is answered", async () => {
   await using world = await startWorld();
   const { url } = world;
   const statuses = await world.attack(() =>
@@ -56,7 +56,7 @@ test("bad tokens, unknown e-mails and invites of one address draw 429, and anoth
   await world.expectUnharmed();
 });
 
-test("what comes through a proxy sees no metrics, and a foreign name nothing at all", async () => {
+test("through a proxy nobody sees metrics, and a foreign host name gets nothing at all", async () => {
   await using world = await startWorld({ env: { ROOST_TRUST_PROXY: "true" } });
   const under = async (host: string, path: string, more = "") =>
     (await rawRequest(world.url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`)).status;
@@ -68,7 +68,7 @@ test("what comes through a proxy sees no metrics, and a foreign name nothing at 
   await world.expectUnharmed();
 });
 
-test("a host name that is none, with an idempotency key, is no fault of the host's", async () => {
+test("an invalid host name with an idempotency key is not a server error", async () => {
   await using world = await startWorld({ args: ["--host", "0.0.0.0"] });
   const { attacker } = world;
   const body = JSON.stringify({ name: "one" });
@@ -81,7 +81,7 @@ test("a host name that is none, with an idempotency key, is no fault of the host
   await world.expectUnharmed();
 });
 
-test("a key of one instance is told nothing that the owner's Idempotency-Key made", async () => {
+test("a key limited to one instance learns nothing from the owner's Idempotency-Keys", async () => {
   await using world = await startWorld();
   const { attacker } = world;
   const [own, other] = [await attacker.newInstance(), await attacker.newInstance("other")];

@@ -10,7 +10,7 @@ const openStreams = (url: string, path: string, key: string, count: number): Con
     open(url, { path: `${path}/events`, headers: { "X-API-Key": key, Connection: "close" } }),
   );
 
-test("where few files may be open, one account opens as many event streams as it can: others have theirs, and answers", async () => {
+test("where few files may be open, one account opens as many event streams as it can: others still get streams and answers", async () => {
   await using world = await startWorld({ under: ["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"] });
   const { attacker, neighbour, neighboursAgent, url } = world;
   const agent = await attacker.newAgent(await attacker.newInstance());
@@ -21,7 +21,7 @@ test("where few files may be open, one account opens as many event streams as it
       const one = open(url, { path: `${agent}/events`, headers: { "X-API-Key": attacker.key } });
       const status = await one.answered;
       statuses.push(status);
-      // Nothing closes what is refused but the host.
+      // Only the host closes refused connections.
       if (status === 200) opened.push(one);
     }
   });
@@ -31,7 +31,7 @@ test("where few files may be open, one account opens as many event streams as it
   const own = openStreams(url, neighboursAgent, neighbour.key, 5);
   expect(countsOf(await Promise.all(own.map(({ answered }) => answered)))).toEqual({ 200: 5 });
   await neighbour.ask("POST", `${neighboursAgent}/messages`, { message: "Hello" });
-  // Told, and not once for each.
+  // It is logged, but not once for each.
   const told = world.server.logs.filter(({ level }) => level === "warn");
   expect(told).toEqual([expect.objectContaining({ msg: expect.stringContaining("as many answers as it can") })]);
   await world.expectUnharmed();
@@ -39,7 +39,7 @@ test("where few files may be open, one account opens as many event streams as it
   for (const stream of own) expect(stream.received()).toContain("event: run.completed");
 });
 
-test("streams of a key end when it is revoked, hundreds of them at once", async () => {
+test("streams of a key end when it is revoked, also hundreds of them at once", async () => {
   await using world = await startWorld();
   const { attacker, url } = world;
   const agent = await attacker.newAgent(await attacker.newInstance());

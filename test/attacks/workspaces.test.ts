@@ -19,7 +19,7 @@ test("a read-only key limited to one instance lists a hundred agents with a hund
     const folder = join(dataDir, "instances", instanceId, "agents", `agent-${at}`, "notes");
     mkdirSync(folder);
     writeFileSync(join(folder, nameAt(0)), "x");
-    // Names are what counts here; a link is made twenty times as fast as a file.
+    // Only names matter here; a link is created twenty times as fast as a file.
     for (let file = 1; file < FILES; file++) linkSync(join(folder, nameAt(0)), join(folder, nameAt(file)));
   }
   const { key } = (await attacker.ask("POST", "/v1/auth/keys", { scopes: ["read"], instanceId })).body;

@@ -4,21 +4,21 @@ import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, type StartOptions, startBinary } from "../support/binary.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { Answer } from "../support/test-server.ts";
 
-/** An account, with an API key that may do everything. */
+/** An account with an API key that has all scopes. */
 export interface Account {
   email: string;
   key: string;
   ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   newInstance(name?: string): Promise<string>;
-  /** Gives the agent's path. */
+  /** Returns the agent's path. */
   newAgent(instanceId: string, input?: object): Promise<string>;
 }
 
-/** The binary with the product's own limits, who attacks it, and a quiet neighbour who uses it all the while. */
+/** The binary with its default limits, an attacker, and a quiet neighbour who uses it all the time. */
 export interface World extends AsyncDisposable {
   url: string;
   dataDir: string;
@@ -26,26 +26,26 @@ export interface World extends AsyncDisposable {
   mock: MockModelServer;
   attacker: Account;
   neighbour: Account;
-  /** The agent that the neighbour talks to. */
+  /** The agent that the neighbour chats with. */
   neighboursAgent: string;
-  /** Does this while the neighbour goes on; it gets answers all the while. */
+  /** Runs the attack while the neighbour continues to get answers. */
   attack<T>(work: () => Promise<T>): Promise<T>;
-  /** The neighbour got what it asked for, each time; memory stayed within bounds, and the host ends in order. */
+  /** Checks that the neighbour got every answer, that memory stayed within bounds, and that the host stops cleanly. */
   expectUnharmed(options?: { mostMiB?: number }): Promise<void>;
 }
 
-/** The limits of an address as they are where no test lifts them. */
+/** The default limits of an address, which other tests lift. */
 const OWN_LIMITS = { ROOST_ADDRESS_REQUESTS: "300", ROOST_ADDRESS_REFUSALS: "30" };
 /** A message with this word is never answered by the model. */
 export const HANG = "hang";
 const MAX_MIB = 150;
 const PAUSE_MS = 10;
-/** Rounds that the neighbour makes at least beside each attack, however short that is. */
+/** The least rounds of the neighbour during each attack, however short that is. */
 const LEAST_ROUNDS = 3;
-/** Far more than anybody waits: this is no measurement, only an end. */
+/** Far more than ever needed: not a measurement, only an end. */
 const PATIENCE_MS = 10_000;
 
-/** `owner`: the user that the host runs as, where `under` makes it another one. */
+/** `owner`: the user that the host runs as, if `under` changes it. */
 export async function startWorld({ owner, env, ...options }: StartOptions & { owner?: number } = {}): Promise<World> {
   const dataDir = await mkdtemp(join(tmpdir(), "roost-attack-"));
   const mock = startMockModelServer({ record: false, answer: answerOf });
@@ -105,7 +105,7 @@ export async function startWorld({ owner, env, ...options }: StartOptions & { ow
 const answerOf = ({ body }: { body: { messages: unknown[] } }): MockAnswer =>
   JSON.stringify(body.messages.at(-1)).includes(HANG) ? { kind: "hang" } : { kind: "text", tokens: ["Hello", "."] };
 
-/** Sign-in links, made before the host starts, as an operator does. */
+/** Sign-in links, created by the operator before the host starts. */
 function makeLinks(dataDir: string, emails: string[]): string[] {
   const { store, links } = openFoundation({ dataDir });
   try {
@@ -141,7 +141,7 @@ async function signIn(url: string, link: string): Promise<Account> {
   return account;
 }
 
-/** Text goes as it is, anything else as JSON. */
+/** Text is sent as it is, anything else as JSON. */
 export async function ask(
   url: string,
   method: string,
@@ -161,7 +161,7 @@ export async function ask(
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
 }
 
-/** Reads and talks, one request after the other, far below its own limits. */
+/** Reads and chats, one request after the other, far below its own limits. */
 function startNeighbour(url: string, account: Account, instance: string, agent: string) {
   const requests = [
     ["GET", `/v1/instances/${instance}`],
@@ -198,7 +198,7 @@ function startNeighbour(url: string, account: Account, instance: string, agent: 
   };
 }
 
-/** Resident memory of a process in MiB, now or at its most (Linux; elsewhere 0). */
+/** Resident memory of a process in MiB, now or at its peak (Linux; elsewhere 0). */
 function memory(pid: number, which: "VmRSS" | "VmHWM"): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");

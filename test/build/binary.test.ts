@@ -9,7 +9,7 @@ import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
 const MAX_BYTES = 320e6;
 
-/** Signs in to a server of one's own and gives the embedded model's answer to a message. */
+/** Signs in to a new server and returns the embedded model's answer to a message. */
 async function sayHello(options: StartOptions & { dataDir: string }): Promise<string> {
   await using server = await startBinary(options);
   const { output } = await runBinary(["login-link", "ada@example.org", "--data", options.dataDir, "--json"], options);
@@ -37,7 +37,7 @@ describe("dist/roost, copied alone into an empty folder", () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  test("is no larger than it may be", async () => {
+  test("is not larger than its limit", async () => {
     expect((await stat(binary)).size).toBeLessThanOrEqual(MAX_BYTES);
   });
 
@@ -46,7 +46,7 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(Buffer.from(bytes).indexOf(join(import.meta.dir, "../../node_modules"))).toBe(-1);
   });
 
-  test("says its version and its commands, and writes nothing", async () => {
+  test("shows its version and its commands, and writes nothing", async () => {
     const version = await runBinary(["--version"], { binary, cwd: folder });
     expect({ code: version.code, version: version.output.trim() }).toEqual({ code: 0, version: packageFile.version });
     const help = await runBinary(["--help"], { binary, cwd: folder });
@@ -55,11 +55,11 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(await readdir(folder)).toEqual(["roost"]);
   });
 
-  test("refuses an unknown command with 2", async () => {
+  test("refuses an unknown command with exit code 2", async () => {
     expect((await runBinary(["no-such-command"], { binary, cwd: folder })).code).toBe(2);
   });
 
-  test("serves, keeps to its data folder, and ends with 0 when asked", async () => {
+  test("serves, writes only to its data folder, and exits with 0 when asked to stop", async () => {
     const server = await startBinary({ binary, cwd: folder });
     const health = await fetch(`${server.url}/healthz`);
     expect(health.status).toBe(200);
@@ -67,14 +67,14 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(await readdir(folder)).toEqual(["roost"]);
   });
 
-  test("holds the console as its source makes it", async () => {
+  test("contains the console as its source builds it", async () => {
     await using server = await startBinary({ binary, cwd: folder, dataDir: join(folder, "console") });
     for (const { path, plain } of await bundleConsole()) {
       expect(Buffer.from(await (await fetch(server.url + path)).bytes()).toString("base64")).toBe(plain);
     }
   });
 
-  test("keeps what it unpacks below its data folder, looks at it before it loads it, and leaves HOME alone", async () => {
+  test("unpacks only below its data folder, checks files before it loads them, and leaves HOME alone", async () => {
     const [home, dataDir] = [join(folder, "home"), join(folder, "data")];
     const old = join(home, ".cache/roost/models-old");
     await mkdir(old, { recursive: true });
@@ -108,14 +108,14 @@ describe("dist/roost, copied alone into an empty folder", () => {
     await Promise.all([home, dataDir].map((path) => rm(path, { recursive: true })));
   });
 
-  test.skipIf(!canCutNetwork)("serves without any network (skipped where none can be cut off)", () => {
+  test.skipIf(!canCutNetwork)("serves without any network (skipped where the network cannot be cut off)", () => {
     const program = join(import.meta.dir, "start-once.ts");
     const { stdout, stderr } = Bun.spawnSync([...OFFLINE, process.execPath, program, binary]);
     expect(stderr.toString()).toBe("");
     expect(stdout.toString()).toBe("answered 200, ended with 0\n");
   });
 
-  test("ignores a .env and a bunfig.toml in the folder it is started from", async () => {
+  test("ignores a .env and a bunfig.toml in the current folder", async () => {
     const cwd = join(folder, "elsewhere");
     await mkdir(cwd);
     await Bun.write(join(cwd, ".env"), "ROOST_PORT=not-a-port\n");

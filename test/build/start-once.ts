@@ -1,4 +1,4 @@
-/** Starts the binary it is given, asks for its health and stops it: a program of its own, to be run in another network. */
+/** Starts the given binary, checks its health and stops it. A program of its own, to be run in another network. */
 import { startBinary } from "../support/binary.ts";
 
 const server = await startBinary({ binary: process.argv[2] ?? "dist/roost" });

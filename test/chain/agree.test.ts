@@ -5,7 +5,7 @@ import type { Mined, Transfer } from "../../src/chain/chain.ts";
 
 const RUNS = { numRuns: 20_000 };
 
-// Few values, so that answers are often alike, and often alike but for one thing.
+// Few values, so that answers are often equal, or differ in one thing only.
 const transfer: fc.Arbitrary<Transfer> = fc.record({
   logIndex: fc.constantFrom(0, 1),
   token: fc.constantFrom<Transfer["token"]>("0xA0", "0xB0"),
@@ -29,7 +29,7 @@ const answer: fc.Arbitrary<NodeAnswer> = fc.oneof(
 const answers = fc.array(answer, { minLength: 1, maxLength: 6 });
 const quorumOf = (list: unknown[]) => Math.min(2, list.length);
 
-/** Alike in all but what depends on a node's head. */
+/** Equal except for what depends on a node's head. */
 function saysTheSame(a: NodeAnswer, kind: string, told: Mined): boolean {
   if (a.kind !== kind || !("mined" in a)) return false;
   const { confirmations: _, finalized: __, ...story } = a.mined;
@@ -37,7 +37,7 @@ function saysTheSame(a: NodeAnswer, kind: string, told: Mined): boolean {
   return Bun.deepEquals(story, toldStory, true);
 }
 
-test("nothing is found that fewer nodes than the quorum say", () => {
+test("nothing is believed that fewer nodes than the quorum say", () => {
   fc.assert(
     fc.property(answers, (list) => {
       const finding = agree(list, quorumOf(list));
@@ -58,7 +58,7 @@ test("nothing is found that fewer nodes than the quorum say", () => {
   );
 });
 
-test("two nodes that say the same are believed whatever one other says", () => {
+test("two nodes that agree are believed whatever a third one says", () => {
   fc.assert(
     fc.property(answer, answer, fc.nat({ max: 2 }), (truth, lie, at) => {
       fc.pre(truth.kind !== "silent");
@@ -71,7 +71,7 @@ test("two nodes that say the same are believed whatever one other says", () => {
   );
 });
 
-test("the order of the nodes changes nothing", () => {
+test("the order of the nodes does not matter", () => {
   fc.assert(
     fc.property(answers, (list) => {
       expect(agree(list.toReversed(), quorumOf(list))).toEqual(agree(list, quorumOf(list)));
@@ -93,7 +93,7 @@ const at = (confirmations: bigint, changes: Partial<Mined> = {}): NodeAnswer => 
   },
 });
 
-test("two nodes that see a block are believed though two others do not know it", () => {
+test("two nodes that see a block are believed although two others do not know it", () => {
   const finding = agree([{ kind: "unknown" }, at(3n), { kind: "unknown" }, at(2n)], 2);
   expect(finding).toMatchObject({ kind: "mined", mined: { confirmations: 2n } });
 });
@@ -106,7 +106,7 @@ test("pairs of nodes that see different blocks are not believed", () => {
   });
 });
 
-test("one node's word that there is a block, or none, is not enough where there are two", () => {
+test("of two nodes, one alone cannot show that there is a block, or none", () => {
   expect(agree([at(3n), { kind: "unknown" }], 2).kind).toBe("unavailable");
   expect(agree([{ kind: "silent" }, { kind: "unknown" }], 2)).toEqual({
     kind: "unavailable",

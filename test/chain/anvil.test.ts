@@ -19,7 +19,7 @@ test("the test chain has the network's id, its token and rich accounts", async (
   }
 });
 
-test("a transfer is in the block that it made the head, and a failing one leaves nothing", async () => {
+test("a transfer is in the new head block, and a failing one leaves nothing", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const before = await anvil.head();
   await anvil.transfer({ to: SOMEBODY, amount: 5n });
@@ -51,7 +51,7 @@ test("a reorganisation drops what it is not told to keep", async () => {
   expect(await anvil.balanceOf(first)).toBe(TEST_WEALTH);
 });
 
-test("the test token takes a signed authorization once, in both of USDC's forms", async () => {
+test("the test token accepts a signed authorization once, in both forms of USDC", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const [payer, sender] = anvil.accounts;
   if (payer === undefined || sender === undefined) throw new Error("too few accounts");

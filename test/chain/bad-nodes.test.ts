@@ -8,11 +8,11 @@ import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
 
 const SOMEBODY = getAddress("0x00000000000000000000000000000000000000a1");
-/** Two calls of 1.5 s each, and what a busy machine adds. */
+/** Two calls of 1.5 s each, and some more for a busy machine. */
 const BOUND_MS = 4_000;
 
 let anvil: Anvil;
-/** Stands in front of the same chain; each test decides how it is bad. */
+/** A proxy in front of the same chain; each test decides what it does wrong. */
 let bad: RpcProxy;
 let txHash: string;
 
@@ -36,7 +36,7 @@ async function timed(work: Promise<Finding>): Promise<Finding> {
   return finding;
 }
 
-test("a node that never answers costs its limit and no more, and nothing is left open", async () => {
+test("a node that never answers costs its deadline and no more, and leaves nothing open", async () => {
   bad.hang();
   const chain = baseWith(bad.url);
   const [finding, head] = await Promise.all([timed(chain.find(txHash)), chain.head()]);
@@ -62,11 +62,11 @@ test("one good node is not enough beside one that hangs; two are", async () => {
   expect(two).toMatchObject({ kind: "mined", mined: { confirmations: 3n } });
 });
 
-/** What a receipt's liar can make up: a transfer that never was. */
+/** A transfer that never happened, as a lying node may invent it. */
 const madeUp = (asked: string, receipt: Record<string, unknown>) => ({ ...receipt, transactionHash: asked });
 const NEVER_SENT = `0x${"7".repeat(64)}`;
 
-test("a node that makes a transaction up is not believed beside a good one, nor against two", async () => {
+test("a node that invents a transaction is not believed beside a good one, nor against two", async () => {
   const real = (await anvil.rpc("eth_getTransactionReceipt", [txHash])) as Record<string, unknown>;
   bad.lie((result, { method }) => (method === "eth_getTransactionReceipt" ? madeUp(NEVER_SENT, real) : result));
   expect(await baseWith(bad.url).find(NEVER_SENT)).toMatchObject({ kind: "mined" });
@@ -95,7 +95,7 @@ interface ReceiptAnswer {
   logs: Record<string, unknown>[];
 }
 
-test("a receipt of a block that is no longer canonical is not a finding", async () => {
+test("a receipt of a block that is no longer canonical does not count", async () => {
   await using chain = await startAnvil({ network: "base" });
   const gone = await chain.transfer({ to: SOMEBODY, amount: 5n });
   const stale = await chain.rpc("eth_getTransactionReceipt", [gone]);
@@ -108,14 +108,14 @@ test("a receipt of a block that is no longer canonical is not a finding", async 
   await node.stop();
 });
 
-test("a node with a receipt and without its block says nothing", async () => {
+test("a node with a receipt but without its block does not count", async () => {
   bad.lie((result, { method, params }) =>
     method === "eth_getBlockByNumber" && params[0] !== "finalized" ? null : result,
   );
   expect((await baseWith(bad.url).find(txHash)).kind).toBe("unavailable");
 });
 
-test("depth and finality are those of the node that knows least", async () => {
+test("depth and finality are those of the node that is furthest behind", async () => {
   bad.lie((result, { method, params }) => {
     if (method === "eth_blockNumber") return "0xffffffff";
     return params[0] === "finalized" ? { ...(result as object), number: "0xffffffff" } : result;
@@ -127,7 +127,7 @@ test("depth and finality are those of the node that knows least", async () => {
   expect(await baseWith(bad.url, anvil.url).head()).toBe(await anvil.head());
 });
 
-test("a chain that has no finalized block is never final", async () => {
+test("a block of a chain without a finalized tag is never final", async () => {
   await using chain = await startAnvil({ network: "base" });
   const hash = await chain.transfer({ to: SOMEBODY, amount: 5n });
   await chain.mine(20);
@@ -142,7 +142,7 @@ test("a chain that has no finalized block is never final", async () => {
   await node.stop();
 });
 
-test("a node of another chain counts as silent, also one that was of the right chain a minute ago", async () => {
+test("a node of another chain counts as silent, also if it was on the right chain a minute ago", async () => {
   const polygon = createChain({ network: "polygon", urls: [anvil.url] });
   expect((await polygon.find(txHash)).kind).toBe("unavailable");
   expect(await polygon.head()).toBeNull();
@@ -178,21 +178,21 @@ const nonsense: [string, () => Response][] = [
 ];
 
 test.each(nonsense)("a node that answers with %s is unavailable, and nothing is thrown", async (_what, answer) => {
-  // The chain's id is right, so that what follows is read at all.
+  // The chain id is right, so that the following answers are read at all.
   bad.answer(({ method }) => (method === "eth_chainId" ? rpc("0x2105") : answer()));
   const chain = baseWith(bad.url);
   expect((await timed(chain.find(txHash))).kind).toBe("unavailable");
   expect(await chain.head()).toBeNull();
 });
 
-test("an error of null beside a result is none", async () => {
+test("an error of null beside a result is not an error", async () => {
   bad.answer(({ method }) =>
     Response.json({ jsonrpc: "2.0", id: 1, error: null, result: method === "eth_chainId" ? "0x2105" : "0x7" }),
   );
   expect(await baseWith(bad.url).head()).toBe(7n);
 });
 
-test("what a node answers, and the secret part of its URL, is in no finding and no health", async () => {
+test("neither a node's text nor the secret part of its URL is in any result or in its health", async () => {
   bad.answer(() => new Response("s3cret-answer", { status: 500 }));
   const url = `${bad.url.replace("http://", "http://user:s3cret-password@")}/v2/s3cret-path?key=s3cret-query`;
   const chain = baseWith(url, url);
@@ -201,19 +201,19 @@ test("what a node answers, and the secret part of its URL, is in no finding and 
   expect(chain.health()).toMatchObject([{ node: bad.url }, { node: bad.url }]);
 });
 
-test("the head is the least that a node names, of those that answer", async () => {
+test("the head is the lowest of the nodes that answer", async () => {
   bad.lie((result, { method }) => (method === "eth_blockNumber" ? "0x1" : result));
   expect(await baseWith(bad.url, anvil.url).head()).toBe(1n);
   bad.refuse();
   expect(await baseWith(bad.url, anvil.url).head()).toBe(await anvil.head());
 });
 
-test("who waits 1.5 s for the head has it from the nodes that answer, though another hangs", async () => {
+test("the head comes within 1.5 s from the nodes that answer, although another hangs", async () => {
   bad.hang();
   expect(await withTimeout(baseWith(bad.url, anvil.url).head(), 1_500)).toBe(await anvil.head());
 });
 
-test("health counts what was asked and what failed, and says what is wrong until it is right again", async () => {
+test("health counts calls and failures, and says what is wrong until a call succeeds again", async () => {
   const clock = handClock();
   const chain = createChain({ network: "base", urls: [bad.url], clock });
   const quiet = { network: "base" as const, node: bad.url };

@@ -4,12 +4,12 @@ import { handClock, MINUTE } from "../lib/hand-clock.ts";
 import { startAnvil } from "../support/anvil.ts";
 import { startRpcProxy } from "../support/rpc-proxy.ts";
 
-test("a node of the right chain that is up to date and knows USDC is well", async () => {
+test("a node of the right chain that is up to date and knows USDC is healthy", async () => {
   await using anvil = await startAnvil({ network: "base" });
   expect(await checkNode(anvil.url, "base")).toEqual({ ok: true, detail: `${anvil.url} is at block 1` });
 });
 
-test("a node of another chain, one that is behind, one without USDC and one that is not there are not well", async () => {
+test("a node of another chain, one that is behind, one without USDC and one that cannot be reached are not healthy", async () => {
   await using anvil = await startAnvil({ network: "base" });
   expect(await checkNode(anvil.url, "polygon")).toEqual({
     ok: false,

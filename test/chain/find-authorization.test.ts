@@ -54,7 +54,7 @@ test("the transaction that used a signature is found, and no other", async () =>
   }
 });
 
-test("a node that has not seen it does not hide it; that it is not there, two must say", async () => {
+test("a node that has not seen it does not hide it; that it is unused, two must say", async () => {
   const chain = createChain({ network: "base", urls: [anvil.url, proxy.url] });
   const { authorization, txHash } = await used();
   const unused = { ...authorization, nonce: OTHER_NONCE };

@@ -53,7 +53,7 @@ test("a transfer in the head block has one confirmation, and is final when the c
   expect(await chain.find(txHash)).toMatchObject({ mined: { confirmations: 9n, finalized: true } });
 });
 
-test("every transfer of a transaction is found, of whatever token", async () => {
+test("every transfer of a transaction is found, whatever the token", async () => {
   await using anvil = await startAnvil({ network: "polygon" });
   const chain = createChain({ network: "polygon", urls: [anvil.url] });
   const both = await anvil.transferMany([
@@ -74,14 +74,14 @@ test("every transfer of a transaction is found, of whatever token", async () => 
   }
 });
 
-test("a reverted transaction is failed and transfers nothing", async () => {
+test("a reverted transaction has failed and transfers nothing", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const chain = createChain({ network: "base", urls: [anvil.url] });
   const txHash = await anvil.failingTransfer({ to: SOMEBODY });
   expect(await chain.find(txHash)).toMatchObject({ kind: "failed", mined: { transfers: [] } });
 });
 
-test("a hash that nobody sent, and a transaction that waits for a block, are unknown", async () => {
+test("an unknown hash, and a transaction that is not in a block yet, are not found", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const chain = createChain({ network: "base", urls: [anvil.url, anvil.url] });
   expect(await chain.find(`0x${"1".repeat(64)}`)).toEqual({ kind: "unknown" });
@@ -94,7 +94,7 @@ test("a hash that nobody sent, and a transaction that waits for a block, are unk
   expect(await chain.find(String(waiting))).toMatchObject({ kind: "mined", mined: { transfers: [] } });
 });
 
-test("a transfer that a reorganisation removes is unknown", async () => {
+test("a transfer that a reorganisation removes is not found", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const chain = createChain({ network: "base", urls: [anvil.url] });
   const txHash = await anvil.transfer({ to: SOMEBODY, amount: 5n });
@@ -104,7 +104,7 @@ test("a transfer that a reorganisation removes is unknown", async () => {
   expect(await chain.find(txHash)).toEqual({ kind: "unknown" });
 });
 
-test("a transfer that a reorganisation mines again keeps its place in the receipt, in another block", async () => {
+test("a transfer that a reorganisation mines again keeps its index in the receipt, in another block", async () => {
   await using anvil = await startAnvil({ network: "base" });
   const chain = createChain({ network: "base", urls: [anvil.url] });
   const [first, second] = anvil.accounts.map(({ address }) => address);

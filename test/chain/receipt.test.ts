@@ -22,7 +22,7 @@ const receipt = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
-test("a receipt is read, whatever else a node adds and in whatever case it writes", () => {
+test("a receipt is read, whatever fields a node adds and whatever case it uses", () => {
   const read = parseReceipt(
     receipt({ transactionHash: HASH.toUpperCase().replace("X", "x"), l1Fee: "0x1", effectiveGasPrice: null }),
     HASH,
@@ -30,7 +30,7 @@ test("a receipt is read, whatever else a node adds and in whatever case it write
   expect(read).toEqual({ blockHash: HASH, blockNumber: 16n, succeeded: true, logs: [transferLog()] });
 });
 
-test("no receipt, and one of a transaction that still waits, are none", () => {
+test("no receipt, and that of a pending transaction, are null", () => {
   expect(parseReceipt(null, HASH)).toBeNull();
   expect(parseReceipt(receipt({ blockHash: null, blockNumber: null }), HASH)).toBeNull();
 });
@@ -46,11 +46,11 @@ test.each([
   ["no logs", receipt({ logs: null })],
   ["more than 2,000 logs", receipt({ logs: Array(2_001).fill(transferLog()) })],
   ["a log of a contract that has no address", receipt({ logs: [{ ...transferLog(), address: "0x00" }] })],
-])("a receipt is not understood: %s", (_what, result) => {
+])("an invalid receipt is refused: %s", (_what, result) => {
   expect(() => parseReceipt(result, HASH)).toThrow();
 });
 
-test("a transfer is read with its place in the receipt", async () => {
+test("a transfer is read with its index in the receipt", async () => {
   const approval = transferLog({ topics: [word("1"), word("a1"), word("a2")] });
   expect(await readTransfers([approval, transferLog()])).toEqual([
     {
@@ -69,11 +69,11 @@ test.each([
   ["a Transfer with more than an amount", { data: `0x${"00".repeat(64)}` }],
   ["a Transfer without an amount", { data: "0x" }],
   ["a Transfer to what is no address", { topics: [TRANSFER, word("a1"), `0x${"1".repeat(64)}`] }],
-])("%s is no transfer", async (_what, changes) => {
+])("%s is not a transfer", async (_what, changes) => {
   expect(await readTransfers([transferLog(changes)])).toEqual([]);
 });
 
-test("whatever a node answers is understood or refused, and an amount is never more than 256 bits", async () => {
+test("any answer of a node is either read or refused, and an amount never has more than 256 bits", async () => {
   const hex = fc.oneof(
     fc.constantFrom("0x", "0x0", HASH, TOKEN, TRANSFER, word("a1"), "0x1"),
     fc.stringMatching(/^0x[0-9a-fA-F]{0,66}$/),

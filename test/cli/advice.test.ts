@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { createProgram } from "../../src/cli/cli.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** All that is read by whoever runs this program, or talks to one of its agents. */
+/** Everything that users of this program, or of its agents, read. */
 const READ = [
   "src/**/*.{ts,tsx,html}",
   "{README,ARCHITECTURE,CONTRIBUTING}.md",
@@ -17,10 +17,10 @@ const READ = [
 /** Words after "roost" that are not commands: "roost is serving", labels of keys, what a shell completes. */
 const NO_COMMANDS = ["is", "host", "-n"];
 
-/** Shells' own scripts, and the help's examples, which a test of help parses. */
+/** The completion scripts, and the examples of the help, which another test parses. */
 const OTHERS = /^src\/cli\/(completion|examples)/;
 
-/** The commands that a text recommends: the words after `roost`, with VALUE for what a program fills in. */
+/** The commands that a text recommends: the words after `roost`, with VALUE for what is filled in. */
 function adviceOf(text: string): string[] {
   const program = text
     .replaceAll(/\/\*[\s\S]*?\*\//g, "")
@@ -37,7 +37,7 @@ const isName = (word: string): boolean => /^[a-z]+$/.test(word);
 
 /** What is wrong with it; null if it can be run once its capitalised placeholders are filled in. */
 function faultOf(advice: string): string | null {
-  // The command continues on a line that this does not read.
+  // The command continues on the next line, which this does not read.
   if (advice.includes("\\\\")) return null;
   const [line = ""] = advice.split(/\s[>|&]/);
   const words = line.trim().split(/\s+/).map(bare);
@@ -63,7 +63,7 @@ function faultOf(advice: string): string | null {
   }
   const { registeredArguments } = command;
   const needed = registeredArguments.filter(({ required }) => required).length;
-  // Names end with the advice, as in `chat home librarian`; the words of a sentence go on.
+  // A command may end with names, as in `chat home librarian`; a sentence goes on with other words.
   const isExample = at >= words.length && values.length <= registeredArguments.length;
   const count = isExample ? values.length : values.findIndex((word) => !isValue(word));
   if (count >= 0 && count < needed) return `${command.name()} needs ${needed} values`;
@@ -78,7 +78,7 @@ const texts = await Promise.all(
   })),
 );
 
-test("every command that anything here tells somebody to run is there, and has what it needs", async () => {
+test("every command that a message tells somebody to run exists, and has its arguments", async () => {
   const told = texts
     .filter(({ path }) => !OTHERS.test(path))
     .flatMap(({ path, text }) => adviceOf(text).map((words) => ({ path, words, fault: faultOf(words) })));

@@ -5,7 +5,7 @@ import { readBoundedText } from "../../src/lib/bounded-text.ts";
 const MIB = 1024 * 1024;
 let sent = 0;
 
-/** As much as is read, for ever. */
+/** Sends as fast as it is read, forever. */
 const endless = () =>
   new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -29,7 +29,7 @@ afterAll(() => server.stop(true));
 const client = createClient(`http://127.0.0.1:${server.port}`, null);
 
 test.each(["/v1/answer", "/v1/refused"])(
-  "an answer without end is left: %s",
+  "an endless answer is abandoned: %s",
   async (path) => {
     sent = 0;
     await expect(client.call("GET", path)).rejects.toThrow("answered too much");

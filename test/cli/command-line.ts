@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const DEADLINE_MS = 20_000;
 
-/** A folder of its own for a file's commands: home, an empty data folder and configuration, removed by `remove`. */
+/** A folder for one test file: home, an empty data folder and configuration, deleted by `remove`. */
 export interface Home {
   folder: string;
   dataDir: string;
@@ -63,7 +63,7 @@ export async function run(home: Home, words: string[], { input = "", env = {} }:
 export const operate = (home: Home, words: string[], options?: RunOptions): Promise<Ran> =>
   run(home, [...words, "--data", home.dataDir], options);
 
-/** Text that grows, and can be waited on. */
+/** Text that grows, and can be waited for. */
 export function createTranscript() {
   let seen = "";
   let from = 0;
@@ -97,7 +97,7 @@ export function createTranscript() {
 }
 
 export interface Terminal extends AsyncDisposable {
-  /** What the command wrote so far. */
+  /** What the command has written so far. */
   screen(): string;
   until(pattern: RegExp): Promise<RegExpExecArray>;
   type(keys: string): void;
@@ -158,7 +158,7 @@ export async function startServer(home: Home, env: Record<string, string> = {}, 
   return { url, stop: () => end("SIGTERM"), kill: async () => void (await end("SIGKILL")) };
 }
 
-/** Registers with a new invite and signs in as a person would, code and all. */
+/** Registers with a new invite and signs in as a person would, with a code. */
 export async function signIn(home: Home, url: string, email: string, credit = "10.00"): Promise<Ran> {
   const invite = (await operate(home, ["invite", "create", "--credit", credit, "--json"])).json().code;
   const child = Bun.spawn([process.execPath, MAIN, "login", "--url", url], {

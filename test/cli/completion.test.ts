@@ -88,7 +88,7 @@ describe("offered are", () => {
   });
 });
 
-describe("nothing is offered and nothing said", () => {
+describe("nothing is offered and nothing printed", () => {
   test("without a login, without a server, or after an invalid option", async () => {
     const other = makeHome();
     const nobody = await run(other, ["__complete", "fish", "--", "chat", ""]);
@@ -138,7 +138,7 @@ COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${CO
     expect(await bash("roost agent edit home librarian --model=local:o")).toEqual(["other"]);
   });
 
-  test("bash gets names escaped, whatever the shell would do with them", async () => {
+  test("bash gets names escaped, whatever the shell would make of them", async () => {
     await run(home, ["instance", "create", EVIL_NAME]);
     expect(await bash("roost instance stop M")).toEqual(['My\\ \\$\\(touch\\ pwned\\)\\ \\"it\\\'s\\"\\ \\`x\\`']);
     expect(await bash('roost instance stop "M')).toEqual(['My \\$(touch pwned) \\"it\'s\\" \\`x\\`']);
@@ -157,7 +157,7 @@ COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${CO
     }
   });
 
-  test.skipIf(Bun.which("zsh") === null)("zsh takes its script, and a colon in a value", async () => {
+  test.skipIf(Bun.which("zsh") === null)("zsh runs its script, and a colon in a value works", async () => {
     const { output } = await run(home, ["completion", "zsh"]);
     expect(output).toStartWith("#compdef roost\n");
     const checked = Bun.spawnSync(["zsh", "-n"], { stdin: Buffer.from(output) });
@@ -176,7 +176,7 @@ COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${CO
     expect(lines).toContain("local\\:other\n");
   });
 
-  test.skipIf(Bun.which("fish") === null)("fish completes by its script", async () => {
+  test.skipIf(Bun.which("fish") === null)("fish completes with its script", async () => {
     const { output } = await run(home, ["completion", "fish"]);
     writeFileSync(join(home.folder, "roost.fish"), output);
     const ask = `source ${home.folder}/roost.fish; complete -C 'roost chat home lib'`;

@@ -186,7 +186,7 @@ test("a chat continues after an answer that failed", async () => {
   expect(await terminal.exited).toBe(0);
 });
 
-test("conversations are begun, talked in, forked, listed and deleted, by title or id", async () => {
+test("conversations are started, used, forked, listed and deleted, by title or id", async () => {
   const agent = await makeAgent();
   const conversation = (...words: string[]) =>
     run(home, ["conversation", words[0] ?? "", "Hello", agent, ...words.slice(1)]);

@@ -117,13 +117,13 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
   ],
 ];
 
-test.each(TROUBLES)("%s stops the start with 1 and the fix", async (_, before, dataDir, told) => {
+test.each(TROUBLES)("%s stops the start with exit code 1 and the fix", async (_, before, dataDir, told) => {
   before();
   const { code, errors } = await serving(dataDir);
   expect([code, errors.replaceAll(home.folder, "HERE")]).toEqual([1, `roost: ${told}\n`]);
 });
 
-test("a folder that holds something else is refused and left as it is; what a new host may hold is not", async () => {
+test("a folder that holds something else is refused and left as it is; files that a new host may have are not", async () => {
   make("photos/2026");
   for (const name of ["a.jpg", "b.jpg", "c.jpg", "roost.toml"]) put(`photos/${name}`, "");
   chmodSync(join(home.folder, "photos"), 0o755);
@@ -142,7 +142,7 @@ test("a folder that holds something else is refused and left as it is; what a ne
   expect((await serving("fresh")).errors).toContain("the master key");
 });
 
-test("a settings file that is a folder ends the start with 78", async () => {
+test("a settings file that is a folder stops the start with exit code 78", async () => {
   make("settings/roost.toml");
   const path = join(home.folder, "settings/roost.toml");
   expect(await serving("settings")).toEqual({
@@ -155,7 +155,7 @@ test("a settings file that is a folder ends the start with 78", async () => {
 const AS_NOBODY = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
 const canBeNobody = Bun.spawnSync([...AS_NOBODY, "true"]).exitCode === 0;
 
-test.skipIf(!canBeNobody)("what this user may not do is told, by serve and by commands", async () => {
+test.skipIf(!canBeNobody)("missing permissions are reported, by serve and by commands", async () => {
   make("closed");
   chmodSync(home.folder, 0o755);
   const locked = join(home.folder, "locked");
@@ -187,7 +187,7 @@ const mounted = (options: string, where: string): string[] => [
 ];
 const canMount = Bun.which("unshare") !== null && Bun.spawnSync([...mounted("size=1m", "/mnt"), "true"]).exitCode === 0;
 
-test.skipIf(!canMount)("a full disk and one that cannot be written are told", async () => {
+test.skipIf(!canMount)("a full disk and a read-only one are reported", async () => {
   make("disk");
   const disk = join(home.folder, "disk");
   expect(await serving(join(disk, "data"), mounted("ro", disk))).toEqual({
@@ -206,7 +206,7 @@ const NO_ADDRESS =
   "0.0.0.0 for every address it has";
 
 test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
-  "%s, which is no address to listen on, ends the start with 1 and the mend",
+  "%s, which is not an address to listen on, stops the start with exit code 1 and the fix",
   async (host) => {
     expect(await end(["serve", "--data", "heard", "--port", "0", "--host", host])).toEqual({
       code: 1,
@@ -216,7 +216,7 @@ test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
 );
 
 test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
-  "a port that this user may not have is told with those it may",
+  "a port that this user may not use is reported with those that may be used",
   async () => {
     const mine = join(home.folder, "mine");
     mkdirSync(mine, { mode: 0o700 });
@@ -241,7 +241,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
   },
 );
 
-test("a head of the audit log that is not JSON is reported with its file, by audit and by doctor", async () => {
+test("an audit-head.json that is not JSON is reported with its path, by audit and by doctor", async () => {
   make("audited");
   await end(["invite", "create", "--data", "audited"]);
   put("audited/audit-head.json");

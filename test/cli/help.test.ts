@@ -26,7 +26,7 @@ function helpOf(command: Command): string {
   return help;
 }
 
-/** A program whose commands do nothing, and what the line that ran last made of its words. */
+/** A program whose commands do nothing, and the parsed arguments of the last line. */
 function rehearse(): (line: string) => Promise<string> {
   const program = createProgram();
   let ran = "";
@@ -40,7 +40,7 @@ function rehearse(): (line: string) => Promise<string> {
   }
   return async (line) => {
     ran = "";
-    // What follows belongs to the shell, or another program.
+    // The rest belongs to the shell, or another program.
     const words = parseShellLine(`${line.replace(/ [<>|] .*$/, "")} `).before;
     await program.parseAsync(words.slice(1), { from: "user" });
     return ran;

@@ -1,4 +1,7 @@
-/** What a server could do to a terminal: clear it, retitle it, colour, ring, go back, turn the direction, forge a line. */
+/**
+ * What a server could do to a terminal: clear it, change its title, colour, ring, move back, reverse the direction,
+ * forge a line.
+ */
 export const EVIL = [
   "a\u001b[2J",
   "\u001b]0;title\u0007",
@@ -13,9 +16,9 @@ export const EVIL = [
   "\u2028",
   "\nFORGED",
 ].join("");
-/** What none of it may bring to a terminal. New lines are judged apart. */
+/** What must never reach a terminal. New lines are checked separately. */
 export const OBEYED = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
-/** Its pieces as a stream's deltas: sequences are split between two of them. */
+/** The same as a stream's deltas, with sequences split between two of them. */
 export const DELTAS = ["one\u001b", "[2J two\u009b", "31m three\u202e", "four \u001b]0;ti", "tle\u0007 five\n", "six"];
 
 const HEX = "0123456789abcdef".repeat(2);
@@ -25,7 +28,7 @@ export const CONVERSATION = `conv_${HEX}`;
 const TIME = "2026-11-21T10:00:00.000Z";
 const MONEY = "1.000000";
 
-/** One record that is good for every route: whatever is shown as it comes is evil. */
+/** One record for every route: every text in it is hostile. */
 export const RECORD = {
   instanceId: EVIL,
   agentId: EVIL,
@@ -80,7 +83,7 @@ const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|fi
 
 export interface HostileServer extends AsyncDisposable {
   url: string;
-  /** Refuses everything, in evil words. */
+  /** Refuses everything, with hostile messages. */
   refuse(): void;
 }
 
@@ -113,7 +116,7 @@ export function startHostileServer(): HostileServer {
 
 const SSE = { headers: { "Content-Type": "text/event-stream" } };
 
-/** A whole run, its text in deltas. */
+/** A complete run, with its text in deltas. */
 function events(): string {
   let id = 0;
   const event = (type: string, more: Record<string, unknown>) => {

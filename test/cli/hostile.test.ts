@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const to = (url: string): Record<string, string> => ({ ROOST_URL: url, ROOST_API_KEY: "rst_live_test", NO_COLOR: "1" });
 
-/** Every user command, by its words in the tree of commands. */
+/** Every user command, by its words. */
 const COMMANDS: Record<string, { words: string[]; input?: string; json?: false | object; list?: true }> = {
   login: { words: ["login"] },
   whoami: { words: ["whoami"] },
@@ -61,9 +61,9 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "secret delete": { words: ["secret", "delete", INSTANCE, "X", "--yes"] },
   billing: { words: ["billing"], json: { ...RECORD, days: expect.any(Array), transactions: [RECORD] } },
 };
-/** Ends only when it is interrupted, and has a test of its own. */
+/** These end only when interrupted, and have tests of their own. */
 const ENDLESS = ["events"];
-/** Say what was kept at a login, whose test tries them with what an evil server gave. */
+/** These show what a login has saved; the test of login covers them. */
 const OF_LOGINS = ["logout", "profile list", "profile use", "open"];
 
 test("every user command is tested", () => {
@@ -76,10 +76,10 @@ test("every user command is tested", () => {
   expect([...Object.keys(COMMANDS), ...ENDLESS, ...OF_LOGINS].sort()).toEqual(leaves(program, []).sort());
 });
 
-/** Only messages may have several lines; everything else is shown on the command's own lines. */
+/** Only messages may have several lines; everything else stays on the command's own lines. */
 const MULTILINE = new Set(["chat", "send"]);
 
-describe("a terminal obeys nothing that a hostile server sends:", () => {
+describe("no command lets a hostile server control the terminal:", () => {
   test.each(Object.entries(COMMANDS))("%s", async (name, { words, input = "" }) => {
     const { code, output, errors } = await run(home, words, { input, env: to(server.url) });
     expect(errors.replaceAll("\n", "")).not.toMatch(OBEYED);
@@ -89,7 +89,7 @@ describe("a terminal obeys nothing that a hostile server sends:", () => {
   });
 
   test.each(Object.entries(COMMANDS).filter(([, { json }]) => json !== false))(
-    "%s --json, which is JSON of what it said",
+    "%s --json, which is JSON of the server's text",
     async (name, { words, input = "", list, json }) => {
       const { output, errors } = await run(home, [...words, "--json"], { input, env: to(server.url) });
       expect(`${output}${errors}`.replaceAll("\n", "")).not.toMatch(OBEYED);

@@ -113,7 +113,7 @@ describe("roost wallet export", () => {
   });
 });
 
-/** A quote that is open for a minute, to this address; to none that is known, as before addresses were noted, for "". */
+/** A quote that is open for a minute, to this address; "" is a quote from before addresses were recorded. */
 function quote(home: Home, payTo = ""): void {
   const { store, accounts, clock } = openFoundation(home);
   const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });
@@ -130,7 +130,7 @@ const checkOf = async (home: Home, env: Record<string, string> = {}) =>
     .json()
     .find(({ check }: { check: string }) => check === "wallet");
 
-describe("an address that is another than open quotes name", () => {
+describe("open quotes that name another address", () => {
   const moved = makeHome();
   const other = { ROOST_WALLET: CONFIGURED };
   let own: string;
@@ -141,7 +141,7 @@ describe("an address that is another than open quotes name", () => {
   });
   afterAll(() => moved.remove());
 
-  test("stops the start and is told by doctor, with both ways to go on", async () => {
+  test("stop the start and are reported by doctor, with both ways to continue", async () => {
     const detail = `an open quote names the address ${own}, and payments would be looked for at ${CONFIGURED}`;
     const mend = "unset ROOST_WALLET until it is paid or over, within a day, or give it up: roost wallet give-up";
     expect(await checkOf(moved, other)).toMatchObject({ ok: false, detail, mend: expect.stringContaining(mend) });
@@ -149,7 +149,7 @@ describe("an address that is another than open quotes name", () => {
     expect([code, errors]).toEqual([1, expect.stringContaining(`roost: ${detail}; ${mend}`)]);
   });
 
-  test("is none once it is put back, however its letters are written", async () => {
+  test("do not once the address is set again, in upper or lower case", async () => {
     expect(await checkOf(moved)).toMatchObject({ ok: true });
     await (await startServer(moved)).stop();
     await (await startServer(moved, { ROOST_WALLET: own.toLowerCase() })).stop();
@@ -157,14 +157,14 @@ describe("an address that is another than open quotes name", () => {
     expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining("no quote has to be given up")]);
   });
 
-  test("may begin once the quotes are given up", async () => {
+  test("do not once the quotes are given up", async () => {
     const given = await operate(moved, ["wallet", "give-up"], { env: other });
     expect(given.output).toBe(`Gave up one quote: from the next start on, payments go to ${CONFIGURED}.\n`);
     expect(await checkOf(moved, other)).toMatchObject({ ok: true });
     await (await startServer(moved, other)).stop();
   });
 
-  test("is noted of quotes that were made before addresses were", async () => {
+  test("are reported also if they were made before addresses were recorded", async () => {
     const { store } = openFoundation(moved);
     store.sqlite.run("UPDATE invoices SET status = 'open', pay_to = ''");
     store.close();
@@ -173,13 +173,13 @@ describe("an address that is another than open quotes name", () => {
   });
 });
 
-describe("a wallet that is gone while quotes name its address", () => {
+describe("a wallet that is missing while quotes name its address", () => {
   const lost = makeHome();
   const path = join(lost.dataDir, "wallet.json");
   afterAll(() => lost.remove());
   const walletCheck = () => checkOf(lost);
 
-  test("passes before anybody was quoted: the next start creates one", async () => {
+  test("is fine before anybody got a quote: the next start creates one", async () => {
     await (await startServer(lost)).stop();
     rmSync(path);
     expect(await walletCheck()).toMatchObject({ ok: true, detail: "none yet: the next start creates one" });
@@ -187,13 +187,13 @@ describe("a wallet that is gone while quotes name its address", () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  test("stops the start and is told by doctor, each with the mend, until the file is back", async () => {
+  test("stops the start and is reported by doctor, each with the fix, until the file is back", async () => {
     const kept = readFileSync(path);
     const { address } = JSON.parse(kept.toString());
     quote(lost, address);
     expect(await walletCheck()).toMatchObject({ ok: true });
     rmSync(path);
-    const detail = `${path} is not there, and an open quote names the address ${address}: what is paid there would be lost`;
+    const detail = `${path} is missing, and an open quote names the address ${address}: what is paid there would be lost`;
     const mend = expect.stringMatching(
       /put the file back from a backup .* or give it up: roost wallet give-up( --data \S+)?$/,
     );

@@ -29,7 +29,7 @@ test("a word longer than a line stays in one piece, on a line of its own", () =>
   expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", `${address} for all the`, "rest"]);
 });
 
-/** What a terminal of so many columns shows, of text and taking back alone. */
+/** What a terminal of this width shows after the writes and removals. */
 function createScreen(columns: number, prefix: string) {
   const lines = [prefix];
   const write = createWordWrap(

@@ -17,7 +17,7 @@ interface Attempt {
   args?: string[];
 }
 
-/** What a start says that cannot use its settings, a line each, without `roost: ` and with `FILE` for the settings file. */
+/** The error lines of a start with wrong settings, without `roost: ` and with `FILE` for the settings file. */
 async function refusal({ env = {}, file, args = [] }: Attempt, command = "serve"): Promise<string[]> {
   const path = join(home.dataDir, "roost.toml");
   if (file !== undefined) writeFileSync(path, file, { mode: 0o600 });

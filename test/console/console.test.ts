@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
@@ -11,14 +11,14 @@ const CREDIT = 10_000_000n;
 
 let model: MockModelServer;
 let chain: Anvil;
-let appliance: Appliance;
+let server: TestServer;
 let email: string;
 let people = 0;
 
 beforeAll(async () => {
   model = startMockModelServer();
   chain = await startAnvil({ network: "base" });
-  appliance = await startAppliance({
+  server = await startTestServer({
     ROOST_MODEL: "openai:mock",
     ROOST_OPENAI_BASE_URL: model.url,
     ROOST_NETWORKS: "base",
@@ -27,7 +27,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await chain.stop();
   await model.stop();
 });
@@ -35,9 +35,9 @@ beforeEach(() => {
   email = `console${++people}@example.com`;
 });
 
-const withPage = (use: (page: Page, browser: BrowserContext) => Promise<void>) => withConsole(() => appliance.url, use);
+const withPage = (use: (page: Page, browser: BrowserContext) => Promise<void>) => withConsole(() => server.url, use);
 
-const newLink = () => `${appliance.url}/#link=${appliance.foundation.links.create(email, CREDIT)}`;
+const newLink = () => `${server.url}/#link=${server.foundation.links.create(email, CREDIT)}`;
 
 async function signIn(page: Page): Promise<void> {
   await page.goto(newLink());
@@ -53,7 +53,7 @@ browserTest("a sign-in link shows its account, and is removed from the URL at on
       if (request.url().includes("/v1/")) seen.push(page.url());
     });
     await signIn(page);
-    expect(page.url()).toBe(`${appliance.url}/`);
+    expect(page.url()).toBe(`${server.url}/`);
     expect(seen.filter((url) => url.includes("link="))).toEqual([]);
     expect(await textOf(page, "account-email")).toBe(email);
     expect(await textOf(page, "balance")).toBe("10.00");
@@ -87,7 +87,7 @@ browserTest("a quote says what to send and where, and the transaction's hash cre
 
 browserTest("a used sign-in link says so, with the next step", async () => {
   const link = newLink();
-  await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
+  await server.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
   await withPage(async (page) => {
     await page.goto(link);
     const alert = page.locator("#sign-in-alert");
@@ -100,7 +100,7 @@ browserTest("a used sign-in link says so, with the next step", async () => {
 
 browserTest("a link pasted into the open page's address bar signs in too", async () => {
   await withPage(async (page) => {
-    await page.goto(appliance.url);
+    await page.goto(server.url);
     await page.locator("#signed-out").waitFor();
     await page.goto(newLink());
     await page.locator("#signed-in").waitFor();
@@ -116,16 +116,16 @@ browserTest("a key created here works until it is revoked, and is shown once", a
     await page.click("#new-key button");
     await page.locator("#made-key").waitFor();
     const key = await textOf(page, "shown-key");
-    expect((await appliance.ask("GET", "/v1/auth/me", { key })).body.email).toBe(email);
+    expect((await server.ask("GET", "/v1/auth/me", { key })).body.email).toBe(email);
 
     await page.click("#key-stored");
     expect(await page.content()).not.toContain(key);
     await page.reload();
     await page.getByRole("button", { name: "Revoke laptop" }).click();
-    expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+    expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
     await page.getByRole("button", { name: "Really revoke laptop?" }).click();
     await page.locator("#key-list li").waitFor({ state: "detached" });
-    expect((await appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(401);
+    expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(401);
   });
 });
 
@@ -195,7 +195,7 @@ browserTest("a session that the server ended leads back to the sign-in", async (
   await withPage(async (page) => {
     await signIn(page);
     const token = await page.evaluate(() => sessionStorage.getItem("roost.token"));
-    await appliance.ask("POST", "/v1/auth/revoke-tokens", { token: token ?? "" });
+    await server.ask("POST", "/v1/auth/revoke-tokens", { token: token ?? "" });
     await page.click("#to-account");
     await page.getByText("Your session has ended. Sign in again.").waitFor();
     expect(await page.locator("#signed-in").isVisible()).toBe(false);
@@ -206,7 +206,7 @@ browserTest("the page fits 320 pixels, signed out and in", async () => {
   await withPage(async (page) => {
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     await page.setViewportSize({ width: 320, height: 640 });
-    await page.goto(appliance.url);
+    await page.goto(server.url);
     await page.locator("#signed-out").waitFor();
     expect(await overflow()).toBe(0);
     await signIn(page);

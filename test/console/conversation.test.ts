@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
 
 let model: MockModelServer;
-let appliance: Appliance;
+let server: TestServer;
 let person: Person;
 let agentPath: string;
 
 beforeAll(async () => {
   model = startMockModelServer();
-  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await model.stop();
 });
 beforeEach(async () => {
-  person = await appliance.signUp();
+  person = await server.signUp();
   const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
   const agents = `/v1/instances/${instance.instanceId}/agents`;
   const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
@@ -30,9 +30,9 @@ beforeEach(async () => {
 
 const withPage = (use: (page: Page) => Promise<void>) =>
   withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
-      await openAs(page, appliance.url, person.token);
+      await openAs(page, server.url, person.token);
       await use(page);
     },
   );

@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
 import { loadConfig } from "../../src/config.ts";
-import { startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
@@ -13,7 +13,7 @@ const visibleText = (page: Page) => page.locator("body").innerText();
 
 browserTest("a host that does not charge mentions no cost, balance or payment", async () => {
   const model = startMockModelServer();
-  const free = await startAppliance({
+  const free = await startTestServer({
     ROOST_MODEL: "openai:mock",
     ROOST_OPENAI_BASE_URL: model.url,
     ROOST_PRICE_PER_HOUR: "0",
@@ -48,7 +48,7 @@ browserTest("a host that does not charge mentions no cost, balance or payment", 
 });
 
 browserTest("a user without credit sees what is missing and whom to ask, before and after trying", async () => {
-  const host = await startAppliance();
+  const host = await startTestServer();
   try {
     const { token } = await host.signUp("ada@example.com", "0.00");
     await withConsole(
@@ -77,7 +77,7 @@ browserTest("a user without credit sees what is missing and whom to ask, before 
 
 browserTest("a balance is shown to the cent, and does not change for less", async () => {
   const model = startMockModelServer();
-  const host = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  const host = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
   try {
     const { token } = await host.signUp();
     await withConsole(
@@ -104,7 +104,7 @@ browserTest("a balance is shown to the cent, and does not change for less", asyn
 
 browserTest("the console describes the embedded model, and Ollama is one command and a restart away", async () => {
   const ollama = startMockModelServer();
-  let host = await startAppliance({}, { ollamaUrl: ollama.url });
+  let host = await startTestServer({}, { ollamaUrl: ollama.url });
   const { dataDir } = host;
   let command = "";
   try {
@@ -134,7 +134,7 @@ browserTest("the console describes the embedded model, and Ollama is one command
 
     await host.app.stop();
     host.foundation.store.close();
-    host = await startAppliance({}, { dataDir, ollamaUrl: ollama.url });
+    host = await startTestServer({}, { dataDir, ollamaUrl: ollama.url });
     await withConsole(
       () => host.url,
       async (page) => {

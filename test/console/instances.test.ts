@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
 
 let model: MockModelServer;
-let appliance: Appliance;
+let server: TestServer;
 let person: Person;
 
 beforeAll(async () => {
   model = startMockModelServer();
-  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await model.stop();
 });
 beforeEach(async () => {
-  person = await appliance.signUp();
+  person = await server.signUp();
 });
 
 async function make(name: string, ...agents: string[]): Promise<string> {
@@ -31,9 +31,9 @@ async function make(name: string, ...agents: string[]): Promise<string> {
 
 const withPage = (use: (page: Page) => Promise<void>) =>
   withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
-      await openAs(page, appliance.url, person.token);
+      await openAs(page, server.url, person.token);
       await use(page);
     },
   );
@@ -99,10 +99,10 @@ browserTest("an instance without an agent offers to create one", async () => {
   });
 });
 
-browserTest("a URL that names nothing says so, and the list is still there", async () => {
+browserTest("a URL of something that does not exist says so, and the list is still there", async () => {
   await make("home", "Ada");
   await withPage(async (page) => {
-    await page.goto(`${appliance.url}/#inst_00000000000070008000000000000000`);
+    await page.goto(`${server.url}/#inst_00000000000070008000000000000000`);
     await page.locator("#chat > [role=alert]").waitFor();
     await row(page, "home").getByText("Ada").click();
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 setDefaultTimeout(90_000);
@@ -10,21 +10,21 @@ const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
 let model: MockModelServer;
-let appliance: Appliance;
+let server: TestServer;
 let person: Person;
 let axe: string;
 
 beforeAll(async () => {
   axe = await Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
   model = startMockModelServer();
-  appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await model.stop();
 });
 beforeEach(async () => {
-  person = await appliance.signUp();
+  person = await server.signUp();
 });
 
 /** An instance with an agent and a conversation that is longer than any screen. */
@@ -38,7 +38,7 @@ async function talkAtLength(): Promise<void> {
   }
 }
 
-/** The rules that this page breaks, and where. */
+/** The rules that this page violates, and where. */
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -54,11 +54,11 @@ browserTest(
   async () => {
     await talkAtLength();
     await withConsole(
-      () => appliance.url,
+      () => server.url,
       async (page) => {
         for (const size of [LAPTOP, PHONE]) {
           await page.setViewportSize(size);
-          await openAs(page, appliance.url, person.token);
+          await openAs(page, server.url, person.token);
           await page.getByText("Question 7", { exact: true }).waitFor();
           for (const text of ["", "many\nlines\n".repeat(40)]) {
             await page.fill("#chat-input", text);
@@ -84,10 +84,10 @@ browserTest(
 browserTest("on a phone the list of agents opens over the chat, and closes by choosing or with Escape", async () => {
   await talkAtLength();
   await withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
       await page.setViewportSize(PHONE);
-      await openAs(page, appliance.url, person.token);
+      await openAs(page, server.url, person.token);
       const opener = page.locator(".conversation .show-instances");
       const list = page.locator("#instances");
       await opener.click();
@@ -104,7 +104,7 @@ browserTest("on a phone the list of agents opens over the chat, and closes by ch
 
 browserTest("axe finds no problems in any view, light or dark, on a laptop or a phone", async () => {
   await withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
       const look = async (what: string) => {
         for (const size of [LAPTOP, PHONE]) {
@@ -115,12 +115,12 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
           }
         }
       };
-      await page.goto(appliance.url);
+      await page.goto(server.url);
       await page.fill("#email", "nobody@example.com");
       await page.keyboard.press("Enter");
       await page.locator("#email-error").waitFor();
       await look("sign-in, refused");
-      await openAs(page, appliance.url, person.token);
+      await openAs(page, server.url, person.token);
       await page.locator("#intro").waitFor();
       await look("intro");
       await talkAtLength();
@@ -143,14 +143,14 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
 browserTest("the first load takes few requests, and the next none for what has not changed", async () => {
   await talkAtLength();
   await withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
-      await openAs(page, appliance.url, person.token);
+      await openAs(page, server.url, person.token);
       await page.getByText("Question 7", { exact: true }).waitFor();
       const asked: string[] = [];
       page.on("request", (request) => asked.push(new URL(request.url()).pathname));
       await page.goto("about:blank");
-      await page.goto(appliance.url);
+      await page.goto(server.url);
       await page.getByText("Question 7", { exact: true }).waitFor();
       expect(asked.length).toBeLessThanOrEqual(12);
       const sizes = await page.evaluate(() =>

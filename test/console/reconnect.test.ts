@@ -1,12 +1,12 @@
 import { expect, setDefaultTimeout } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
-import { startAppliance } from "../support/appliance.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 
 setDefaultTimeout(60_000);
 
-/** A way to the port whose connections can be cut as a bad network cuts them. */
+/** A proxy to the port whose connections can be cut, as a bad network does. */
 async function startBreakableWay(port: number) {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
@@ -40,15 +40,15 @@ async function startBreakableWay(port: number) {
   };
 }
 
-browserTest("an answer whose connection breaks goes on, with no word lost or doubled", async () => {
+browserTest("an answer whose connection breaks continues, with no word lost or repeated", async () => {
   const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
   const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
-  const appliance = await startAppliance({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
-  const way = await startBreakableWay(Number(new URL(appliance.url).port));
+  const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  const way = await startBreakableWay(Number(new URL(server.url).port));
   try {
     await withBrowser(async (browser) => {
       const page = browser.pages()[0] ?? (await browser.newPage());
-      const link = appliance.foundation.links.create("ada@example.com", 10_000_000n);
+      const link = server.foundation.links.create("ada@example.com", 10_000_000n);
       await page.goto(`${way.url}/#link=${link}`);
       await page.click("#wake-agent");
       const resumed = page.waitForRequest((request) => /events\?runId=.*after=/.test(request.url()));
@@ -65,7 +65,7 @@ browserTest("an answer whose connection breaks goes on, with no word lost or dou
     });
   } finally {
     await way.stop();
-    await appliance.stop();
+    await server.stop();
     await model.stop();
   }
 });

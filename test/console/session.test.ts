@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
 
-let appliance: Appliance;
+let server: TestServer;
 let email: string;
 let people = 0;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
+  server = await startTestServer();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 beforeEach(() => {
   email = `session${++people}@example.com`;
 });
 
-const withPage = (use: (page: Page) => Promise<void>) => withConsole(() => appliance.url, use);
-const linkFor = (who: string) => `${appliance.url}/#link=${appliance.foundation.links.create(who, 0n)}`;
+const withPage = (use: (page: Page) => Promise<void>) => withConsole(() => server.url, use);
+const linkFor = (who: string) => `${server.url}/#link=${server.foundation.links.create(who, 0n)}`;
 const tokenOf = (page: Page) => page.evaluate(() => sessionStorage.getItem("roost.token") ?? "");
-const statusOf = async (token: string) => (await appliance.ask("GET", "/v1/auth/me", { token })).status;
+const statusOf = async (token: string) => (await server.ask("GET", "/v1/auth/me", { token })).status;
 const shownEmail = (page: Page) => page.locator("#account-email").textContent();
 
 /** Signs in, and then opens a link for somebody else in the same tab. */
@@ -45,7 +45,7 @@ browserTest("a link for another account asks the signed-in user, and changes not
       false,
       false,
     ]);
-    expect([page.url(), await tokenOf(page)]).toEqual([`${appliance.url}/`, token]);
+    expect([page.url(), await tokenOf(page)]).toEqual([`${server.url}/`, token]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBe(0);
   });
 });
@@ -56,14 +56,14 @@ browserTest("staying signed in is one key press, keeps the session and leaves th
     const token = await openForeignLink(page, link);
     await page.keyboard.press("Enter");
     await page.locator("#signed-in").waitFor();
-    expect([await shownEmail(page), await tokenOf(page), page.url()]).toEqual([email, token, `${appliance.url}/`]);
+    expect([await shownEmail(page), await tokenOf(page), page.url()]).toEqual([email, token, `${server.url}/`]);
     expect(await page.locator("#replace-session").isVisible()).toBe(false);
     expect(await statusOf(token)).toBe(200);
     await page.reload();
     await page.locator("#signed-in").waitFor();
     expect(await shownEmail(page)).toBe(email);
     const body = { link: link.split("#link=")[1] };
-    expect((await appliance.ask("POST", "/v1/auth/redeem-link", { body })).status).toBe(200);
+    expect((await server.ask("POST", "/v1/auth/redeem-link", { body })).status).toBe(200);
   });
 });
 
@@ -83,7 +83,7 @@ browserTest("using the link is the next key press, and signs out the previous se
 browserTest("a used link says so next to the question, and the session is kept", async () => {
   await withPage(async (page) => {
     const link = linkFor(`intruder.${email}`);
-    await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
+    await server.ask("POST", "/v1/auth/redeem-link", { body: { link: link.split("#link=")[1] } });
     const token = await openForeignLink(page, link);
     await page.click("#use-link");
     await page.locator("#replace-session [role=alert]").waitFor();
@@ -98,7 +98,7 @@ browserTest("a link asks nothing if the session has expired", async () => {
   await withPage(async (page) => {
     await page.goto(linkFor(email));
     await page.locator("#signed-in").waitFor();
-    await appliance.ask("POST", "/v1/auth/revoke-tokens", { token: await tokenOf(page) });
+    await server.ask("POST", "/v1/auth/revoke-tokens", { token: await tokenOf(page) });
     await page.goto(linkFor(`next.${email}`));
     await page.locator("#account-email", { hasText: `next.${email}` }).waitFor({ state: "attached" });
   });

@@ -1,35 +1,35 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
 import type { Page } from "playwright-core";
 import { SMTPServer } from "smtp-server";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { withConsole } from "./with-console.ts";
 
 setDefaultTimeout(60_000);
 
-let appliance: Appliance;
+let server: TestServer;
 let email: string;
 let people = 0;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
+  server = await startTestServer();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 beforeEach(() => {
   email = `newcomer${++people}@example.com`;
 });
 
 const withPage = (use: (page: Page) => Promise<void>) =>
   withConsole(
-    () => appliance.url,
+    () => server.url,
     async (page) => {
-      await page.goto(appliance.url);
+      await page.goto(server.url);
       await page.locator("#signed-out").waitFor();
       await use(page);
     },
   );
-const invite = () => appliance.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code;
-const codeFor = (who: string) => appliance.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
+const invite = () => server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code;
+const codeFor = (who: string) => server.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
 const isFocused = (page: Page, id: string) => page.locator(id).evaluate((field) => field === document.activeElement);
 
 /** The field shows its error, has the focus, and announces the error to a screen reader. */
@@ -94,7 +94,7 @@ browserTest("without mail, nobody is told to wait for one", async () => {
     await page.click("#ask-code button");
     await page.getByText("roost outbox").waitFor();
     expect(await page.getByText("on its way").isVisible()).toBe(false);
-    // Asked for again at once: the host says when that will do.
+    // Requested again at once: the host says when that will be possible.
     await page.click("#other-address");
     await page.click("#ask-code button");
     const alert = page.locator("#sign-in-alert");
@@ -112,7 +112,7 @@ browserTest("with mail, it is said to be on its way", async () => {
   const port = await new Promise<number>((resolve) => {
     const server = smtp.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
   });
-  const mailing = await startAppliance({
+  const mailing = await startTestServer({
     ROOST_SMTP_URL: `smtp://127.0.0.1:${port}`,
     ROOST_MAIL_FROM: "roost@example.com",
   });

@@ -2,7 +2,9 @@ import { expect } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { withBrowser } from "../support/browser.ts";
 
-/** Hands `use` a page, and holds it to what every page of the console promises: no complaint, nothing from elsewhere. */
+/**
+ * Passes a page to `use`, and checks what holds for every page of the console: no errors, no requests to other origins.
+ */
 export async function withConsole(
   url: () => string,
   use: (page: Page, browser: BrowserContext) => Promise<void>,
@@ -16,7 +18,7 @@ export async function withConsole(
     });
     browser.on("weberror", (error) => complaints.push(String(error.error())));
     browser.on("console", (message) => {
-      // The browser itself notes each refusal of the API here, and each answer that a test kept from it.
+      // The browser itself logs each error response of the API here, and each answer that a test blocked.
       if (message.type() === "error" && !/status of (4\d\d|503)|net::ERR_FAILED/.test(message.text()))
         complaints.push(message.text());
     });

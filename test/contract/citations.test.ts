@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { FOLDER, ROOT, readPage } from "./pages.ts";
 
-/** The pages whose headings comments cite, by what a citation calls them. */
+/** The pages that comments cite, by their names in citations. */
 const PAGES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [...new Bun.Glob("*.md").scanSync({ cwd: FOLDER })].map((name) => [`docs/contract/${name}`, join(FOLDER, name)]),
@@ -10,7 +10,7 @@ const PAGES: Readonly<Record<string, string>> = {
   "ARCHITECTURE.md": join(ROOT, "ARCHITECTURE.md"),
 };
 const CITED = /(?<![\w./-])(?:docs\/contract\/\w+\.md|ARCHITECTURE\.md(?=, [A-Z]))/g;
-/** Without its folder a page is nowhere; between backquotes it is a file's name, and no citation. */
+/** Without its folder a page cannot be found; between backquotes it is a file name, not a citation. */
 const NOWHERE =
   /(?<![\w./`-])(?:api(?:-agents)?|billing|security|operations|runtime|architecture)\.md|\b[Ss]pecification,? section/;
 
@@ -39,11 +39,11 @@ async function readComments(): Promise<{ file: string; comment: string }[]> {
 
 const comments = await readComments();
 
-test("comments are read as they wrap", () => {
+test("comments are read across their line breaks", () => {
   expect(commentsOf("/** One\n * two. */\nconst x = 1; // three\n// four\n")).toEqual(["One two.", "three", "four"]);
 });
 
-test("no comment cites a page that a reader does not have", () => {
+test("no comment cites a page that readers do not have", () => {
   expect(comments.filter(({ comment }) => NOWHERE.test(comment))).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ import { NO_NODES } from "../support/no-nodes.ts";
 import { differences } from "./comparing.ts";
 import { codeIn, readContract, sectionOf } from "./pages.ts";
 
-/** A folder in which `roost` is the binary as it is now, and `./data` a running server's. */
+/** A folder in which `roost` is the current binary, and `./data` that of a running server. */
 const folder = mkdtempSync(join(tmpdir(), "roost-contract-"));
 symlinkSync(await buildBinary(), join(folder, "roost"));
 const server = await startBinary({ dataDir: join(folder, "data") });
@@ -39,14 +39,14 @@ test.each(examples)("`$command` prints what the page shows", async ({ command, s
   if (shown !== null) expect(differences(JSON.parse(shown), JSON.parse(printed))).toEqual([]);
 });
 
-test("the checks of the doctor are those that the page tells, in their order", async () => {
+test("the checks of the doctor are those on the page, in their order", async () => {
   const { output } = await runBinary(["doctor", "--data", server.dataDir, "--json"]);
   const checks = (JSON.parse(output) as { check: string }[]).map(({ check }) => check);
   const rows = sectionOf(operations, "Doctor").matchAll(/^\| `(\w+)` \|/gm);
   expect(Array.from(rows, ([, name]) => name)).toEqual(checks);
 });
 
-test("all that a server leaves in its data folder is told on the page", () => {
+test("all files that a server leaves in its data folder are on the page", () => {
   const rows = sectionOf(operations, "Data folder").matchAll(/^\| (`.+?) \|/gm);
   const told = Array.from(rows, ([, cell = ""]) => cell).flatMap((cell) =>
     codeIn(cell).map((name) => name.replace(/\/.*/, "")),

@@ -1,9 +1,9 @@
 /**
- * What an example shows beside what a server answered: the same members and the same values. Ids and times are compared by
- * their form, and so is the amount of a quote, whose last digits are drawn; `…` in a text stands for any text.
+ * Compares an example with a server's answer: the same members and the same values. Ids and times are compared by their
+ * form, and so is the amount of a quote, whose last digits are random; `…` in a text stands for any text.
  */
 
-/** What an example shows in the place of each new one, and the form of what is told there. */
+/** What an example shows for values that are always new, and the form of such a value. */
 const FORMS: readonly [shown: RegExp, told: (shown: string) => RegExp][] = [
   [/^[a-z]+_0190f5e2c4a87b3d8e1f6a2b4c5d7e9\d$/, (id) => new RegExp(`^${id.split("_")[0]}_[0-9a-f]{32}$`)],
   [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, () => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/],
@@ -17,7 +17,7 @@ const isLike = (shown: string, told: string): boolean => {
   return new RegExp(`^${parts.join("[\\s\\S]*")}$`).test(told);
 };
 
-/** Where the two differ, in words; empty where they are alike. */
+/** Where the two differ; empty if they are equal. */
 export function differences(shown: unknown, told: unknown, at = "the answer"): string[] {
   if (Array.isArray(shown) && Array.isArray(told)) {
     if (shown.length !== told.length) return [`${at} has ${told.length} items, not ${shown.length}`];

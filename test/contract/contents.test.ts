@@ -5,17 +5,17 @@ import { createProgram } from "../../src/cli/cli.ts";
 import { allSettings } from "../../src/config.ts";
 import { STATUS_OF_CODE } from "../../src/lib/app-error.ts";
 import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
-import { startAppliance } from "../support/appliance.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { anchorOf, codeIn, FOLDER, type Page, ROOT, readContract, readPage, sectionOf } from "./pages.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
+const server = await startTestServer();
+afterAll(() => server.stop());
 const contract = await readContract();
 const pages = Object.values(contract);
 const { api, operations, runtime } = contract;
 const settings = await readPage(join(ROOT, "docs/settings.md"));
 
-/** The code spans in a table's first column, of all rows that have such a form there. */
+/** The code spans in the first column of tables that match this pattern. */
 const firstCells = (text: string, form: RegExp): string[] =>
   text.split("\n").flatMap((line) => {
     const [, cell = ""] = /^\| (`.+?) \|/.exec(line) ?? [];
@@ -24,7 +24,7 @@ const firstCells = (text: string, form: RegExp): string[] =>
 
 const METHOD_AND_PATH = /^(GET|POST|PATCH|PUT|DELETE) \/v1\//;
 
-/** How a table says what a route asks of its caller. */
+/** How a table says what a route requires of its caller. */
 const NEEDS = {
   public: "–",
   read: "`read`",
@@ -35,21 +35,21 @@ const NEEDS = {
   keys: "keys",
 };
 
-test("every route is in a table of the API's page, with what it needs, and nothing else is", () => {
+test("every route is in a table of the API's page, with what it needs, and the tables have no other", () => {
   const told = api.rows
     .map(([request = "", needs = ""]) => [request.replaceAll("`", ""), needs])
     .filter(([request = ""]) => METHOD_AND_PATH.test(request));
-  const routes = appliance.app.routes.map(({ method, path, access }) => [`${method} ${path}`, NEEDS[access]]);
+  const routes = server.app.routes.map(({ method, path, access }) => [`${method} ${path}`, NEEDS[access]]);
   expect(told.toSorted()).toEqual(routes.toSorted());
 });
 
-test("wherever a page names a request, there is a route for it", () => {
-  const routes = new Set(appliance.app.routes.map(({ method, path }) => `${method} ${path}`));
+test("for every request that a page names, there is a route", () => {
+  const routes = new Set(server.app.routes.map(({ method, path }) => `${method} ${path}`));
   const named = pages.flatMap(({ text }) => codeIn(text)).filter((code) => METHOD_AND_PATH.test(code));
   expect(named.filter((request) => !routes.has(request))).toEqual([]);
 });
 
-test("every error code is told with its status, and no other", () => {
+test("every error code is listed with its status, and no other", () => {
   const told = api.rows
     .filter(([code = "", status = ""]) => /^`[a-z_]+`$/.test(code) && /^\d{3}$/.test(status))
     .map(([code = "", status]) => [code.replaceAll("`", ""), Number(status)]);
@@ -57,7 +57,7 @@ test("every error code is told with its status, and no other", () => {
   expect(told.length).toBe(Object.keys(STATUS_OF_CODE).length);
 });
 
-test("every kind of event is told, and no other, and every member of their data is named", async () => {
+test("every kind of event is listed, and no other, and every member of its data is named", async () => {
   const [path = ""] = new Bun.Glob("src/messages/**/event.ts").scanSync({ cwd: ROOT });
   const source = await Bun.file(join(ROOT, path)).text();
   const union = /export type AgentEvent =[\s\S]*?;\n\n/.exec(source)?.[0] ?? "";
@@ -83,13 +83,13 @@ function* nodesOf(node: unknown): Generator<Node> {
   for (const value of Object.values(node)) yield* nodesOf(value);
 }
 
-/** Of the paths of clients that the document speaks of and no route serves, and of the x402 protocol's own words. */
+/** Words of the x402 protocol, and of paths that the document mentions but no route serves. */
 const NOT_OURS = new Set(
   "type param scheme maxAmountRequired resource description mimeType payTo maxTimeoutSeconds extra".split(" "),
 );
 
 test("every field, query, header and fixed value of /openapi.json is named on the API's page", async () => {
-  const { body: document } = await appliance.ask("GET", "/openapi.json");
+  const { body: document } = await server.ask("GET", "/openapi.json");
   const names = [...nodesOf({ paths: document.paths, components: document.components })].flatMap((node) => [
     ...Object.keys(node.properties ?? {}),
     ...(node.enum ?? []).map(String),
@@ -107,16 +107,16 @@ test("every setting is in docs/settings.md, each section of which is linked from
   expect(sections.filter((link) => !operations.text.includes(link))).toEqual([]);
 });
 
-/** Read by user commands, on another machine than the host's perhaps: no settings. */
+/** Read by user commands, maybe on another machine than the host's, so not settings. */
 const OF_COMMANDS = new Set(["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"]);
 
-test("what a page calls a setting is one", () => {
+test("whatever a page calls a setting is one", () => {
   const names = new Set(allSettings().map(({ name }) => name));
   const named = pages.flatMap(({ text }) => text.match(/ROOST_[A-Z_]+/g) ?? []);
   expect(named.filter((name) => !names.has(name) && !OF_COMMANDS.has(name))).toEqual([]);
 });
 
-test("limits and prices that have a setting are told with its default", () => {
+test("limits and prices that have a setting are given with its default", () => {
   const defaults = new Map(allSettings().map(({ name, fallback }) => [name, fallback]));
   const inTables = pages.flatMap(({ rows }) =>
     rows.flatMap((row) => {
@@ -139,7 +139,7 @@ const commandsOf = (command: ReturnType<typeof createProgram>, words: string[] =
     ? [words.join(" ")]
     : command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
 
-/** What the shells ask, not people. */
+/** Called by shells, not people. */
 const isForPeople = (words: string): boolean => !words.startsWith("__");
 
 test("every command is in a table of the operator's page, and no other", () => {
@@ -152,15 +152,15 @@ test("every command is in a table of the operator's page, and no other", () => {
   expect(told.toSorted()).toEqual(commandsOf(createProgram()).filter(isForPeople).toSorted());
 });
 
-test("every figure of /metrics is in a table of the operator's page, and no other", async () => {
-  const { body } = await appliance.ask("GET", "/metrics");
+test("every metric of /metrics is in a table of the operator's page, and no other", async () => {
+  const { body } = await server.ask("GET", "/metrics");
   const figures = Array.from((body as string).matchAll(/^# TYPE (\w+) /gm), ([, name = ""]) => name);
   const own = figures.filter((name) => !/^roost_(process|nodejs)_/.test(name));
   expect(firstCells(sectionOf(operations, "Metrics"), /^roost_/).toSorted()).toEqual(own.toSorted());
 });
 
-test("a new agent has the files that the page of the runtime tells, and the prompt their order", async () => {
-  const ada = await appliance.signUp();
+test("a new agent has the files listed on the runtime's page, and the prompt their order", async () => {
+  const ada = await server.signUp();
   const instance = (await ada.ask("POST", "/v1/instances", { name: "home" })).body.instanceId;
   const { body } = await ada.ask("POST", `/v1/instances/${instance}/agents`, { name: "Plain" });
   const told = firstCells(sectionOf(runtime, "Workspace files"), /\.md$/);
@@ -169,14 +169,14 @@ test("a new agent has the files that the page of the runtime tells, and the prom
   expect(inPrompt.flatMap(([name = ""]) => codeIn(name))).toEqual(PROMPT_FILES);
 });
 
-test("the tools of an agent are those that the page of the runtime tells", async () => {
+test("the tools of an agent are those listed on the runtime's page", async () => {
   const paths = [...new Bun.Glob("src/tools/**/*.ts").scanSync({ cwd: ROOT })];
   const sources = await Promise.all(paths.map((path) => Bun.file(join(ROOT, path)).text()));
   const names = sources.flatMap((source) => /: Tool<[\s\S]*?\n {2}name: "(\w+)"/.exec(source)?.[1] ?? []);
   expect(firstCells(sectionOf(runtime, "Tools"), /^\w+$/).toSorted()).toEqual(names.toSorted());
 });
 
-/** Where a page's links lead that stay in the project: `api.md#limits` as the file and the anchor. */
+/** The targets of a page's links within the project: `api.md#limits` as the file and the anchor. */
 const linksOf = (page: Page): string[] =>
   Array.from(page.text.matchAll(/\]\(([^)\s]+)\)/g), ([, target = ""]) => target).filter((to) => !/^https?:/.test(to));
 

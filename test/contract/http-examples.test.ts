@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from "bun:test";
 import { parseMoney } from "../../src/lib/money.ts";
 import { HOUR, handClock } from "../lib/hand-clock.ts";
-import { startAppliance } from "../support/appliance.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { differences } from "./comparing.ts";
 import { readContract } from "./pages.ts";
 
-/** A request as a page shows it, and the answer behind it. */
+/** A request as a page shows it, and the answer that follows. */
 interface Example {
   method: string;
   path: string;
@@ -25,15 +25,15 @@ const model = startMockModelServer({
   },
 });
 const clock = handClock(Date.UTC(2026, 10, 21, 10));
-const appliance = await startAppliance({ ROOST_MODEL: "openai:llama3.1", ROOST_OPENAI_BASE_URL: model.url }, { clock });
+const server = await startTestServer({ ROOST_MODEL: "openai:llama3.1", ROOST_OPENAI_BASE_URL: model.url }, { clock });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await model.stop();
 });
 
-/** What the answers of the examples gave, for those behind them: `$TOKEN`, `$INSTANCE`, and so on. */
+/** Values from the answers of earlier examples, for later ones: `$TOKEN`, `$INSTANCE`, and so on. */
 const given: Record<string, string> = {
-  INVITE: appliance.foundation.invites.create({ uses: 1, credit: parseMoney("10") ?? 0n, lifeMs: 3_600_000 }).code,
+  INVITE: server.foundation.invites.create({ uses: 1, credit: parseMoney("10") ?? 0n, lifeMs: 3_600_000 }).code,
 };
 const NAMED: Readonly<Record<string, string>> = {
   TOKEN: "token",
@@ -44,11 +44,11 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 
 function fill(text: string): string {
-  const code = appliance.foundation.outbox.list()[0]?.code ?? "";
+  const code = server.foundation.outbox.list()[0]?.code ?? "";
   return text.replaceAll(/\$([A-Z]+)/g, (whole, name: string) => (name === "CODE" ? code : (given[name] ?? whole)));
 }
 
-/** What an example shows with what earlier ones gave; what this one gives stands for any text. */
+/** An example with the values of earlier ones filled in; its own values match any text. */
 const expected = (text: string): string => fill(text).replaceAll(/\$[A-Z]+/g, "…");
 
 function keepWhatIsNamed(example: Example, answer: unknown): void {
@@ -77,7 +77,7 @@ function parse(block: string): Example {
   };
 }
 
-/** An event stream as objects: its `retry`, and each event with its data read. */
+/** An event stream as objects: its `retry`, and each event with its parsed data. */
 const framesOf = (text: string): unknown[] =>
   text
     .trim()
@@ -92,13 +92,13 @@ const framesOf = (text: string): unknown[] =>
       ),
     );
 
-/** The ids of runs in a stream are another run's than the one before it. */
+/** The run in a stream is another one than in the example before it. */
 const withoutRun = (example: Example): Example =>
   example.answer.startsWith("retry:") ? { ...example, answer: example.answer.replaceAll("$RUN", "…") } : example;
 
 async function send({ method, path, headers, body }: Example): Promise<{ response: Response; text: string }> {
   const filled = Object.entries(headers).map(([name, value]): [string, string] => [name, fill(value)]);
-  const response = await fetch(new URL(fill(path), appliance.url), {
+  const response = await fetch(new URL(fill(path), server.url), {
     method,
     headers: filled,
     ...(body === "" ? {} : { body: fill(body) }),
@@ -108,15 +108,15 @@ async function send({ method, path, headers, body }: Example): Promise<{ respons
 
 let hours = 0;
 
-/** What the page says has happened before this request: an hour of running, the end of a run that nobody waited for. */
+/** What has happened before this request according to the page: an hour of running, the end of an asynchronous run. */
 async function comeTo({ path }: Example): Promise<void> {
   if (path.startsWith("/v1/billing") && hours === 0) {
     clock.advance(++hours * HOUR);
-    await appliance.app.meterTimer.tick();
+    await server.app.meterTimer.tick();
   }
   const run = /\/agents\/(agt_\w+)\/runs\/(run_\w+)$/.exec(fill(path));
   if (!run) return;
-  const events = await fetch(new URL(`${fill(path).replace(/\/runs\/.*/, "/events")}?runId=${run[2]}`, appliance.url), {
+  const events = await fetch(new URL(`${fill(path).replace(/\/runs\/.*/, "/events")}?runId=${run[2]}`, server.url), {
     headers: { "X-API-Key": given.KEY ?? "" },
   });
   await events.text();
@@ -129,7 +129,7 @@ const examples = api.blocks
 
 test("the page has examples", () => expect(examples.length).toBeGreaterThan(20));
 
-// In the order of the page: each may use what those before it gave.
+// In the order of the page: each may use values of the ones before it.
 test.each(examples.map((example, at): [string, Example] => [`${at + 1}: ${example.method} ${example.path}`, example]))(
   "example %s is answered as the page shows",
   async (_, example) => {

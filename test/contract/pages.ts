@@ -3,15 +3,15 @@ import { basename, join } from "node:path";
 export const ROOT = join(import.meta.dir, "../..");
 export const FOLDER = join(ROOT, "docs/contract");
 
-/** A page of Markdown, as the tests of what it says read it. */
+/** A page of Markdown, as these tests read it. */
 export interface Page {
   /** `api.md`. */
   name: string;
   text: string;
   headings: string[];
-  /** Rows of its tables, each as its cells; heads and rules left out. Code spans keep their backquotes. */
+  /** The rows of its tables, each as its cells, without headings. Code spans keep their backquotes. */
   rows: string[][];
-  /** Fenced blocks in their order. */
+  /** The fenced blocks, in order. */
   blocks: Block[];
 }
 
@@ -22,7 +22,7 @@ export interface Block {
 
 const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm;
 
-/** Throws where there is no such file. */
+/** Throws if there is no such file. */
 export async function readPage(path: string): Promise<Page> {
   const text = await Bun.file(path).text();
   const prose = text.replace(FENCE, "");
@@ -42,7 +42,7 @@ export async function readPage(path: string): Promise<Page> {
   };
 }
 
-/** What stands under a heading, up to the next one of the same level or above. */
+/** The text under a heading, up to the next one of the same or a higher level. */
 export function sectionOf({ text }: Pick<Page, "text">, heading: string): string {
   const level = new RegExp(`^(#+) ${heading}$`, "m").exec(text);
   if (level === null) throw new Error(`there is no heading ${heading}`);
@@ -51,14 +51,14 @@ export function sectionOf({ text }: Pick<Page, "text">, heading: string): string
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-/** How a heading is linked to on its page. */
+/** The anchor of a heading. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-");
 
-/** Texts between backquotes, outside of fenced blocks. */
+/** The code spans outside of fenced blocks. */
 export const codeIn = (text: string): string[] =>
   Array.from(text.replace(FENCE, "").matchAll(/`([^`\n]+)`/g), ([, code]) => code ?? "");
 

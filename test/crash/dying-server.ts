@@ -1,6 +1,6 @@
-/** The server died under the request, or is not up again yet. */
+/** The server died during the request, or is not up again yet. */
 export const isDead = (error: unknown): boolean =>
   error instanceof TypeError || (error instanceof Error && "code" in error && /^(E|Conn)/.test(String(error.code)));
 
-/** A moment's wait before a dead server is asked again. */
+/** A short wait before a dead server is called again. */
 export const turn = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 5));

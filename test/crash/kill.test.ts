@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversation.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { Answer } from "../support/test-server.ts";
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 20;
@@ -34,7 +34,7 @@ beforeAll(async () => {
   let asked = 0;
   mock = startMockModelServer({
     record: false,
-    // Every third message takes tools first; every answer takes a while, so that kills find runs in progress.
+    // Every third message calls tools first; every answer takes a while, so that kills find runs in progress.
     answer: ({ body }) =>
       ++asked % 3 === 0 && body.messages.at(-1).role === "user"
         ? { kind: "tools", text: "Let me see. ", calls: callsOf(asked) }
@@ -70,8 +70,8 @@ async function ask(method: string, path: string, body?: unknown): Promise<Pick<A
 }
 
 /**
- * A client of one agent: sends messages under keys, to its conversations in turn, until each is acknowledged, and follows
- * the agent's events.
+ * A client of one agent: sends messages with keys, to its conversations in turn, until each is acknowledged, and
+ * follows the agent's events.
  */
 function startClient(path: string, conversations: readonly string[]) {
   let sends = true;
@@ -143,7 +143,9 @@ function startClient(path: string, conversations: readonly string[]) {
   };
 }
 
-/** Acknowledged things that are no messages: agents with a file, accounts with their credit, credits by the operator. */
+/**
+ * Acknowledged changes other than messages: agents with a file, accounts with their credit, credits by the operator.
+ */
 function startKeeper(instance: string) {
   let keeps = true;
   const agents = new Map<string, string>();
@@ -154,7 +156,7 @@ function startKeeper(instance: string) {
     for (;;) {
       try {
         const response = await request("POST", path, body, headers);
-        // While the first request under a key still runs, its repetition is told to wait.
+        // While the first request with a key still runs, its repetition must wait.
         if (response.status !== 409) return { status: response.status, body: await response.json() };
       } catch (error) {
         if (!isDead(error)) throw error;
@@ -174,7 +176,7 @@ function startKeeper(instance: string) {
     const email = `kept${number}@example.com`;
     const link = foundation.links.create(email, 1_234_567n);
     foundation.store.close();
-    // 401: it was redeemed, and the answer died with the server; the account is there all the same.
+    // 401: it was redeemed, but the answer was lost with the server; the account exists.
     expect([200, 401]).toContain((await untilAnswered("/v1/auth/redeem-link", { link })).status);
     accounts.push(email);
 
@@ -206,7 +208,7 @@ function startKeeper(instance: string) {
   };
 }
 
-/** What the ledger holds of credits, by e-mail, in micro-USDC. */
+/** The credits in the ledger, by e-mail, in micro-USDC. */
 function creditsOf(): Record<string, number> {
   const database = new Database(join(dataDir, "roost.db"), { readonly: true });
   const rows = database
@@ -221,7 +223,7 @@ function creditsOf(): Record<string, number> {
 
 const ENDS = /^run\.(completed|failed|cancelled)$/;
 
-test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream goes on where it was", async () => {
+test("killed at any moment: nothing acknowledged is lost, nothing runs twice, and every stream continues where it was", async () => {
   const instance = (await ask("POST", "/v1/instances", { name: "crash" })).body.instanceId;
   const agents = await Promise.all(
     Array.from({ length: AGENTS }, (_, at) => ask("POST", `/v1/instances/${instance}/agents`, { name: `Agent ${at}` })),
@@ -239,7 +241,7 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   );
   const clients = paths.map((path, at) => startClient(path, conversations[at] ?? []));
   const keeper = startKeeper(instance);
-  // Where the machine is slow, some more: until enough has been kept to be lost.
+  // On a slow machine some more, until there is enough that could be lost.
   for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT; kill++) {
     await Bun.sleep(Math.random() * MAX_LIFE_MS);
     await server.kill();
@@ -270,12 +272,12 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
       expect(history.filter((one) => one.runId === runId && one.role === "agent")).toEqual([message]);
       const calls = own.filter(({ event }) => event === "tool.started").map(({ data }) => data.toolCallId);
       expect(new Set(calls).size).toBe(calls.length);
-      // A step that began came to its end, with each of its calls.
+      // Every step that began has ended, with each of its calls.
       expect(calls.length % CALLS).toBe(0);
       restarts += restartsOf(own);
     }
   }
-  // Else the kills found nothing in progress, and this test proved nothing.
+  // Otherwise the kills found nothing in progress, and this test proves nothing.
   expect(restarts).toBeGreaterThan(0);
 
   const listed = (await ask("GET", `/v1/instances/${instance}/agents?limit=100`)).body;
@@ -298,7 +300,7 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   expect(doctor.find(({ check }: { check: string }) => check === "database")).toMatchObject({ ok: true });
 });
 
-/** How often the run was restarted; each time it had shown something. */
+/** How often the run was restarted after it had shown something. */
 function restartsOf(own: Frame[]): number {
   const kinds = kindsOf(own);
   let restarts = 0;
@@ -314,7 +316,7 @@ function restartsOf(own: Frame[]): number {
   return restarts;
 }
 
-/** Runs in progress together in a conversation. */
+/** The most runs in progress at once in a conversation. */
 function mostAtOnce(frames: Frame[], conversationId: string): number {
   let most = 0;
   let now = 0;

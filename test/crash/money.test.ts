@@ -7,21 +7,21 @@ import { openFoundation } from "../../src/app/foundation.ts";
 import { checkDatabase } from "../../src/cli/operator/check-data.ts";
 import { formatMoney } from "../../src/lib/money.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
-import type { Answer } from "../support/appliance.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
+import type { Answer } from "../support/test-server.ts";
 import { isDead, turn } from "./dying-server.ts";
 
 const KILLS = 200;
 const MAX_LIFE_MS = 150;
 const PEOPLE = 3;
-/** A hundredth of a USDC each second: enough for the journal within the lives that the server has here. */
+/** A cent each second: enough for journal entries in the server's short lives here. */
 const PRICE_PER_HOUR = 36n;
 
 const home = mkdtempSync(join(tmpdir(), "roost-money-"));
 const dataDir = join(home, "data");
 let chain: Anvil;
 let server: RunningBinary;
-/** When the server that runs was spawned, and how long those before it lived, by the same clock. */
+/** When the current server was started, and how long the ones before it lived, by the same clock. */
 let bornMs = 0;
 let livedMs = 0;
 
@@ -35,7 +35,7 @@ const start = () => {
       ROOST_BASE_RPC_URL: chain.url,
       ROOST_BASE_CONFIRMATIONS: "1",
       ROOST_PRICE_PER_HOUR: String(PRICE_PER_HOUR),
-      // Every second round leaves an instance behind.
+      // Every second round leaves an instance running.
       ROOST_MAX_INSTANCES: "100000",
       ROOST_LOG_LEVEL: "info",
     },
@@ -53,7 +53,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** Asks until somebody answers, whatever dies meanwhile. */
+/** Repeats the request until it is answered, whatever dies meanwhile. */
 async function untilAnswered(method: string, path: string, token: string, body?: object, payment?: object) {
   for (;;) {
     try {
@@ -94,7 +94,7 @@ function startPayer(token: string, from: Anvil["accounts"][number] | undefined) 
       const txHash = await chain.transfer({ to: quote.recipient, amount, ...(from && { from: from.address }) });
       for (;;) {
         const answer = await untilAnswered("POST", "/v1/billing/top-up", token, {}, { txHash, network: "base" });
-        // Else it is credited, and the answer died with the server.
+        // Otherwise it was credited, and the answer was lost with the server.
         if (answer.status === 201 || /already credited/.test(answer.body.error.message)) break;
         expect([402, 429]).toContain(answer.status);
         await turn();
@@ -111,7 +111,7 @@ function startPayer(token: string, from: Anvil["accounts"][number] | undefined) 
   };
 }
 
-/** Makes, stops, starts and deletes instances; whatever is acknowledged must be so. */
+/** Creates, stops, starts and deletes instances; whatever is acknowledged must hold. */
 function startUser(token: string) {
   let uses = true;
   let rounds = 0;
@@ -138,7 +138,7 @@ function startUser(token: string) {
   };
 }
 
-test(`killed ${KILLS} times under metering and payments: every transfer is credited once, and the books hold`, async () => {
+test(`killed ${KILLS} times while metering and crediting: every transfer is credited once, and the books are correct`, async () => {
   const tokens: string[] = [];
   for (let number = 0; number < PEOPLE; number++) tokens.push(await signUp(number));
   const payers = tokens.map((token, at) => startPayer(token, chain.accounts[at]));
@@ -161,7 +161,7 @@ test(`killed ${KILLS} times under metering and payments: every transfer is credi
   expect(paid.length).toBeGreaterThan(KILLS / 10);
   expect(topUps()).toEqual(Object.fromEntries(paid.map(({ txHash, amount }) => [txHash, amount])));
   expect(users.reduce((sum, user) => sum + user.rounds(), 0)).toBeGreaterThan(KILLS / 10);
-  // Nothing was billed while no server lived.
+  // Nothing was billed while no server was running.
   const most = (BigInt(Math.ceil(livedMs)) * PRICE_PER_HOUR * 1_000_000n) / 3_600_000n;
   const costs = costOfInstances();
   expect(costs.length).toBeGreaterThan(0);
@@ -177,7 +177,7 @@ function query<T>(sql: string): T[] {
   }
 }
 
-/** Transaction hash → what was credited for it, in all. */
+/** Transaction hash → the total credited for it. */
 function topUps(): Record<string, string> {
   const rows = query<{ hash: string; amount: number }>(
     `SELECT tx_hash AS hash, sum(amount) AS amount FROM journal_entries JOIN postings USING (entry_id)

@@ -39,12 +39,12 @@ test.each<[Rule, string, Partial<Case>]>([
   expect(broken(text, change)).toContain(rule);
 });
 
-test("another language than the persona's is found, and nothing in its own", () => {
+test("an answer in another language than the persona's is found, and one in its own is not", () => {
   expect(broken("I am glad that you are here.", {}, baker)).toContain("language");
   expect(broken("Ich habe ein Brot für dich, und das ist gut.", {}, baker)).toEqual([]);
 });
 
-test("an answer that lies near no reference is off the topic", () => {
+test("an answer that is close to no reference is off topic", () => {
   expect(broken("I would take a novel.", {}, librarian, NEAR_ENOUGH - 0.01)).toEqual(["topic"]);
 });
 
@@ -60,7 +60,7 @@ test.each<[string, Partial<Case>]>([
   expect(broken(text, change)).toEqual([]);
 });
 
-test("there are twelve personas and at least 120 cases, each with an id of its own, half of them held", () => {
+test("there are twelve personas and at least 120 cases, each with its own id, half of them held out", () => {
   expect(personas).toHaveLength(12);
   expect(cases.length).toBeGreaterThanOrEqual(120);
   expect(new Set(cases.map(({ asked }) => asked.id)).size).toBe(cases.length);
@@ -75,7 +75,7 @@ test("there are twelve personas and at least 120 cases, each with an id of its o
 const { engine, close } = openLocalEngine();
 afterAll(close);
 
-test("the nearness that is enough lets references pass for their own case, and not for others", async () => {
+test("the required closeness accepts references for their own case, and rejects them for others", async () => {
   const vectors: Float32Array[][] = [];
   for (const { asked } of cases) vectors.push(await engine.embed(asked.like, never));
   const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);

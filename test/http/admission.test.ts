@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "bun:test";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hold } from "./held-request.ts";
 
-let appliance: Appliance;
-afterEach(() => appliance.stop());
+let server: TestServer;
+afterEach(() => server.stop());
 
 const statuses = (answers: { status: number }[]): Record<number, number> => {
   const counts: Record<number, number> = {};
@@ -13,57 +13,57 @@ const statuses = (answers: { status: number }[]): Record<number, number> => {
 const times = <T>(count: number, work: (at: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, at) => work(at)));
 
-test("an address without a credential has so many requests a minute, whatever it asks for", async () => {
-  appliance = await startAppliance({ ROOST_ADDRESS_REQUESTS: "20" });
+test("an address without a credential has a limit of requests a minute, whatever it asks for", async () => {
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" });
   const paths = ["/v1/skills", "/", "/openapi.json", "/v1/no-such-path", "/v1/instances"];
-  const before = await times(20, (at) => appliance.ask("GET", paths[at % paths.length] ?? "/"));
+  const before = await times(20, (at) => server.ask("GET", paths[at % paths.length] ?? "/"));
   expect(statuses(before)).toEqual({ 200: 12, 401: 4, 404: 4 });
   for (const path of paths) {
-    const { status, body, headers } = await appliance.ask("GET", path);
+    const { status, body, headers } = await server.ask("GET", path);
     expect([path, status, body.error.code]).toEqual([path, 429, "rate_limited"]);
     expect(Number(headers.get("retry-after"))).toBeWithin(1, 61);
   }
-  expect((await appliance.ask("POST", "/v1/auth/send-code", { body: {} })).status).toBe(429);
-  expect((await appliance.ask("GET", "/healthz")).status).toBe(200);
-  expect((await appliance.ask("GET", "/readyz")).status).toBe(200);
+  expect((await server.ask("POST", "/v1/auth/send-code", { body: {} })).status).toBe(429);
+  expect((await server.ask("GET", "/healthz")).status).toBe(200);
+  expect((await server.ask("GET", "/readyz")).status).toBe(200);
 });
 
-test("who has a valid credential is not held up by what others do at the same address", async () => {
-  appliance = await startAppliance({ ROOST_ADDRESS_REQUESTS: "30", ROOST_ADDRESS_REFUSALS: "5" });
-  const person = await appliance.signUp();
-  await times(60, () => appliance.ask("GET", "/v1/instances", { token: "not.a.token" }));
+test("a caller with a valid credential is not delayed by others at the same address", async () => {
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "30", ROOST_ADDRESS_REFUSALS: "5" });
+  const person = await server.signUp();
+  await times(60, () => server.ask("GET", "/v1/instances", { token: "not.a.token" }));
   expect((await person.ask("GET", "/v1/auth/me")).status).toBe(200);
   expect((await person.ask("GET", "/v1/skills")).status).toBe(200);
   expect((await person.ask("GET", "/v1/no-such-path")).status).toBe(404);
-  expect((await appliance.ask("GET", "/v1/skills")).status).toBe(429);
+  expect((await server.ask("GET", "/v1/skills")).status).toBe(429);
 });
 
 test("wrong codes, unknown invites and e-mails, and bad tokens are counted together", async () => {
-  appliance = await startAppliance({ ROOST_ADDRESS_REFUSALS: "12" });
-  await appliance.signUp("ada@example.com");
+  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "12" });
+  await server.signUp("ada@example.com");
   const refused = await times(16, async (at) => {
     const email = `nobody${at}@example.com`;
-    if (at % 4 === 0) return appliance.ask("POST", "/v1/auth/send-code", { body: { email } });
-    if (at % 4 === 1) return appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode: "roost-x" } });
-    if (at % 4 === 2) return appliance.ask("GET", "/v1/auth/me", { key: "rst_live_wrong" });
-    return appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "ada@example.com", code: "12345678" } });
+    if (at % 4 === 0) return server.ask("POST", "/v1/auth/send-code", { body: { email } });
+    if (at % 4 === 1) return server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode: "roost-x" } });
+    if (at % 4 === 2) return server.ask("GET", "/v1/auth/me", { key: "rst_live_wrong" });
+    return server.ask("POST", "/v1/auth/verify-code", { body: { email: "ada@example.com", code: "12345678" } });
   });
   const counts = statuses(refused);
   expect([counts[429], (counts[401] ?? 0) + (counts[403] ?? 0)]).toEqual([4, 12]);
-  expect((await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: "x" } })).status).toBe(429);
+  expect((await server.ask("POST", "/v1/auth/redeem-link", { body: { link: "x" } })).status).toBe(429);
 });
 
-test("requests whose last byte is held back are judged when they are whole: no race past the refusals", async () => {
-  appliance = await startAppliance({ ROOST_ADDRESS_REFUSALS: "10" });
+test("requests whose last byte is held back are checked when they are complete: nothing slips past the limit of refusals", async () => {
+  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "10" });
   const body = JSON.stringify({ email: "ada@example.com", code: "00000000" });
-  const held = await times(40, () => hold(appliance.url, "POST", "/v1/auth/verify-code", body));
+  const held = await times(40, () => hold(server.url, "POST", "/v1/auth/verify-code", body));
   const answers = await Promise.all(held.map((request) => request.release()));
   expect(statuses(answers)).toEqual({ 401: 10, 429: 30 });
 });
 
-test("an account has its reads and writes a second, and another account is not held up", async () => {
-  appliance = await startAppliance({ ROOST_READS_PER_SECOND: "10", ROOST_WRITES_PER_SECOND: "2" });
-  const [busy, quiet] = [await appliance.signUp(), await appliance.signUp()];
+test("an account has its reads and writes per second, and does not delay another account", async () => {
+  server = await startTestServer({ ROOST_READS_PER_SECOND: "10", ROOST_WRITES_PER_SECOND: "2" });
+  const [busy, quiet] = [await server.signUp(), await server.signUp()];
   const reads = await times(100, () => busy.ask("GET", "/v1/auth/me"));
   expect(statuses(reads)[200]).toBeWithin(10, 60);
   expect(statuses(reads)[429]).toBeGreaterThan(0);
@@ -77,45 +77,45 @@ test("an account has its reads and writes a second, and another account is not h
 });
 
 test("a large answer is paid for by the requests that follow", async () => {
-  appliance = await startAppliance({ ROOST_READS_PER_SECOND: "40" });
-  const person = await appliance.signUp();
+  server = await startTestServer({ ROOST_READS_PER_SECOND: "40" });
+  const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const files = Object.fromEntries([1, 2, 3].map((at) => [`${at}.md`, "x".repeat(200_000)]));
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "big", files })).body;
   expect((await person.ask("GET", `/v1/instances/${instanceId}/agents/${agentId}`)).status).toBe(200);
-  // 600 KB are 146 ordinary answers at least, and the account has 40 a second.
+  // 600 KB count as at least 146 ordinary answers, and the account has 40 a second.
   const next = await person.ask("GET", "/v1/auth/me");
   expect(next.status).toBe(429);
   expect(Number(next.headers.get("retry-after"))).toBeGreaterThanOrEqual(3);
 });
 
-test("an answer that is told again costs as much as the first time", async () => {
-  appliance = await startAppliance({ ROOST_WRITES_PER_SECOND: "10" });
-  const person = await appliance.signUp();
+test("a replayed answer costs as much as the first one", async () => {
+  server = await startTestServer({ ROOST_WRITES_PER_SECOND: "10" });
+  const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const agent = { name: "big", files: { "1.md": "x".repeat(90_000) } };
   const create = () =>
     person.ask("POST", `/v1/instances/${instanceId}/agents`, agent, { "Idempotency-Key": "same-each-time" });
   expect((await create()).status).toBe(201);
-  // The request costs two ordinary ones, its answer 22 more; the account saves up fifty.
+  // The request counts as two ordinary ones, its answer as 22 more; the account can save up fifty.
   const again = await times(10, create);
   expect(statuses(again)[201] ?? 0).toBeLessThan(5);
   expect(statuses(again)[429]).toBeGreaterThan(5);
 });
 
 test("a suspended account is held to the limits of its address", async () => {
-  appliance = await startAppliance({ ROOST_ADDRESS_REQUESTS: "20" });
-  const person = await appliance.signUp();
-  appliance.foundation.accounts.setSuspended(person.accountId, true);
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" });
+  const person = await server.signUp();
+  server.foundation.accounts.setSuspended(person.accountId, true);
   const answers = await times(40, (at) => person.ask("GET", at % 2 === 0 ? "/v1/auth/me" : "/v1/skills"));
   expect(statuses(answers)[429]).toBeGreaterThan(20);
-  expect((await appliance.ask("GET", "/v1/skills")).status).toBe(429);
+  expect((await server.ask("GET", "/v1/skills")).status).toBe(429);
 });
 
-test("an operator's limit for one account holds within a second, and only for it", async () => {
-  appliance = await startAppliance();
-  const [limited, other] = [await appliance.signUp(), await appliance.signUp()];
-  const { store } = appliance.foundation;
+test("an operator's limit for one account applies within a second, and only to it", async () => {
+  server = await startTestServer();
+  const [limited, other] = [await server.signUp(), await server.signUp()];
+  const { store } = server.foundation;
   store.transaction(() => store.sqlite.run("INSERT INTO account_limits VALUES (?, 'reads', 1)", [limited.accountId]));
   let answer = await limited.ask("GET", "/v1/auth/me");
   while (answer.status === 200) answer = await limited.ask("GET", "/v1/auth/me");

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { signedToken } from "./signed-token.ts";
 
 /**
- * What docs/contract/api.md, Scopes, asks of a caller, route by route, written down apart from the routes' own
+ * What docs/contract/api.md, Scopes, requires of a caller, route by route, written down separately from the routes' own
  * declarations.
  */
 interface Rule {
   needs: "nobody" | Level;
-  /** Belongs to the whole account: closed to a key with an `instanceId`. */
+  /** For the whole account: not for a key with an `instanceId`. */
   whole?: true;
-  /** What a caller gets that may: the status, and for a 404 what it is that does not exist. */
+  /** What an authorised caller gets: the status, and for a 404 what does not exist. */
   passes: number | `404 ${string}`;
   body?: unknown;
-  /** A caller that may uses something up, so that the next needs a fresh world. */
+  /** An authorised caller uses something up, so that the next one needs a fresh world. */
   spends?: true;
 }
 
@@ -79,9 +79,9 @@ const RULES: Record<string, Rule> = {
   "POST /v1/billing/top-up": { needs: "write", whole: true, passes: 402 },
 };
 
-/** `token` is what no key is enough for: ending the session that a token is. */
+/** `token` is for what no key may do: ending a session. */
 type Level = "read" | "chat" | "write" | "keys" | "token";
-/** Each level with those that reach it (docs/contract/api.md, Scopes). */
+/** Each level with the credentials that reach it (docs/contract/api.md, Scopes). */
 const LEVELS_OF: Record<string, Level[]> = {
   read: ["read"],
   chat: ["read", "chat"],
@@ -92,7 +92,7 @@ const LEVELS_OF: Record<string, Level[]> = {
   "read+write+chat": ["read", "chat", "write", "keys"],
 };
 
-/** A credential, and what the contract says of it. */
+/** A credential, and what the contract says about it. */
 interface Credential {
   name: string;
   headers: Record<string, string>;
@@ -109,7 +109,7 @@ interface World {
 }
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let world: World;
 
 const ALL: Level[] = ["read", "chat", "write", "keys"];
@@ -117,7 +117,7 @@ const SESSION: Level[] = [...ALL, "token"];
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 async function makeWorld(): Promise<World> {
-  const { signUp, foundation, dataDir } = appliance;
+  const { signUp, foundation, dataDir } = server;
   const [owner, stranger, suspended] = [await signUp(), await signUp(), await signUp()];
   const made = async (person: Person, path: string, body: unknown) => (await person.ask("POST", path, body)).body;
   const { instanceId } = await made(owner, "/v1/instances", { name: "one" });
@@ -199,7 +199,7 @@ async function makeWorld(): Promise<World> {
   return { owner, params, credentials };
 }
 
-/** What the contract says that this credential gets from this route. */
+/** What this credential gets from this route, by the contract. */
 function expectedOf(path: string, rule: Rule, { name, says }: Credential): string {
   if (rule.needs === "nobody") return String(rule.passes);
   if (says.kind === "invalid") return "401";
@@ -216,11 +216,11 @@ function expectedOf(path: string, rule: Rule, { name, says }: Credential): strin
 const pathOf = (path: string, params: Record<string, string>) =>
   path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? "").replace("*", "a.md");
 
-/** The status; for a 404 also what is said not to exist. */
+/** The status; for a 404 also what does not exist, according to the message. */
 async function answerOf(method: string, path: string, rule: Rule, headers: Record<string, string>): Promise<string> {
   const { body } = rule;
   const isJson = body !== undefined && typeof body !== "string";
-  const response = await fetch(new URL(path, appliance.url), {
+  const response = await fetch(new URL(path, server.url), {
     method,
     headers: { ...headers, ...(isJson ? { "Content-Type": "application/json" } : {}) },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : body }),
@@ -234,13 +234,13 @@ async function answerOf(method: string, path: string, rule: Rule, headers: Recor
 }
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
   world = await makeWorld();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-test("the routes of the appliance are those that have a rule here", () => {
-  const known = appliance.app.routes.map(({ method, path }) => `${method} ${path}`);
+test("every route of the server has a rule here", () => {
+  const known = server.app.routes.map(({ method, path }) => `${method} ${path}`);
   expect(known.sort()).toEqual(Object.keys(RULES).sort());
 });
 
@@ -262,11 +262,11 @@ describe("who may", () => {
   }
 });
 
-test("a list shows a limited key its instance alone, with its agents, and a stranger nothing", async () => {
+test("a list shows a limited key only its instance and the agents in it, and a stranger nothing", async () => {
   const { params, credentials } = world;
   const listOf = async (name: string) => {
     const { headers = {} } = credentials.find((one) => one.name === name) ?? {};
-    const { body } = await appliance.ask("GET", "/v1/instances", { headers });
+    const { body } = await server.ask("GET", "/v1/instances", { headers });
     return (body.data as { instanceId: string }[]).map(({ instanceId }) => instanceId);
   };
   expect(await listOf("a key limited to the instance")).toEqual([params.instanceId ?? ""]);
@@ -275,10 +275,10 @@ test("a list shows a limited key its instance alone, with its agents, and a stra
   expect(await listOf("the owner's token")).toContain(params.instanceId ?? "");
 });
 
-test("every refusal of a credential has the same words and names the way in", async () => {
+test("every refused credential gets the same message, which says how to sign in", async () => {
   const texts = new Set<string>();
   for (const { headers, says } of world.credentials.filter(({ says }) => says.kind === "invalid")) {
-    const answer = await appliance.ask("GET", "/v1/auth/me", { headers });
+    const answer = await server.ask("GET", "/v1/auth/me", { headers });
     expect([says.kind, answer.status]).toEqual(["invalid", 401]);
     expect(answer.headers.get("www-authenticate")).toStartWith("Bearer");
     texts.add(answer.body.error.message);
@@ -286,21 +286,21 @@ test("every refusal of a credential has the same words and names the way in", as
   expect(texts.size).toBe(1);
 });
 
-test("two bad credentials at once are refused like one, and the host lives on", async () => {
+test("two bad credentials at once are refused like one, and the host keeps running", async () => {
   const { owner } = world;
-  for (const token of ["a.b.c", signedToken(appliance.dataDir, owner.accountId, { payload: { epoch: 7 } })]) {
-    expect((await appliance.ask("GET", "/v1/auth/me", { token, key: "nonsense" })).status).toBe(401);
+  for (const token of ["a.b.c", signedToken(server.dataDir, owner.accountId, { payload: { epoch: 7 } })]) {
+    expect((await server.ask("GET", "/v1/auth/me", { token, key: "nonsense" })).status).toBe(401);
   }
   expect((await owner.ask("GET", "/v1/auth/me")).status).toBe(200);
 });
 
-test("two keys of one account are one caller, with the weaker one's reach", async () => {
+test("two keys of one account are one caller, with only what both allow", async () => {
   const { owner, params } = world;
   const keyOf = async (input: object): Promise<string> => (await owner.ask("POST", "/v1/auth/keys", input)).body.key;
   const [reader, writer] = [await keyOf({ scopes: ["read"] }), await keyOf({ scopes: ["write"] })];
   const limited = await keyOf({ instanceId: params.instanceId });
   const statusOf = async (method: string, path: string, token: string, key: string) =>
-    (await appliance.ask(method, path, { token, key, ...(method === "GET" ? {} : { body: { name: "x" } }) })).status;
+    (await server.ask(method, path, { token, key, ...(method === "GET" ? {} : { body: { name: "x" } }) })).status;
   for (const [token, key] of [
     [reader, writer],
     [writer, reader],

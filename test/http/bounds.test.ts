@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { BOUNDS, bodyBytesOf, rateOf } from "../../src/http/bounds.ts";
 import type { Route } from "../../src/http/route.ts";
 import { handClock } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { hold } from "./held-request.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let person: Person;
 let ids: Record<string, string>;
 beforeAll(async () => {
-  // Time stands still, so that no rate comes back.
-  appliance = await startAppliance({ ROOST_ADDRESS_REQUESTS: "200" }, { clock: handClock() });
-  person = await appliance.signUp();
+  // Time stands still, so that no rate recovers.
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "200" }, { clock: handClock() });
+  person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body;
   const { keyId } = (await person.ask("POST", "/v1/auth/keys", {})).body;
@@ -21,19 +21,19 @@ beforeAll(async () => {
   const conversationId = agentId.replace("agt_", "conv_");
   ids = { instanceId, agentId, keyId, runId, conversationId, key: "TOKEN", name: "code-review", "*": "SOUL.md" };
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const placed = ({ path }: Route) => path.replace(/:(\w+)|\*/g, (found, name) => ids[name ?? found] ?? "x");
 const nameOf = ({ method, path }: Route) => `${method} ${path}`;
 
-test("every route names what bounds it: its rate, its body, its answer, and what ends it", () => {
-  expect(appliance.app.routes.length).toBeGreaterThan(40);
-  for (const route of appliance.app.routes) {
+test("every route names its bounds: its rate, its body, its answer, and what ends it", () => {
+  expect(server.app.routes.length).toBeGreaterThan(40);
+  for (const route of server.app.routes) {
     const bound = BOUNDS[route.bound];
     expect([nameOf(route), bound.answerBytes > 0, bound.endsWith.length > 0]).toEqual([nameOf(route), true, true]);
     expect([nameOf(route), rateOf(route)]).toEqual([nameOf(route), expect.any(String)]);
     expect([nameOf(route), bodyBytesOf(route)]).toEqual([nameOf(route), expect.any(Number)]);
-    // What lasts says so, and a list is a page.
+    // Long-lived answers have their bound, and a list is a page.
     expect([nameOf(route), route.bound === "stream"]).toEqual([nameOf(route), route.answer === "text/event-stream"]);
     const isList = typeof route.answer !== "string" && "data" in ((route.answer as { shape?: object }).shape ?? {});
     expect([nameOf(route), route.bound === "page"]).toEqual([nameOf(route), isList]);
@@ -41,7 +41,7 @@ test("every route names what bounds it: its rate, its body, its answer, and what
 });
 
 test("every list refuses more than 100 at once", async () => {
-  for (const route of appliance.app.routes.filter(({ bound }) => bound === "page")) {
+  for (const route of server.app.routes.filter(({ bound }) => bound === "page")) {
     const { status, body } = await person.ask("GET", `${placed(route)}?limit=101`);
     expect([nameOf(route), status, body.error.message]).toEqual([
       nameOf(route),
@@ -51,13 +51,13 @@ test("every list refuses more than 100 at once", async () => {
   }
 });
 
-test("every route that takes a body refuses one over its limit before it is read", async () => {
-  for (const route of appliance.app.routes) {
+test("every route with a body refuses one over its limit before reading it", async () => {
+  for (const route of server.app.routes) {
     const limit = bodyBytesOf(route);
     if (limit === 0) continue;
-    // A byte more is announced than may come, and the last one never does.
+    // One byte too many is announced, and the last one never arrives.
     const headers = route.access === "public" ? {} : { Authorization: `Bearer ${person.token}` };
-    const request = await hold(appliance.url, route.method, placed(route), "x".repeat(limit + 1), headers);
+    const request = await hold(server.url, route.method, placed(route), "x".repeat(limit + 1), headers);
     expect([nameOf(route), (await request.answered).status]).toEqual([nameOf(route), 413]);
     request.destroy();
   }
@@ -71,7 +71,7 @@ describe("every route counts against its rate", () => {
   test("of the account, whatever else is wrong with the request", async () => {
     await exhaust(() => person.ask("PATCH", "/v1/auth/me", { name: "Ada" }));
     await exhaust(() => person.ask("GET", "/v1/instances?limit=100"));
-    for (const route of appliance.app.routes.filter(({ access }) => access !== "public")) {
+    for (const route of server.app.routes.filter(({ access }) => access !== "public")) {
       const body = route.method === "GET" ? undefined : "{";
       expect([nameOf(route), (await person.ask(route.method, placed(route), body)).status]).toEqual([
         nameOf(route),
@@ -81,10 +81,10 @@ describe("every route counts against its rate", () => {
   });
 
   test("of the address", async () => {
-    await exhaust(() => appliance.ask("GET", "/v1/skills"));
-    for (const route of appliance.app.routes.filter(({ access }) => access === "public")) {
+    await exhaust(() => server.ask("GET", "/v1/skills"));
+    for (const route of server.app.routes.filter(({ access }) => access === "public")) {
       const body = route.method === "GET" ? {} : { body: "{" };
-      expect([nameOf(route), (await appliance.ask(route.method, placed(route), body)).status]).toEqual([
+      expect([nameOf(route), (await server.ask(route.method, placed(route), body)).status]).toEqual([
         nameOf(route),
         429,
       ]);

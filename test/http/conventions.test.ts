@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { STATUS_OF_CODE } from "../../src/lib/app-error.ts";
-import { type Answer, type Appliance, type Ask, type Person, startAppliance } from "../support/appliance.ts";
+import { type Answer, type Ask, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
 const MIB = 1024 * 1024;
 const UNKNOWN = `inst_${"0".repeat(32)}`;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
@@ -13,15 +13,15 @@ let agent: string;
 let reader: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   agents = `/v1/instances/${instanceId}/agents`;
   const { body } = await owner.ask("POST", agents, { name: "Ada", slug: "ada", files: { "a.md": "a" } });
   agent = `${agents}/${body.agentId}`;
   reader = (await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] })).body.key;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 /** Every error text that a test of this file has seen. */
 const messages: string[] = [];
@@ -45,13 +45,13 @@ afterEach(() => {
 });
 
 const post = (path: string, body: string | Uint8Array | undefined, headers: Record<string, string> = {}) =>
-  appliance.ask("POST", path, {
+  server.ask("POST", path, {
     token: owner.token,
     ...(body === undefined ? {} : { body }),
     headers: { "Content-Type": "application/json", ...headers },
   });
 
-describe("the envelope is on", () => {
+describe("the error envelope is on", () => {
   test.each([
     ["GET", "/v1/nowhere"],
     ["POST", "/v1/nowhere/"],
@@ -62,7 +62,7 @@ describe("the envelope is on", () => {
     ["GET", "/v1/%2e%2e%2fetc"],
     ["DELETE", "/v1"],
   ])("an unknown path: %s %s", async (method, path) => {
-    expectEnvelope(await appliance.ask(method, path), 404, "not_found");
+    expectEnvelope(await server.ask(method, path), 404, "not_found");
   });
 
   test.each([
@@ -72,8 +72,8 @@ describe("the envelope is on", () => {
     ["GET", "/v1/auth/send-code", "POST"],
     ["POST", "/healthz", "GET, HEAD"],
     ["POST", "/", "GET, HEAD"],
-  ])("a wrong method, with what is allowed: %s %s", async (method, path, allow) => {
-    const answer = await appliance.ask(method, path);
+  ])("a wrong method, with those allowed: %s %s", async (method, path, allow) => {
+    const answer = await server.ask(method, path);
     expectEnvelope(answer, 405, "method_not_allowed");
     expect(answer.headers.get("allow")).toBe(allow);
   });
@@ -109,15 +109,15 @@ describe("the envelope is on", () => {
     },
   );
 
-  test("a part of a path that cannot be decoded", async () => {
+  test("a path that cannot be decoded", async () => {
     for (const part of ["%", "%ff", "%zz"]) {
       expectEnvelope(await owner.ask("GET", `/v1/instances/${part}`), 404, "not_found");
-      expectEnvelope(await appliance.ask("GET", `/v1/instances/${part}`), 401, "unauthorized");
+      expectEnvelope(await server.ask("GET", `/v1/instances/${part}`), 401, "unauthorized");
     }
   });
 
-  test("what a page refuses: /metrics for somebody elsewhere", async () => {
-    const behind = await startAppliance({ ROOST_TRUST_PROXY: "true", ROOST_METRICS_TOKEN: "hush" });
+  test("what a page refuses: /metrics from elsewhere", async () => {
+    const behind = await startTestServer({ ROOST_TRUST_PROXY: "true", ROOST_METRICS_TOKEN: "hush" });
     const headers = { "X-Forwarded-For": "203.0.113.9" };
     const refused = await behind.ask("GET", "/metrics", { headers });
     expectEnvelope(refused, 401, "unauthorized");
@@ -129,19 +129,19 @@ describe("the envelope is on", () => {
 
 describe("a body over the limit", () => {
   const head = (credential: string) =>
-    `POST /v1/instances HTTP/1.1\r\nHost: ${new URL(appliance.url).host}\r\n${credential}Content-Type: application/json\r\n`;
+    `POST /v1/instances HTTP/1.1\r\nHost: ${new URL(server.url).host}\r\n${credential}Content-Type: application/json\r\n`;
   const signed = () => head(`Authorization: Bearer ${owner.token}\r\n`);
   const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
 
   test.each([MIB + 1, 100 * MIB, 10_000 * MIB])("is refused by its length alone: %d bytes", async (length) => {
-    const { status, body } = await rawRequest(appliance.url, `${signed()}Content-Length: ${length}\r\n\r\n`);
+    const { status, body } = await rawRequest(server.url, `${signed()}Content-Length: ${length}\r\n\r\n`);
     expect(status).toBe(413);
     expect(JSON.parse(body).error.code).toBe("payload_too_large");
   });
 
-  test("is refused while it comes in chunks, before it ends", async () => {
+  test("is refused while it arrives in chunks, before it ends", async () => {
     const chunks = Array.from({ length: 17 }, () => chunk);
-    const answer = await rawRequest(appliance.url, `${signed()}Transfer-Encoding: chunked\r\n\r\n`, ...chunks);
+    const answer = await rawRequest(server.url, `${signed()}Transfer-Encoding: chunked\r\n\r\n`, ...chunks);
     expect(answer.status).toBe(413);
     expect(JSON.parse(answer.body).error).toMatchObject({ code: "payload_too_large", status: 413 });
   });
@@ -151,14 +151,14 @@ describe("a body over the limit", () => {
     expect(body.length).toBe(MIB);
     expect((await post("/v1/instances", body)).status).toBe(201);
     const end = `100000\r\n${body}\r\n0\r\n\r\n`;
-    const answer = await rawRequest(appliance.url, `${signed()}Transfer-Encoding: chunked\r\n\r\n`, end);
+    const answer = await rawRequest(server.url, `${signed()}Transfer-Encoding: chunked\r\n\r\n`, end);
     expect(answer.status).toBe(201);
   });
 
   test.each(["Content-Length: 10485760", "Transfer-Encoding: chunked"])(
-    "of nobody is nobody's: 401 first (%s)",
+    "without a credential is not read: 401 first (%s)",
     async (how) => {
-      const { status, headers, body } = await rawRequest(appliance.url, `${head("")}${how}\r\n\r\n`, chunk);
+      const { status, headers, body } = await rawRequest(server.url, `${head("")}${how}\r\n\r\n`, chunk);
       expect(status).toBe(401);
       expect(headers.get("www-authenticate")).toStartWith("Bearer");
       expect(JSON.parse(body).error.code).toBe("unauthorized");
@@ -167,14 +167,14 @@ describe("a body over the limit", () => {
 });
 
 describe("a request id", () => {
-  test.each(["a", "A.b_c-9", "x".repeat(128)])("of the caller comes back: %s", async (id) => {
+  test.each(["a", "A.b_c-9", "x".repeat(128)])("from the caller is returned: %s", async (id) => {
     const headers = { "X-Request-Id": id };
     expect((await owner.ask("GET", "/v1/auth/me", undefined, headers)).headers.get("x-request-id")).toBe(id);
-    const refused = await appliance.ask("GET", "/v1/auth/me", { headers });
+    const refused = await server.ask("GET", "/v1/auth/me", { headers });
     expect([refused.headers.get("x-request-id"), refused.body.error.requestId]).toEqual([id, id]);
   });
 
-  test.each(["", "x".repeat(129), "a b", "a/b", "caf\u00e9"])("that is not of the form is replaced: %p", async (id) => {
+  test.each(["", "x".repeat(129), "a b", "a/b", "caf\u00e9"])("that is malformed is replaced: %p", async (id) => {
     const { headers } = await owner.ask("GET", "/v1/auth/me", undefined, { "X-Request-Id": id });
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   });
@@ -189,31 +189,31 @@ describe("a request id", () => {
     "/nowhere",
     `/v1/instances/${UNKNOWN}`,
   ])("is on every response: %s", async (path) => {
-    const { headers } = await appliance.ask("GET", path, { headers: { "X-Request-Id": "mine" } });
+    const { headers } = await server.ask("GET", path, { headers: { "X-Request-Id": "mine" } });
     expect(headers.get("x-request-id")).toBe("mine");
   });
 });
 
 describe("an answer", () => {
-  test("tells the same error as RFC 9457 to who asks for that", async () => {
+  test("describes the same error by RFC 9457 if the client asks for that", async () => {
     const headers = { Accept: "application/problem+json, application/json" };
     for (const [method, path, status] of [
       ["GET", "/v1/nowhere", 404],
       ["DELETE", "/v1/auth/me", 405],
       ["GET", "/v1/auth/me", 401],
     ] as const) {
-      const { status: got, headers: sent, body } = await appliance.ask(method, path, { headers });
+      const { status: got, headers: sent, body } = await server.ask(method, path, { headers });
       expect(got).toBe(status);
       expect(sent.get("content-type")).toBe("application/problem+json; charset=utf-8");
       expect(body).toMatchObject({ type: `urn:roost:error:${body.code}`, status, requestId: sent.get("x-request-id") });
       expect(Object.keys(body).sort()).toEqual(["code", "detail", "requestId", "status", "title", "type"]);
     }
-    const poor = await appliance.signUp(undefined, "0.00");
+    const poor = await server.signUp(undefined, "0.00");
     const { body } = await poor.ask("POST", "/v1/instances", { name: "one" }, headers);
     expect(body).toMatchObject({ status: 402, code: "payment_required", x402: { currency: "USDC" } });
   });
 
-  test("to who is known is never stored by a cache; files and errors neither", async () => {
+  test("to a caller is never cached; neither are files and errors", async () => {
     for (const path of [
       "/v1/auth/me",
       "/v1/instances",
@@ -226,7 +226,7 @@ describe("an answer", () => {
     }
   });
 
-  test("sets no cookie and opens nothing to other origins", async () => {
+  test("sets no cookie and allows no other origin", async () => {
     const { headers } = await owner.ask("GET", "/v1/auth/me", undefined, { Origin: "https://evil.example" });
     expect(headers.has("set-cookie")).toBe(false);
     expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
@@ -246,24 +246,24 @@ describe("an answer", () => {
       expect(head.body).toBe("");
       expect(head.headers.get("content-type")).toBe(got.headers.get("content-type"));
     }
-    expect((await appliance.ask("HEAD", "/v1/auth/me")).status).toBe(401);
+    expect((await server.ask("HEAD", "/v1/auth/me")).status).toBe(401);
   });
 });
 
 describe("a body", () => {
-  test("that is absent is an empty object where every field is optional", async () => {
+  test("that is absent counts as an empty object if every field is optional", async () => {
     expect((await owner.ask("POST", "/v1/auth/keys")).status).toBe(201);
     expect((await owner.ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
     expect((await post("/v1/auth/keys", "")).status).toBe(201);
   });
 
-  test("that is absent where a field is required names the field", async () => {
+  test("that is absent, with a required field, is refused with the field's name", async () => {
     const answer = await owner.ask("POST", "/v1/instances");
     expectEnvelope(answer, 400, "invalid_request");
     expect(answer.body.error.message).toBe("name: expected 1 to 100 characters");
   });
 
-  test("may hold fields that nobody knows", async () => {
+  test("may have unknown fields", async () => {
     const { status, body } = await owner.ask("POST", "/v1/instances", {
       name: "one",
       status: "stopped",
@@ -273,13 +273,13 @@ describe("a body", () => {
     expect((await owner.ask("PATCH", agent, { name: "Ada", agentId: "agt_x", nonsense: {} })).status).toBe(200);
   });
 
-  test("of a PATCH that holds no known field is refused", async () => {
+  test("of a PATCH without a known field is refused", async () => {
     for (const path of ["/v1/auth/me", `/v1/instances/${instanceId}`, agent]) {
       for (const body of [{}, { nonsense: 1 }, undefined]) expectEnvelope(await owner.ask("PATCH", path, body), 400);
     }
   });
 
-  test("is judged also where a route has no fields", async () => {
+  test("is checked also if the route has no fields", async () => {
     for (const path of [
       `/v1/instances/${instanceId}/stop`,
       `/v1/instances/${instanceId}/start`,
@@ -292,7 +292,7 @@ describe("a body", () => {
     }
   });
 
-  test("that is refused is told by its field, whatever the field is called", async () => {
+  test("that is refused is reported by its field, whatever the field's name", async () => {
     const long = "f".repeat(10_000);
     const answer = await owner.ask("POST", agents, { name: "x", files: { [long]: 7 } });
     expectEnvelope(answer, 400);
@@ -302,7 +302,7 @@ describe("a body", () => {
   });
 });
 
-test("a malformed id is as unknown as an unknown one", async () => {
+test("a malformed id is 404 like an unknown one", async () => {
   const texts = new Set<string>();
   for (const id of [
     UNKNOWN,
@@ -325,7 +325,7 @@ test("a malformed id is as unknown as an unknown one", async () => {
   expect([...texts]).toEqual(["instance not found"]);
 });
 
-describe("of two errors at once the first of the contract's order answers:", () => {
+describe("of two errors, the first in the contract's order is reported:", () => {
   const name = (what: unknown) => ({ name: what });
   const big = "x".repeat(MIB + 1);
   const nowhere = `/v1/instances/${UNKNOWN}`;
@@ -408,18 +408,18 @@ describe("of two errors at once the first of the contract's order answers:", () 
   test.each(cases)("%s", async (_, request, status) => {
     const [method, path, ask] = request();
     const json = typeof ask.body === "string" && method !== "PUT" ? { "Content-Type": "application/json" } : {};
-    expectEnvelope(await appliance.ask(method, path, { ...ask, headers: { ...json, ...ask.headers } }), status);
+    expectEnvelope(await server.ask(method, path, { ...ask, headers: { ...json, ...ask.headers } }), status);
   });
 
   test("suspension before resource and body", async () => {
-    const person = await appliance.signUp();
-    appliance.foundation.accounts.setSuspended(person.accountId, true);
+    const person = await server.signUp();
+    server.foundation.accounts.setSuspended(person.accountId, true);
     expectEnvelope(await person.ask("GET", nowhere), 403, "forbidden");
     expectEnvelope(await person.ask("POST", "/v1/instances", name("")), 403, "forbidden");
   });
 
   test("body before payment, resource before payment, size before payment", async () => {
-    const poor = await appliance.signUp(undefined, "0.00");
+    const poor = await server.signUp(undefined, "0.00");
     expectEnvelope(await poor.ask("POST", "/v1/instances", name("")), 400);
     expectEnvelope(await poor.ask("POST", "/v1/instances", name(big)), 413);
     expectEnvelope(await poor.ask("POST", `${nowhere}/start`), 404);
@@ -449,7 +449,7 @@ describe("of two errors at once the first of the contract's order answers:", () 
 });
 
 describe("a page of another origin cannot reach a host on loopback by its own name:", () => {
-  const ask = (host: string, url = appliance.url) =>
+  const ask = (host: string, url = server.url) =>
     rawRequest(url, `GET /v1/skills HTTP/1.1\r\nHost:${host === "" ? "" : ` ${host}`}\r\n\r\n`);
 
   test.each([
@@ -478,8 +478,8 @@ describe("a page of another origin cannot reach a host on loopback by its own na
     },
   );
 
-  test("the public URL's name is answered too, and no other", async () => {
-    const named = await startAppliance({ ROOST_PUBLIC_URL: "https://Roost.Example/base" });
+  test("the host name of the public URL is answered too, and no other", async () => {
+    const named = await startTestServer({ ROOST_PUBLIC_URL: "https://Roost.Example/base" });
     expect((await ask("roost.example", named.url)).status).toBe(200);
     expect((await ask("evil.example", named.url)).status).toBe(403);
     await named.stop();

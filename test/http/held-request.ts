@@ -1,15 +1,15 @@
 import { connect } from "node:net";
 
-/** A request that is whole but for its last byte. */
+/** A request that lacks its last byte. */
 export interface HeldRequest {
-  /** Sends the last byte and gives the answer's status. */
+  /** Sends the last byte and returns the answer's status. */
   release(): Promise<{ status: number }>;
   /** The answer's status without the last byte. */
   answered: Promise<{ status: number }>;
   destroy(): void;
 }
 
-/** Sends a request but for the last byte of its body. Resolves when that is on its way. */
+/** Sends a request without the last byte of its body. Resolves when the rest was sent. */
 export async function hold(
   url: string,
   method: string,

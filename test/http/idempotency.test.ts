@@ -4,29 +4,29 @@ import { Reply } from "../../src/http/answer.ts";
 import { type Route, route } from "../../src/http/route.ts";
 import { AppError, type ErrorCode } from "../../src/lib/app-error.ts";
 import { DAY, handClock, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { openGround, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let keys = 0;
 let key: Record<string, string>;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
   key = { "Idempotency-Key": `key-${++keys}` };
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = (name = "one", headers = key, who = owner) => who.ask("POST", "/v1/instances", { name }, headers);
 const countInstances = async (who = owner) => (await who.ask("GET", "/v1/instances")).body.data.length;
 
-describe("a request under a key", () => {
-  test("is done once; its repetition gets the first answer, marked", async () => {
+describe("a request with a key", () => {
+  test("is done once; its repetition gets the first answer, marked as a replay", async () => {
     const first = await create();
     const again = await create();
     expect(first.status).toBe(201);
@@ -39,7 +39,7 @@ describe("a request under a key", () => {
     expect(await countInstances()).toBe(1);
   });
 
-  test("may not come with another body, or to another path, query or not: 409", async () => {
+  test("may not be repeated with another body, path or query: 409", async () => {
     const { body } = await create();
     const others = [
       await create("another"),
@@ -55,22 +55,22 @@ describe("a request under a key", () => {
     expect((await create()).headers.get("idempotent-replayed")).toBe("true");
   });
 
-  test("is the account's own: another account's same key is another request", async () => {
-    const other = await appliance.signUp();
+  test("belongs to the account: another account's same key is another request", async () => {
+    const other = await server.signUp();
     await create();
     const theirs = await create("theirs", key, other);
     expect(theirs.headers.has("idempotent-replayed")).toBe(false);
     expect(await countInstances(other)).toBe(1);
   });
 
-  test("is the same request whichever of the account's credentials sends it", async () => {
+  test("is the same request with any of the account's credentials", async () => {
     const { body } = await owner.ask("POST", "/v1/auth/keys", {});
     const first = await create();
-    const again = await appliance.ask("POST", "/v1/instances", { key: body.key, body: { name: "one" }, headers: key });
+    const again = await server.ask("POST", "/v1/instances", { key: body.key, body: { name: "one" }, headers: key });
     expect(again.body).toEqual(first.body);
   });
 
-  test("replays an error that the operation gave: 400, 404, 409, with the repetition's own request id and form", async () => {
+  test("replays an error of the operation: 400, 404, 409, with the repetition's own request id and format", async () => {
     const { body } = await create("holder", {});
     const agents = `/v1/instances/${body.instanceId}/agents`;
     await owner.ask("POST", agents, { name: "Ada", slug: "ada" });
@@ -94,11 +94,11 @@ describe("a request under a key", () => {
     }
   });
 
-  test("goes on after a 402, once the account can pay", async () => {
-    const poor = await appliance.signUp(undefined, "0.10");
+  test("continues after a 402, once the account can pay", async () => {
+    const poor = await server.signUp(undefined, "0.10");
     expect((await create("one", key, poor)).status).toBe(402);
     expect((await create("one", key, poor)).headers.has("idempotent-replayed")).toBe(false);
-    appliance.foundation.ledger.post({
+    server.foundation.ledger.post({
       type: "credit",
       accountId: poor.accountId,
       amount: 1_000_000n,
@@ -109,16 +109,16 @@ describe("a request under a key", () => {
     expect((await create("one", key, poor)).body).toEqual(paid.body);
   });
 
-  test("keeps nothing of a 401 or a 403", async () => {
+  test("stores nothing for a 401 or a 403", async () => {
     const reader = await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] });
     const sent = { body: { name: "one" }, headers: key };
-    expect((await appliance.ask("POST", "/v1/instances", { ...sent, token: "nobody" })).status).toBe(401);
-    expect((await appliance.ask("POST", "/v1/instances", { ...sent, key: reader.body.key })).status).toBe(403);
+    expect((await server.ask("POST", "/v1/instances", { ...sent, token: "nobody" })).status).toBe(401);
+    expect((await server.ask("POST", "/v1/instances", { ...sent, key: reader.body.key })).status).toBe(403);
     const first = await create();
     expect([first.status, first.headers.has("idempotent-replayed")]).toEqual([201, false]);
   });
 
-  test("keeps nothing of a body over the limit, which is judged after the resource", async () => {
+  test("stores nothing for a body over the limit, which is checked after the resource", async () => {
     const huge = "x".repeat(1024 * 1024 + 1);
     expect((await create(huge)).status).toBe(413);
     const nowhere = await owner.ask("POST", "/v1/instances/inst_nowhere/agents", { name: huge }, key);
@@ -140,14 +140,14 @@ describe("a request under a key", () => {
 
   test("is remembered across a restart", async () => {
     const first = await create();
-    await appliance.restart();
+    await server.restart();
     const again = await create();
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect(again.body).toEqual(first.body);
     expect(await countInstances()).toBe(1);
   });
 
-  test("that makes an API key replays the record without the key, which is stored nowhere", async () => {
+  test("that creates an API key replays the record without the key, which is stored nowhere", async () => {
     const first = await owner.ask("POST", "/v1/auth/keys", { name: "k" }, key);
     const again = await owner.ask("POST", "/v1/auth/keys", { name: "k" }, key);
     const { key: secret, ...record } = first.body;
@@ -155,18 +155,18 @@ describe("a request under a key", () => {
     expect(again.status).toBe(201);
     expect(again.body).toEqual(record);
     expect((await owner.ask("GET", "/v1/auth/keys")).body.data).toHaveLength(1);
-    const rows = appliance.foundation.store.sqlite.query("SELECT body FROM idempotent_requests").all();
+    const rows = server.foundation.store.sqlite.query("SELECT body FROM idempotent_requests").all();
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 });
 
-/** A token of the same account that the moved clock still takes. */
+/** A token of the same account that is still valid by the moved clock. */
 async function renew(person: Person): Promise<{ token: string }> {
-  const token = appliance.foundation.links.create(person.email, 0n);
-  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link: token } })).body;
+  const token = server.foundation.links.create(person.email, 0n);
+  return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link: token } })).body;
 }
 const owned = ({ token }: Person) =>
-  appliance.ask("POST", "/v1/instances", { token, body: { name: "one" }, headers: key });
+  server.ask("POST", "/v1/instances", { token, body: { name: "one" }, headers: key });
 
 describe("the header", () => {
   test.each([
@@ -182,7 +182,7 @@ describe("the header", () => {
     if (status === 400) expect(answer.body.error.message).toStartWith("Idempotency-Key: expected 1 to 255");
   });
 
-  test("that is bad is told after the resource that is not there, and nothing is done", async () => {
+  test("that is invalid is reported after a missing resource, and nothing is done", async () => {
     const { body } = await create("one", {});
     const bad = { "Idempotency-Key": "a b" };
     expect((await owner.ask("POST", "/v1/instances/inst_x/stop", undefined, bad)).status).toBe(404);
@@ -190,18 +190,18 @@ describe("the header", () => {
     expect((await owner.ask("GET", `/v1/instances/${body.instanceId}`)).body.status).toBe("running");
   });
 
-  test("is ignored where a repetition is meant: send-code and verify-code", async () => {
+  test("is ignored by routes that are repeated on purpose: send-code and verify-code", async () => {
     const body = { email: owner.email, code: "00000000" };
-    const again = () => appliance.ask("POST", "/v1/auth/verify-code", { body, headers: { "Idempotency-Key": "a b" } });
+    const again = () => server.ask("POST", "/v1/auth/verify-code", { body, headers: { "Idempotency-Key": "a b" } });
     expect([(await again()).status, (await again()).status]).toEqual([401, 401]);
-    const other = await appliance.ask("POST", "/v1/auth/send-code", {
+    const other = await server.ask("POST", "/v1/auth/send-code", {
       body: { email: "x@example.com" },
       headers: { "Idempotency-Key": "a b" },
     });
     expect(other.body.error.code).toBe("invite_required");
   });
 
-  test("is ignored on other methods", async () => {
+  test("is ignored for other methods", async () => {
     const { body } = await create("one", {});
     const patch = (name: string) => owner.ask("PATCH", `/v1/instances/${body.instanceId}`, { name }, key);
     expect((await patch("two")).body.name).toBe("two");
@@ -272,7 +272,7 @@ describe("an operation", () => {
     ["model_error", undefined, false],
     ["instance_not_ready", undefined, false],
   ];
-  test.each(kept)("that fails with %s (%p) is remembered: %p", async (code, status, isKept) => {
+  test.each(kept)("that fails with %s (%p) is stored: %p", async (code, status, isKept) => {
     let times = 0;
     await using one = room(() => {
       times++;
@@ -285,7 +285,7 @@ describe("an operation", () => {
     expect(times).toBe(isKept ? 1 : 2);
   });
 
-  test("that fails in an unforeseen way is not remembered", async () => {
+  test("that fails unexpectedly is not stored", async () => {
     let times = 0;
     await using one = room(() => {
       if (++times === 1) throw new Error("SECRET: disk on fire");

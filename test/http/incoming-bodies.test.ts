@@ -7,7 +7,7 @@ const KIB = 1024;
 let server: Bun.Server<undefined> | undefined;
 afterEach(() => server?.stop(true));
 
-/** A server that reads what each request brings, in the name of its `X-Owner`, and says how it went. */
+/** A server that reads each request's body, on behalf of its `X-Owner`, and reports how it went. */
 function serve(bodies: IncomingBodies, limitBytes = 64 * KIB): string {
   server = Bun.serve({
     port: 0,
@@ -28,7 +28,7 @@ const until = async (holds: () => boolean) => {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("what is being received is bounded for all, whoever sends it, and given back when it is over", async () => {
+test("memory for bodies is bounded for all senders together, and released afterwards", async () => {
   const bodies = createIncomingBodies({ totalBytes: 256 * KIB, now: () => 0 });
   const url = serve(bodies);
   const body = "x".repeat(16 * KIB);
@@ -56,7 +56,7 @@ test("a body over its limit is refused at once, and none of it is kept", async (
   held.destroy();
 });
 
-test("a body without a length is counted as it comes", async () => {
+test("a body without a length is counted as it arrives", async () => {
   const bodies = createIncomingBodies({ now: () => 0 });
   const url = serve(bodies, 10 * KIB);
   const chunked = (chunks: number) => {
@@ -73,7 +73,7 @@ test("a body without a length is counted as it comes", async () => {
   expect(bodies.receiving()).toBe(0);
 });
 
-test("a body that does not come in time is given up, and its connection closed", async () => {
+test("a body that does not arrive in time is given up, and its connection closed", async () => {
   let now = 0;
   const bodies = createIncomingBodies({ deadlineSeconds: 30, checkMs: 5, now: () => now });
   const url = serve(bodies);
@@ -84,7 +84,7 @@ test("a body that does not come in time is given up, and its connection closed",
   expect(bodies.receiving()).toBe(0);
 });
 
-test("a request without a body takes nothing", async () => {
+test("a request without a body reserves nothing", async () => {
   const bodies = createIncomingBodies({ totalBytes: 1, now: () => 0 });
   expect(await (await fetch(serve(bodies), { method: "DELETE" })).text()).toBe("0");
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES } from "../../src/accounts/caller.ts";
 import { createLastingAnswers } from "../../src/http/lasting-answers.ts";
 import { AppError } from "../../src/lib/app-error.ts";
+import { type Caller, SCOPES } from "../../src/limits/caller.ts";
 
 const callerWith = (keyId: string, accountId = "acct_a"): Caller => ({
   accountId,
@@ -13,7 +13,7 @@ const callerWith = (keyId: string, accountId = "acct_a"): Caller => ({
   credentials: [{ kind: "key", keyId, expiresAt: null }],
 });
 
-test("an answer ends at the third look at the latest, also when most of the others ended a moment ago", async () => {
+test("an answer ends at the third check at the latest, also if most of the others ended a moment before", async () => {
   let looks = 0;
   const revoked = new Set<string>();
   const seen = new Set<string>();
@@ -29,7 +29,7 @@ test("an answer ends at the third look at the latest, also when most of the othe
   });
   const answers = Array.from({ length: 300 }, (_, at) => lasting.open(callerWith(`key_${at}`), "events"));
   while (looks === 0) await new Promise((resolve) => setImmediate(resolve));
-  // No look asks for all of them.
+  // No round checks all of them.
   expect(seen.size).toBeLessThanOrEqual(100 * looks);
   for (const answer of answers.slice(0, -1)) answer.close();
   const last = Promise.withResolvers<number>();
@@ -40,7 +40,7 @@ test("an answer ends at the third look at the latest, also when most of the othe
   lasting.stop();
 });
 
-test("each account has its places for each kind, and gets back what it gives back", () => {
+test("each account has slots of each kind, and gets back those it releases", () => {
   const lasting = createLastingAnswers({ total: 100, limitOf: () => 2, stillValid: () => true });
   const caller = callerWith("key_a");
   const first = lasting.open(caller, "events");

@@ -1,20 +1,20 @@
 import { expect, test } from "bun:test";
 import { pino } from "pino";
-import { startAppliance } from "../support/appliance.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 
-test("no code, token, key, secret or message text reaches the log, at its most talkative", async () => {
+test("no code, token, key, secret or message text is logged, even at the lowest log level", async () => {
   await using mock = Object.assign(startMockModelServer(), {
     [Symbol.asyncDispose]: async () => mock.stop(),
   });
   const lines: string[] = [];
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ROOST_OPENAI_API_KEY: "sk-hidden" };
-  const appliance = await startAppliance(settings, { log });
+  const server = await startTestServer(settings, { log });
   const secrets = ["sk-hidden"];
   try {
-    const person = await appliance.signUp("quiet@example.com");
-    const mailed = appliance.foundation.outbox.list()[0]?.code ?? "no code";
+    const person = await server.signUp("quiet@example.com");
+    const mailed = server.foundation.outbox.list()[0]?.code ?? "no code";
     const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
     secrets.push(person.token, mailed, key);
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
@@ -25,11 +25,11 @@ test("no code, token, key, secret or message text reaches the log, at its most t
     mock.script({ kind: "status", status: 400, body: { error: { message: "between-you-and-me sk-hidden" } } });
     const failed = await person.ask("POST", `${at}/agents/${agentId}/messages`, { message: "between-you-and-me" });
     expect(failed.status).toBe(502);
-    await appliance.ask("GET", "/v1/auth/me", { token: `${person.token}x` });
-    await appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "quiet@example.com", code: mailed } });
+    await server.ask("GET", "/v1/auth/me", { token: `${person.token}x` });
+    await server.ask("POST", "/v1/auth/verify-code", { body: { email: "quiet@example.com", code: mailed } });
     secrets.push("s3cret-value", "between-you-and-me", "I am the mock");
   } finally {
-    await appliance.stop();
+    await server.stop();
   }
   const all = lines.join("");
   expect(lines.length).toBeGreaterThan(8);

@@ -15,7 +15,7 @@ const residentBytes = () => {
 test.each([
   ["without a key", ""],
   ["with one", "Idempotency-Key: KEY\r\n"],
-])("a body is nowhere kept while its answer takes long: %s", async (_, header) => {
+])("a request's body is not kept while its answer takes long: %s", async (_, header) => {
   await using ground = openGround();
   const over = Promise.withResolvers<object>();
   let read = 0;
@@ -40,7 +40,7 @@ test.each([
   await using server = serve(table, ground);
   const caller = ground.account();
   const sent = JSON.stringify({ message: "hi", filler: "x".repeat(MIB - 100) });
-  // The harness learns its callers by the requests that they make.
+  // The harness gets to know its callers by their requests.
   await server.send(caller, "GET", "/v1/wait");
   const name = `${caller.accountId} ${caller.instanceId} ${[...caller.scopes].join("+")}`;
   const before = residentBytes();

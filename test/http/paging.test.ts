@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agents: string;
 let agent: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance();
-  owner = await appliance.signUp();
+  server = await startTestServer();
+  owner = await server.signUp();
   ({ instanceId } = (await owner.ask("POST", "/v1/instances", { name: "one" })).body);
   await owner.ask("POST", "/v1/instances", { name: "two" });
   await owner.ask("POST", "/v1/instances", { name: "three" });
@@ -22,9 +22,9 @@ beforeAll(async () => {
   await owner.ask("POST", `/v1/instances/${instanceId}/secrets`, { secrets: { C: "3", A: "1", B: "2" } });
   agent = `${agents}/${body.agentId}`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-/** Every list with how it names a row, and its order as far as names tell it. */
+/** Every list, with the field that identifies a row, and its order. */
 const lists: [() => string, string, string[] | null][] = [
   [() => "/v1/instances", "name", ["three", "two", "one"]],
   [() => agents, "name", ["Ada", "Bob", "Cyd"]],
@@ -41,7 +41,7 @@ const pageOf = async (path: string, query: Record<string, string | number>) => {
   return body as { data: Row[]; hasMore: boolean; nextCursor: string | null };
 };
 
-/** Goes through a list page by page; `between` runs before each page but the first. */
+/** Reads a list page by page; `between` runs before each page but the first. */
 async function walk(path: string, limit: () => number, between: (page: number) => unknown = () => {}): Promise<Row[]> {
   const seen: Row[] = [];
   let after: string | null = null;
@@ -60,7 +60,7 @@ async function walk(path: string, limit: () => number, between: (page: number) =
 }
 
 describe("a list", () => {
-  test("comes whole in one page, or row by row, in the same order", async () => {
+  test("is the same in one page or row by row, in the same order", async () => {
     for (const [path, field, order] of lists) {
       const whole = await pageOf(path(), {});
       expect([whole.hasMore, whole.nextCursor]).toEqual([false, null]);
@@ -73,7 +73,7 @@ describe("a list", () => {
   });
 
   test.each(["0", "101", "-1", "1.5", "ten", "", "1e2", "0x10", "99999999999", " 5", "５"])(
-    "takes no limit of %p",
+    "refuses a limit of %p",
     async (limit) => {
       for (const [path] of lists) {
         const { status, body } = await owner.ask("GET", `${path()}?limit=${encodeURIComponent(limit)}`);
@@ -82,11 +82,11 @@ describe("a list", () => {
     },
   );
 
-  test.each(["1", "100"])("takes a limit of %s", async (limit) => {
+  test.each(["1", "100"])("accepts a limit of %s", async (limit) => {
     for (const [path] of lists) expect((await owner.ask("GET", `${path()}?limit=${limit}`)).status).toBe(200);
   });
 
-  test("takes no cursor but its own", async () => {
+  test("accepts only its own cursors", async () => {
     const cursors = await Promise.all(
       lists.map(async ([path]) => (await pageOf(path(), { limit: 1 })).nextCursor ?? ""),
     );
@@ -116,8 +116,8 @@ describe("a list", () => {
     }
   });
 
-  test("takes no cursor of another account, another parent or another filter", async () => {
-    const stranger = await appliance.signUp();
+  test("refuses a cursor of another account, another parent or another filter", async () => {
+    const stranger = await server.signUp();
     for (const name of ["x", "y"]) await stranger.ask("POST", "/v1/instances", { name });
     const theirs = (await stranger.ask("GET", "/v1/instances?limit=1")).body.nextCursor;
     const own = (await pageOf("/v1/instances", { limit: 1 })).nextCursor;
@@ -135,7 +135,7 @@ describe("a list", () => {
     }
   });
 
-  test("goes on behind a row that is gone by now", async () => {
+  test("continues after a row that is gone by now", async () => {
     const { body } = await owner.ask("POST", "/v1/auth/keys", { name: "gone" });
     const first = await pageOf("/v1/auth/keys", { limit: 1 });
     expect(first.data[0]?.name).toBe("gone");
@@ -145,7 +145,7 @@ describe("a list", () => {
   });
 });
 
-describe("while rows are added, every row that was there is seen exactly once:", () => {
+describe("to which rows are added shows every earlier row exactly once:", () => {
   const plan = fc.record({
     rows: fc.integer({ min: 0, max: 7 }),
     limits: fc.infiniteStream(fc.integer({ min: 1, max: 4 })),
@@ -167,7 +167,7 @@ describe("while rows are added, every row that was there is seen exactly once:",
   test.each(kinds)("%s", async (_, pathOf, input, idField) => {
     await fc.assert(
       fc.asyncProperty(plan, async ({ rows, limits, added }) => {
-        owner = await appliance.signUp();
+        owner = await server.signUp();
         const path = await pathOf(owner);
         const add = async () => (await owner.ask("POST", path, input)).body[idField] as string;
         const before: string[] = [];

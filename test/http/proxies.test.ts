@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { pino } from "pino";
 import { clientAddress } from "../../src/http/request.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
-/** Asks under this name, as a proxy or a page of another origin would. */
+/** Sends a request to this host name, as a proxy or a page of another origin would. */
 const under = (url: string, path: string, host: string, more = "") =>
   rawRequest(url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`);
 
 describe("without a token, /metrics", () => {
-  let appliance: Appliance;
+  let server: TestServer;
   beforeAll(async () => {
-    appliance = await startAppliance({ ROOST_PUBLIC_URL: "https://roost.example.org" });
+    server = await startTestServer({ ROOST_PUBLIC_URL: "https://roost.example.org" });
   });
-  afterAll(() => appliance.stop());
+  afterAll(() => server.stop());
 
-  test("answers this machine", async () => {
+  test("answers requests from this machine", async () => {
     for (const host of ["127.0.0.1", "localhost:7373", "[::1]:7373"]) {
-      expect((await under(appliance.url, "/metrics", host)).status).toBe(200);
+      expect((await under(server.url, "/metrics", host)).status).toBe(200);
     }
   });
 
@@ -28,55 +28,55 @@ describe("without a token, /metrics", () => {
     "X-Real-IP: 127.0.0.1",
     "Forwarded: for=127.0.0.1",
     "Via: 1.1 proxy",
-  ])("is hidden from what a proxy on this machine hands on: %s", async (header) => {
-    expect((await under(appliance.url, "/metrics", "127.0.0.1", `${header}\r\n`)).status).toBe(401);
+  ])("refuses what a proxy on this machine forwards: %s", async (header) => {
+    expect((await under(server.url, "/metrics", "127.0.0.1", `${header}\r\n`)).status).toBe(401);
   });
 
-  test("is hidden from who asks under the public name, as a proxy that says nothing of itself does", async () => {
-    expect((await under(appliance.url, "/metrics", "roost.example.org")).status).toBe(401);
-    expect((await under(appliance.url, "/healthz", "roost.example.org")).status).toBe(200);
+  test("refuses requests to the public host name, as from a proxy that adds no header", async () => {
+    expect((await under(server.url, "/metrics", "roost.example.org")).status).toBe(401);
+    expect((await under(server.url, "/healthz", "roost.example.org")).status).toBe(200);
   });
 });
 
-test("with a token, it alone opens /metrics, through a proxy too", async () => {
-  const appliance = await startAppliance({ ROOST_METRICS_TOKEN: "hush", ROOST_TRUST_PROXY: "true" });
+test("with a token, /metrics answers only to it, also through a proxy", async () => {
+  const server = await startTestServer({ ROOST_METRICS_TOKEN: "hush", ROOST_TRUST_PROXY: "true" });
   const headers = { "X-Forwarded-For": "203.0.113.9" };
-  expect((await appliance.ask("GET", "/metrics")).status).toBe(401);
-  expect((await appliance.ask("GET", "/metrics", { token: "husk" })).status).toBe(401);
-  expect((await appliance.ask("GET", "/metrics", { token: "hush" })).status).toBe(200);
-  expect((await appliance.ask("GET", "/metrics", { token: "hush", headers })).status).toBe(200);
-  await appliance.stop();
+  expect((await server.ask("GET", "/metrics")).status).toBe(401);
+  expect((await server.ask("GET", "/metrics", { token: "husk" })).status).toBe(401);
+  expect((await server.ask("GET", "/metrics", { token: "hush" })).status).toBe(200);
+  expect((await server.ask("GET", "/metrics", { token: "hush", headers })).status).toBe(200);
+  await server.stop();
 });
 
-test.each(["false", "true"])("on loopback a foreign name is refused, ROOST_TRUST_PROXY=%s", async (trust) => {
-  const appliance = await startAppliance({ ROOST_TRUST_PROXY: trust });
-  const rebound = await under(appliance.url, "/healthz", "evil.example.org", "X-Forwarded-For: 203.0.113.9\r\n");
+test.each(["false", "true"])("on loopback a foreign host name is refused, ROOST_TRUST_PROXY=%s", async (trust) => {
+  const server = await startTestServer({ ROOST_TRUST_PROXY: trust });
+  const rebound = await under(server.url, "/healthz", "evil.example.org", "X-Forwarded-For: 203.0.113.9\r\n");
   expect(rebound.status).toBe(403);
   expect(JSON.parse(rebound.body).error.message).toContain("ROOST_PUBLIC_URL");
-  await appliance.stop();
+  await server.stop();
 
-  const named = await startAppliance({ ROOST_TRUST_PROXY: trust, ROOST_PUBLIC_URL: "https://Roost.example.org/x" });
+  const named = await startTestServer({ ROOST_TRUST_PROXY: trust, ROOST_PUBLIC_URL: "https://Roost.example.org/x" });
   expect((await under(named.url, "/healthz", "roost.example.org")).status).toBe(200);
   expect((await under(named.url, "/healthz", "evil.example.org")).status).toBe(403);
   await named.stop();
 });
 
-async function warningsOf(settings: Record<string, string>, ask: (appliance: Appliance) => Promise<unknown>) {
+async function warningsOf(settings: Record<string, string>, ask: (server: TestServer) => Promise<unknown>) {
   const lines: string[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
-  const appliance = await startAppliance(settings, { log });
-  await ask(appliance);
-  await appliance.stop();
+  const server = await startTestServer(settings, { log });
+  await ask(server);
+  await server.stop();
   return lines;
 }
 
-test("a proxy on this machine that nobody trusts is told of once, with the setting that mends it", async () => {
-  const twice = async (appliance: Appliance) => {
-    for (const _ of [1, 2]) await appliance.ask("GET", "/healthz", { headers: { "X-Forwarded-For": "203.0.113.9" } });
+test("an untrusted proxy on this machine is logged once, with the setting that fixes it", async () => {
+  const twice = async (server: TestServer) => {
+    for (const _ of [1, 2]) await server.ask("GET", "/healthz", { headers: { "X-Forwarded-For": "203.0.113.9" } });
   };
   expect(await warningsOf({}, twice)).toEqual([expect.stringContaining("ROOST_TRUST_PROXY=true")]);
   expect(await warningsOf({ ROOST_TRUST_PROXY: "true" }, twice)).toEqual([]);
-  expect(await warningsOf({}, (appliance) => appliance.ask("GET", "/healthz"))).toEqual([]);
+  expect(await warningsOf({}, (server) => server.ask("GET", "/healthz"))).toEqual([]);
 });
 
 test.each([
@@ -87,8 +87,11 @@ test.each([
   ["203.0.113.9, junk'; --", "127.0.0.1"],
   ["203.0.113.9,", "127.0.0.1"],
   ["", "127.0.0.1"],
-])("behind a trusted proxy the last address counts, and what is none as the proxy's own: %p", (forwarded, address) => {
-  const request = new Request("http://localhost/", { headers: { "X-Forwarded-For": forwarded } });
-  expect(clientAddress(request, "127.0.0.1", true)).toBe(address);
-  expect(clientAddress(request, "127.0.0.1", false)).toBe("127.0.0.1");
-});
+])(
+  "behind a trusted proxy the last address counts, and an invalid one as the proxy's own: %p",
+  (forwarded, address) => {
+    const request = new Request("http://localhost/", { headers: { "X-Forwarded-For": forwarded } });
+    expect(clientAddress(request, "127.0.0.1", true)).toBe(address);
+    expect(clientAddress(request, "127.0.0.1", false)).toBe("127.0.0.1");
+  },
+);

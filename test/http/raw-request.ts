@@ -6,7 +6,7 @@ export interface RawAnswer {
   body: string;
 }
 
-/** Writes these bytes to the host as they are, and reads one answer: for requests that no client would make. */
+/** Sends these bytes to the host as they are, and reads one answer: for requests that no client would send. */
 export function rawRequest(url: string, ...parts: (string | Uint8Array)[]): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -26,7 +26,7 @@ export function rawRequest(url: string, ...parts: (string | Uint8Array)[]): Prom
   });
 }
 
-/** The answer, once all of it is there; undefined until then. */
+/** The answer once it is complete; undefined until then. */
 function parseAnswer(received: Buffer): RawAnswer | undefined {
   const headEnd = received.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;

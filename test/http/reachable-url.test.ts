@@ -10,11 +10,11 @@ test.each([
   ["::1", "http://[::1]:1"],
   ["fe80::1", "http://[fe80::1]:1"],
   ["roost.example", "http://roost.example:1"],
-])("what listens on %s is reached at %s", (host, url) => {
+])("a listener on %s is reached at %s", (host, url) => {
   expect(reachableUrl(host, 1)).toBe(url);
 });
 
-test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers where its URL says", async (hostname) => {
+test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers at its URL", async (hostname) => {
   const listener = listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {} } });
   try {
     listener.answerWith(() => new Response("here"));

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { type Caller, requireVisible } from "../../src/accounts/caller.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
 import { idempotencyQueries } from "../../src/http/queries.ts";
 import { route } from "../../src/http/route.ts";
+import { type Caller, requireVisible } from "../../src/limits/caller.ts";
 import { DAY, handClock } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { plansOf } from "../support/query-plans.ts";
 import { openGround, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let instanceId: string;
 let agentId: string;
@@ -20,25 +20,25 @@ let elsewhere: string;
 
 beforeAll(async () => {
   // Every address, so that any Host is answered.
-  appliance = await startAppliance({ ROOST_HOST: "0.0.0.0" });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_HOST: "0.0.0.0" });
+  owner = await server.signUp();
   const made = async (path: string, body: unknown) => (await owner.ask("POST", path, body)).body;
   ({ instanceId } = await made("/v1/instances", { name: "one" }));
   ({ agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" }));
   const other = await made("/v1/instances", { name: "other" });
   ({ key: elsewhere } = await made("/v1/auth/keys", { instanceId: other.instanceId }));
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const idempotencyKey = () => ({ "Idempotency-Key": crypto.randomUUID() });
 const rowsOf = (key: Record<string, string>) =>
-  appliance.foundation.store.sqlite
+  server.foundation.store.sqlite
     .query<{ status: number; body: string | null; record: string | null; request_mac: Uint8Array }, [string]>(
       "SELECT * FROM idempotent_requests WHERE key = ?",
     )
     .all(key["Idempotency-Key"] ?? "");
 
-describe("a key that is limited to another instance", () => {
+describe("a key limited to another instance", () => {
   const BODIES: Record<string, unknown> = {
     "/v1/instances/:instanceId/agents": { name: "Bob", files: { "SOUL.md": "the owner's own" } },
     "/v1/instances/:instanceId/secrets": { key: "PIN", value: "123456" },
@@ -51,9 +51,9 @@ describe("a key that is limited to another instance", () => {
       .replace(":agentId", agentId)
       .replace(/:\w+|\*/g, "x");
 
-  test("is told of no route what the owner's Idempotency-Key would replay", async () => {
+  test("gets from no route the replay of an owner's Idempotency-Key", async () => {
     const replayable: string[] = [];
-    for (const { method, path, idempotent } of appliance.app.routes) {
+    for (const { method, path, idempotent } of server.app.routes) {
       // These two would end the owner's own token.
       if (/^\/v1\/auth\/(revoke-tokens|sign-out)$/.test(path)) continue;
       if (method !== "POST" || idempotent === false) continue;
@@ -61,7 +61,7 @@ describe("a key that is limited to another instance", () => {
       const body = BODIES[path] ?? {};
       await owner.ask(method, placed(path), body, headers);
       if (rowsOf(headers).length > 0) replayable.push(path);
-      const theirs = await appliance.ask(method, placed(path), { key: elsewhere, body, headers });
+      const theirs = await server.ask(method, placed(path), { key: elsewhere, body, headers });
       expect([path, theirs.headers.get("idempotent-replayed")]).toEqual([path, null]);
       const told = path.includes(":instanceId") ? [404, "instance not found"] : [403, expect.any(String)];
       expect([path, theirs.status, theirs.body.error.message]).toEqual([path, ...told]);
@@ -69,17 +69,17 @@ describe("a key that is limited to another instance", () => {
     expect(replayable.length).toBeGreaterThan(5);
   });
 
-  test("finds every path of the instance absent, before its body is looked at", async () => {
-    const paths = appliance.app.routes.filter(({ path }) => path.includes(":instanceId"));
+  test("gets 404 on every path of the instance, before its body is read", async () => {
+    const paths = server.app.routes.filter(({ path }) => path.includes(":instanceId"));
     expect(paths.length).toBeGreaterThan(20);
     for (const { method, path } of paths) {
       const body = method === "GET" ? {} : { body: "{", headers: { "Content-Type": "text/nonsense" } };
-      const { status, body: told } = await appliance.ask(method, placed(path), { key: elsewhere, ...body });
+      const { status, body: told } = await server.ask(method, placed(path), { key: elsewhere, ...body });
       expect([method, path, status, told.error.message]).toEqual([method, path, 404, "instance not found"]);
     }
   });
 
-  test("replays no answer of a path that names no instance, but those of its own kind", async () => {
+  test("gets no replay of a path without an instance, except those of keys limited like it", async () => {
     await using ground = openGround();
     const table = [
       route({
@@ -103,7 +103,7 @@ describe("a key that is limited to another instance", () => {
     for (const other of [limited("inst_b"), whole]) expect((await ask(other)).status).toBe(409);
   });
 
-  test("and one without a limit sees what a path names", () => {
+  test("while a key without a limit gets the replay", () => {
     expect(() => requireVisible({ instanceId: null }, "inst_a")).not.toThrow();
     expect(() => requireVisible({ instanceId: "inst_a" }, "inst_a")).not.toThrow();
     expect(() => requireVisible({ instanceId: "inst_a" }, undefined)).not.toThrow();
@@ -111,7 +111,7 @@ describe("a key that is limited to another instance", () => {
   });
 });
 
-test("a stolen database has no hash that tells what a request's body was", async () => {
+test("a stolen database has no hash that reveals a request's body", async () => {
   const path = `/v1/instances/${instanceId}/secrets`;
   const body = JSON.stringify({ key: "PIN", value: "271828" });
   const [first, second] = [idempotencyKey(), idempotencyKey()];
@@ -129,7 +129,7 @@ describe("an answer of more than 64 KiB", () => {
   const texts = { "SOUL.md": "s".repeat(100_000), "NOTES.md": "n".repeat(100_000) };
   const agents = () => `/v1/instances/${instanceId}/agents`;
 
-  test("is not stored but read anew, with the status of the first", async () => {
+  test("is not stored but read again, with the first status", async () => {
     const headers = idempotencyKey();
     const input = { name: "Large", useDefaults: false, files: texts };
     const first = await owner.ask("POST", agents(), input, headers);
@@ -148,7 +148,7 @@ describe("an answer of more than 64 KiB", () => {
     expect([gone.status, gone.headers.get("idempotent-replayed")]).toEqual([404, "true"]);
   });
 
-  test("is kept where it is exactly that, and of other routes told to be gone", async () => {
+  test("of exactly that size is stored; of other routes, the replay says that it is gone", async () => {
     await using ground = openGround();
     let times = 0;
     const long = route({
@@ -185,7 +185,7 @@ describe("an answer of more than 64 KiB", () => {
 describe("an account's stored answers", () => {
   const asked = { method: "POST", path: "/", limitedTo: null, body: new Uint8Array() };
 
-  test("are 10,000 at most: the oldest goes with each that is added, found by the index", async () => {
+  test("are at most 10,000: each new one replaces the oldest, found by the index", async () => {
     await using ground = openGround();
     const { store, clock } = ground;
     const idempotency = createIdempotency(store, clock, randomBytes(32));
@@ -239,7 +239,7 @@ test.each([
   ["a b", 201],
   ["[", 201],
   ["x:y:z", 201],
-  // A short name is a name.
+  // A short host name is a valid one.
   ["app", 201],
 ])("a Host of %p with an Idempotency-Key is no fault of the host", async (host, expected) => {
   const body = JSON.stringify({ name: "raw" });
@@ -253,6 +253,6 @@ test.each([
     "",
     body,
   ].join("\r\n");
-  const { status } = await rawRequest(appliance.url.replace("0.0.0.0", "127.0.0.1"), head);
+  const { status } = await rawRequest(server.url.replace("0.0.0.0", "127.0.0.1"), head);
   expect(status).toBe(expected);
 });

@@ -2,9 +2,9 @@ import { Database } from "bun:sqlite";
 import { describe, expect, expectTypeOf, test } from "bun:test";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { type Asked, type CommitKind, type Route, route } from "../../src/http/route.ts";
 import type { Instance } from "../../src/instances/schema.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { type Ground, openGround, serve } from "../support/route-harness.ts";
 import { hold } from "./held-request.ts";
 
@@ -15,7 +15,7 @@ const finder =
   ({ caller, params }: Asked<{ instanceId: string }>) =>
     instances.get(caller, params.instanceId);
 
-/** A server that knows this caller by the headers given. */
+/** A server that identifies this caller by the given headers. */
 async function open(ground: Ground, table: Route[]) {
   const server = serve(table, ground);
   const caller = ground.account();
@@ -24,7 +24,7 @@ async function open(ground: Ground, table: Route[]) {
   return { server, caller, headers, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-describe("what a route's find gives", () => {
+describe("what a route's find returns", () => {
   const path = "/v1/instances/:instanceId";
   const rename = (ground: Ground, begun = () => {}) =>
     route({
@@ -41,7 +41,7 @@ describe("what a route's find gives", () => {
       write: ({ found, body }) => ground.instances.rename(found, body.name),
     });
 
-  test("is looked for before the body comes: what is not there is a 404 without it", async () => {
+  test("is looked for before the body is read: what does not exist is a 404 without it", async () => {
     await using ground = openGround();
     await using host = await open(ground, [rename(ground)]);
     const request = await hold(host.server.url, "PATCH", "/v1/instances/inst_x", '{"name":"new"}', host.headers);
@@ -49,7 +49,7 @@ describe("what a route's find gives", () => {
     request.destroy();
   });
 
-  test("is looked for again in the commit: what has gone meanwhile is a 404, and nothing is changed", async () => {
+  test("is looked for again in the commit: if it is gone by then, 404, and nothing changes", async () => {
     await using ground = openGround();
     const begun = Promise.withResolvers<void>();
     await using host = await open(ground, [rename(ground, begun.resolve)]);
@@ -63,7 +63,7 @@ describe("what a route's find gives", () => {
     expect(names).toEqual([{ name: "old" }]);
   });
 
-  test("is what the change is given: the thing as it is in the commit", async () => {
+  test("is passed to the change as it is in the commit", async () => {
     await using ground = openGround();
     const begun = Promise.withResolvers<void>();
     await using host = await open(ground, [rename(ground, begun.resolve)]);
@@ -97,20 +97,20 @@ describe("a route's commit", () => {
       },
     });
 
-  test("is shared with whatever else the turn brings", async () => {
+  test("is shared with the other changes of the turn", async () => {
     await using ground = openGround();
     await using host = await open(ground, [twice(ground, "shared")]);
     expect((await host.server.send(host.caller, "POST", "/v1/do")).body).toEqual([{ seen: 0 }, { seen: 0 }]);
   });
 
-  test("or a transaction of its own, that nothing else is in", async () => {
+  test("or is a transaction of its own, with nothing else in it", async () => {
     await using ground = openGround();
     await using host = await open(ground, [twice(ground, "alone")]);
     expect((await host.server.send(host.caller, "POST", "/v1/do")).body).toEqual([{ seen: 0 }, { seen: 1 }]);
   });
 
   test.each(["shared", "alone"] as const)(
-    "keeps the answer with the change, and neither without the other: %s",
+    "stores the answer with the change, and neither without the other: %s",
     async (commit) => {
       await using ground = openGround();
       let fails = true;
@@ -180,7 +180,7 @@ describe("a route's types", () => {
     });
   });
 
-  test("refuse what a route has not said", () => {
+  test("reject what a route does not declare", () => {
     const plain = { ...described, method: "POST", path: "/v1/do" } as const;
     // @ts-expect-error a write names its commit
     route({ ...plain, access, write: () => null });

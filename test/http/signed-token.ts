@@ -18,7 +18,7 @@ export const readTokenKeys = (dataDir: string): KeyFile["tokenKeys"] =>
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** A token like the host's own, except for what is given: made by hand, to see what the host makes of it. */
+/** A token like the host's own, except for the given parts. */
 export function signedToken(dataDir: string, accountId: string, { header, payload, secret }: TokenParts = {}): string {
   const [newest] = readTokenKeys(dataDir);
   if (!newest) throw new Error("the host has no token key");

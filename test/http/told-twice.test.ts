@@ -1,15 +1,15 @@
 import { afterEach, expect, test } from "bun:test";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { rawRequest } from "./raw-request.ts";
 
-let appliance: Appliance;
-afterEach(() => appliance.stop());
+let server: TestServer;
+afterEach(() => server.stop());
 
-/** The runtime lets two lengths pass that are the same, and hands them on as one header: `5, 5`. */
+/** The runtime accepts two equal lengths, and passes them on as one header: `5, 5`. */
 const head = (method: string, path: string, length: number, more: string[] = []) =>
   [
     `${method} ${path} HTTP/1.1`,
-    `Host: ${new URL(appliance.url).host}`,
+    `Host: ${new URL(server.url).host}`,
     "Content-Type: application/json",
     `Content-Length: ${length}`,
     `Content-Length: ${length}`,
@@ -18,19 +18,19 @@ const head = (method: string, path: string, length: number, more: string[] = [])
     "",
   ].join("\r\n");
 
-test("a length that is told twice is a length: a body over the limit is refused unread", async () => {
-  appliance = await startAppliance();
+test("a repeated Content-Length counts once: a body over the limit is refused unread", async () => {
+  server = await startTestServer();
   const body = JSON.stringify({ email: "ada@example.com", filler: "x".repeat(20_000) });
-  const answer = await rawRequest(appliance.url, head("POST", "/v1/auth/send-code", body.length), body);
+  const answer = await rawRequest(server.url, head("POST", "/v1/auth/send-code", body.length), body);
   expect(answer.status).toBe(413);
 });
 
-test("a length that is told twice takes nobody out of the account's rate", async () => {
-  appliance = await startAppliance({ ROOST_WRITES_PER_SECOND: "1" });
-  const person = await appliance.signUp();
+test("a repeated Content-Length lets nobody exceed the account's rate", async () => {
+  server = await startTestServer({ ROOST_WRITES_PER_SECOND: "1" });
+  const person = await server.signUp();
   const body = JSON.stringify({ name: "Ada" });
   const request = head("PATCH", "/v1/auth/me", body.length, [`Authorization: Bearer ${person.token}`]);
-  expect((await rawRequest(appliance.url, request, body)).status).toBe(200);
+  expect((await rawRequest(server.url, request, body)).status).toBe(200);
   const answers = await Promise.all(
     Array.from({ length: 40 }, () => person.ask("PATCH", "/v1/auth/me", { name: "Ada" })),
   );

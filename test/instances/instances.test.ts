@@ -3,29 +3,29 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { NETWORKS } from "../../src/chain/networks.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let stranger: Person;
 
 beforeAll(async () => {
-  appliance = await startAppliance({}, { clock });
+  server = await startTestServer({}, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
-  stranger = await appliance.signUp();
+  owner = await server.signUp();
+  stranger = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = (who = owner, name = "one") => who.ask("POST", "/v1/instances", { name });
 const made = async (who = owner, name = "one"): Promise<string> => (await create(who, name)).body.instanceId;
-const folderOf = (instanceId: string) => join(appliance.dataDir, "instances", instanceId);
+const folderOf = (instanceId: string) => join(server.dataDir, "instances", instanceId);
 const UNKNOWN = `inst_${"0".repeat(32)}`;
 
 describe("POST /v1/instances", () => {
-  test("makes a running instance: 201 with the whole record", async () => {
+  test("creates a running instance: 201 with the whole record", async () => {
     const { status, body } = await create(owner, "  My first \u{1F600}  ");
     expect(status).toBe(201);
     const now = new Date(clock.now()).toISOString();
@@ -44,7 +44,7 @@ describe("POST /v1/instances", () => {
     expect(existsSync(join(folderOf(body.instanceId), "agents"))).toBe(true);
   });
 
-  test.each([["\u{1F600}".repeat(100)], ["x"], ["a".repeat(100)]])("takes the name %p", async (name) => {
+  test.each([["\u{1F600}".repeat(100)], ["x"], ["a".repeat(100)]])("accepts the name %p", async (name) => {
     expect((await create(owner, name)).body.name).toBe(name);
   });
 
@@ -59,7 +59,7 @@ describe("POST /v1/instances", () => {
     ["a\u0000b"],
     ["a\nb"],
     ["\ud800"],
-  ])("takes no name %p", async (name) => {
+  ])("refuses the name %p", async (name) => {
     const { status, body } = await owner.ask("POST", "/v1/instances", { name });
     expect([status, body.error.message]).toEqual([400, "name: expected 1 to 100 characters"]);
   });
@@ -68,10 +68,10 @@ describe("POST /v1/instances", () => {
 describe("an account under the launch minimum", () => {
   let poor: Person;
   beforeEach(async () => {
-    poor = await appliance.signUp(undefined, "0.499999");
+    poor = await server.signUp(undefined, "0.499999");
   });
 
-  test("gets 402 with what to pay, once for each network", async () => {
+  test("gets 402 with what to pay, with an option for each network", async () => {
     const { status, body } = await create(poor);
     expect(status).toBe(402);
     expect(Object.keys(body).sort()).toEqual(["error", "x402"]);
@@ -101,39 +101,39 @@ describe("an account under the launch minimum", () => {
     expect((await poor.ask("GET", "/v1/instances")).body.data).toEqual([]);
   });
 
-  test("gets the same open invoice each time, in the database too, for starting as for creating", async () => {
+  test("gets the same open invoice each time, in the database too, for starting and creating", async () => {
     const [first, second] = [await create(poor), await create(poor)];
     expect(second.body.x402).toEqual(first.body.x402);
     const { invoiceId, amount } = first.body.x402;
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     const rows = sqlite.query("SELECT status, amount FROM invoices WHERE invoice_id = ?").all(invoiceId);
     expect(rows).toEqual([{ status: "open", amount: Number(amount.replace(".", "")) }]);
   });
 
-  test("gets another invoice once the first has run out", async () => {
+  test("gets another invoice once the first has expired", async () => {
     const first = (await create(poor)).body.x402;
     clock.advance(DAY + 1);
     poor.token = await tokenOf(poor);
-    const later = await appliance.ask("POST", "/v1/instances", { token: poor.token, body: { name: "one" } });
+    const later = await server.ask("POST", "/v1/instances", { token: poor.token, body: { name: "one" } });
     expect(later.body.x402.invoiceId).not.toBe(first.invoiceId);
     expect(later.body.x402.amount).not.toBe(first.amount);
   });
 
-  test("has an amount of its own, that no other open invoice has", async () => {
-    const others = await Promise.all(Array.from({ length: 5 }, () => appliance.signUp(undefined, "0.00")));
+  test("gets an amount of its own that no other open invoice has", async () => {
+    const others = await Promise.all(Array.from({ length: 5 }, () => server.signUp(undefined, "0.00")));
     const amounts = await Promise.all(others.map(async (person) => (await create(person)).body.x402.amount));
     expect(new Set(amounts).size).toBe(others.length);
   });
 
-  test("may launch at the minimum itself", async () => {
-    const enough = await appliance.signUp(undefined, "0.50");
+  test("may create an instance at exactly the minimum", async () => {
+    const enough = await server.signUp(undefined, "0.50");
     expect((await create(enough)).status).toBe(201);
   });
 
-  test("may stop what runs, and not start it again: 402; a running one needs nothing", async () => {
-    const person = await appliance.signUp(undefined, "0.50");
+  test("may stop a running instance, but not start it again: 402; a running one needs no minimum", async () => {
+    const person = await server.signUp(undefined, "0.50");
     const path = `/v1/instances/${await made(person)}`;
-    appliance.foundation.ledger.post({
+    server.foundation.ledger.post({
       type: "reversal",
       accountId: person.accountId,
       amount: -1n,
@@ -150,19 +150,19 @@ describe("an account under the launch minimum", () => {
 });
 
 async function tokenOf(person: Person): Promise<string> {
-  const link = appliance.foundation.links.create(person.email, 0n);
-  return (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
+  const link = server.foundation.links.create(person.email, 0n);
+  return (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body.token;
 }
 
 describe("a host with other settings", () => {
-  let other: Appliance | undefined;
+  let other: TestServer | undefined;
   afterEach(async () => {
     await other?.stop();
     other = undefined;
   });
 
-  test("that charges nothing launches for an empty balance", async () => {
-    other = await startAppliance({ ROOST_PRICE_PER_HOUR: "0", ROOST_MINIMUM_LAUNCH_BALANCE: "0" });
+  test("that charges nothing starts instances with an empty balance", async () => {
+    other = await startTestServer({ ROOST_PRICE_PER_HOUR: "0", ROOST_MINIMUM_LAUNCH_BALANCE: "0" });
     const person = await other.signUp(undefined, "0.00");
     const { status, body } = await create(person);
     expect([status, body.billing.pricePerHour]).toEqual([201, "0.000000"]);
@@ -170,8 +170,8 @@ describe("a host with other settings", () => {
     expect((await person.ask("POST", `/v1/instances/${body.instanceId}/start`)).status).toBe(200);
   });
 
-  test("asks for what is missing where that is more than the smallest top-up, on its own networks", async () => {
-    other = await startAppliance({
+  test("asks for what is missing if that is more than the minimum top-up, on its own networks", async () => {
+    other = await startTestServer({
       ROOST_MINIMUM_LAUNCH_BALANCE: "7.505",
       ROOST_NETWORKS: "polygon,base",
       ROOST_WALLET: `0x${"ab".repeat(20)}`,
@@ -184,7 +184,7 @@ describe("a host with other settings", () => {
 });
 
 describe("GET and PATCH /v1/instances/:id", () => {
-  test("show and rename the caller's own; a stranger's and an unknown one are not there", async () => {
+  test("show and rename the caller's own; for a stranger or an unknown one 404", async () => {
     const path = `/v1/instances/${await made()}`;
     const { status, body } = await owner.ask("PATCH", path, { name: " two " });
     expect([status, body.name]).toEqual([200, "two"]);
@@ -201,7 +201,7 @@ describe("GET and PATCH /v1/instances/:id", () => {
     expect((await owner.ask("GET", path)).body.name).toBe("two");
   });
 
-  test("refuse a rename to nothing", async () => {
+  test("refuse an empty name", async () => {
     const path = `/v1/instances/${await made()}`;
     for (const body of [{}, { name: "" }, { name: null }]) {
       expect((await owner.ask("PATCH", path, body)).status).toBe(400);
@@ -210,7 +210,7 @@ describe("GET and PATCH /v1/instances/:id", () => {
 });
 
 describe("stop and start", () => {
-  test("take an instance down and up, with their times; a second of either changes nothing", async () => {
+  test("stop and start an instance, with their times; a second one changes nothing", async () => {
     const path = `/v1/instances/${await made()}`;
     const started = new Date(clock.now()).toISOString();
     clock.advance(MINUTE);
@@ -227,7 +227,7 @@ describe("stop and start", () => {
     expect((await owner.ask("POST", `${path}/start`)).body).toMatchObject({ status: "running", startedAt });
   });
 
-  test("at once leave what the last of them says", async () => {
+  test("at once leave the status that the last one returned", async () => {
     const path = `/v1/instances/${await made()}`;
     const answers = await Promise.all(
       ["stop", "start", "stop", "start"].map((what) => owner.ask("POST", `${path}/${what}`)),
@@ -238,13 +238,13 @@ describe("stop and start", () => {
     expect((await owner.ask("GET", path)).body.status).toBe("stopped");
   });
 
-  test("are not a stranger's", async () => {
+  test("are 404 for a stranger", async () => {
     const path = `/v1/instances/${await made()}`;
     for (const what of ["stop", "start"]) expect((await stranger.ask("POST", `${path}/${what}`)).status).toBe(404);
     expect((await owner.ask("GET", path)).body.status).toBe("running");
   });
 
-  test("do not hinder work on a stopped instance's agents, files and secrets", async () => {
+  test("do not affect work on a stopped instance's agents, files and secrets", async () => {
     const path = `/v1/instances/${await made()}`;
     await owner.ask("POST", `${path}/stop`);
     const { status, body } = await owner.ask("POST", `${path}/agents`, { name: "Ada" });
@@ -256,10 +256,10 @@ describe("stop and start", () => {
     expect((await owner.ask("GET", path)).body.agentCount).toBe(1);
   });
 
-  test("are remembered across a restart", async () => {
+  test("are remembered after a restart", async () => {
     const [up, down] = [await made(), await made()];
     await owner.ask("POST", `/v1/instances/${down}/stop`);
-    await appliance.restart();
+    await server.restart();
     expect((await owner.ask("GET", `/v1/instances/${up}`)).body.status).toBe("running");
     expect((await owner.ask("GET", `/v1/instances/${down}`)).body.status).toBe("stopped");
   });
@@ -277,15 +277,15 @@ describe("DELETE /v1/instances/:id", () => {
       expect((await owner.ask("GET", where)).status).toBe(404);
     }
     expect((await owner.ask("DELETE", path)).status).toBe(404);
-    await appliance.app.settled();
+    await server.app.settled();
     expect(existsSync(folderOf(instanceId))).toBe(false);
-    const { sqlite } = appliance.foundation.store;
+    const { sqlite } = server.foundation.store;
     for (const table of ["agents", "secrets", "installed_skills", "workspace_changes", "runs"]) {
       expect(sqlite.query(`SELECT * FROM ${table} WHERE instance_id = ?`).all(instanceId)).toEqual([]);
     }
   });
 
-  test("is not a stranger's", async () => {
+  test("is 404 for a stranger", async () => {
     const path = `/v1/instances/${await made()}`;
     expect((await stranger.ask("DELETE", path)).status).toBe(404);
     expect((await owner.ask("GET", path)).status).toBe(200);
@@ -297,14 +297,14 @@ describe("DELETE /v1/instances/:id", () => {
     expect((await owner.ask("DELETE", path)).status).toBe(200);
   });
 
-  test("that a crash cut off before the folder went is finished at the next start", async () => {
+  test("interrupted by a crash before the folder was removed is finished at the next start", async () => {
     const [gone, kept] = [await made(), await made()];
-    const { store } = appliance.foundation;
+    const { store } = server.foundation;
     store.transaction(() => store.sqlite.run("DELETE FROM instances WHERE instance_id = ?", [gone]));
     expect(existsSync(folderOf(gone))).toBe(true);
-    await appliance.restart();
-    await appliance.app.settled();
-    const left = readdirSync(join(appliance.dataDir, "instances"));
+    await server.restart();
+    await server.app.settled();
+    const left = readdirSync(join(server.dataDir, "instances"));
     expect([left.includes(gone), left.includes(kept)]).toEqual([false, true]);
   });
 });
@@ -321,13 +321,13 @@ describe("GET /v1/instances", () => {
     expect(await idsOf("?status=error")).toEqual([]);
   });
 
-  test.each(["", "Running", "paused", "running,stopped"])("knows no status %p", async (status) => {
+  test.each(["", "Running", "paused", "running,stopped"])("refuses the status %p", async (status) => {
     const answer = await owner.ask("GET", `/v1/instances?status=${status}`);
     expect(answer.status).toBe(400);
     expect(answer.body.error.message).toStartWith("status: expected one of provisioning, running");
   });
 
-  test("shows nobody another's", async () => {
+  test("shows no instances of others", async () => {
     await made();
     expect((await stranger.ask("GET", "/v1/instances")).body).toEqual({ data: [], hasMore: false, nextCursor: null });
   });

@@ -3,22 +3,20 @@ import { join } from "node:path";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import { HOUR, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { openGround } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock(Date.UTC(2026, 10, 21, 22, 50));
 const HASH = `0x${"ab".repeat(32)}`;
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 /** Runs; stopped; deleted after it ran. */
 const ids = { running: "", stopped: "", deleted: "" };
 
-/**
- * A month's worth of everything in little: usage over midnight, a price that changes, top-ups, one of them reversed.
- */
+/** A little of everything: usage over midnight, a price that changes, top-ups, one of them reversed. */
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_IDLE_SECONDS: "1" }, { clock });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_IDLE_SECONDS: "1" }, { clock });
+  owner = await server.signUp();
   const made = async (name: string) => (await owner.ask("POST", "/v1/instances", { name })).body.instanceId as string;
   for (const name of ["running", "stopped", "deleted"] as const) ids[name] = await made(name);
   for (let at = 0; at < 10; at++) {
@@ -28,20 +26,20 @@ beforeAll(async () => {
   }
   await owner.ask("POST", `/v1/instances/${ids.stopped}/stop`);
   await owner.ask("DELETE", `/v1/instances/${ids.deleted}`);
-  await appliance.restart();
+  await server.restart();
   clock.advance(HOUR / 7);
   topUp();
-  // The meter is read twice, and holds what is not worth an entry yet.
+  // The meter is read twice, and holds an amount that is too small for an entry.
   for (const _ of ["the first of its hour is an entry", "the second is none"]) {
     await owner.ask("PATCH", "/v1/auth/me", { monthlyLimit: null });
     clock.advance(MINUTE);
   }
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
-/** Two transfers of one transaction; the first is reversed, when a part of it is spent already. */
+/** Two transfers of one transaction; the first is reversed after a part of it was spent. */
 function topUp(): void {
-  const { store, ledger } = appliance.foundation;
+  const { store, ledger } = server.foundation;
   const { accountId } = owner;
   const transfer = { chainId: 8453, txHash: HASH };
   store.transaction(() => {
@@ -65,12 +63,12 @@ function topUp(): void {
 }
 
 test("books that were kept by the rules have no imbalance", () => {
-  const { balance, unposted, owed } = appliance.foundation.ledger.accountBalance(owner.accountId);
+  const { balance, unposted, owed } = server.foundation.ledger.accountBalance(owner.accountId);
   expect({ balance: balance > 0n, unposted: unposted > 0n, owed }).toEqual({ balance: true, unposted: true, owed: 1n });
-  expect(findImbalance(appliance.foundation.store)).toBeNull();
+  expect(findImbalance(server.foundation.store)).toBeNull();
 });
 
-test("nothing is found amiss while another process posts", async () => {
+test("nothing is reported while another process posts", async () => {
   await using ground = openGround();
   const { accountId } = ground.account();
   createLedger(ground.store, ground.clock).open(accountId, 1n, "");
@@ -96,9 +94,9 @@ test("nothing is found amiss while another process posts", async () => {
 
 const NOTHING_KEPT = new Error("nothing of this is kept");
 
-/** What is found after these changes, which are undone. */
+/** What is found after these changes, which are rolled back. */
 function foundAfter(...changes: string[]): string | null {
-  const { store } = appliance.foundation;
+  const { store } = server.foundation;
   let found: string | null = null;
   try {
     store.transaction(() => {
@@ -122,7 +120,7 @@ function foundAfter(...changes: string[]): string | null {
 
 const firstOf = (type: string) => `(SELECT min(entry_id) FROM journal_entries WHERE type = '${type}')`;
 
-describe("what cannot be is found, with its id and its amount:", () => {
+describe("each impossible state is found, with its id and its amount:", () => {
   const cases: [what: string, changes: string[], says: RegExp][] = [
     [
       "a posting that was changed",
@@ -162,7 +160,7 @@ describe("what cannot be is found, with its id and its amount:", () => {
     [
       "a month that its days do not explain",
       ["UPDATE balances SET spent = spent + 4"],
-      /^acct_\w+ is noted to have spent 0\.\d{6} in its month, but the days of it cost 0\.\d{6}$/,
+      /^acct_\w+ is recorded as having spent 0\.\d{6} in its month, but its days cost 0\.\d{6}$/,
     ],
     [
       "a meter that holds usage of an instance that is not running",
@@ -211,11 +209,11 @@ describe("what cannot be is found, with its id and its amount:", () => {
   for (const [what, changes, says] of cases) {
     test(what, () => {
       expect(foundAfter(...changes)).toMatch(says);
-      expect(findImbalance(appliance.foundation.store)).toBeNull();
+      expect(findImbalance(server.foundation.store)).toBeNull();
     });
   }
 
-  test("a balance under zero, which SQLite refuses to begin with", () => {
+  test("SQLite itself refuses a balance below zero", () => {
     expect(() => foundAfter("UPDATE balances SET balance = -1")).toThrow(/CHECK/);
   });
 });

@@ -12,7 +12,7 @@ const sumOf = (store: Store, where: string) =>
 
 const balanceOf = (ledger: Ledger, accountId: string) => ledger.accountBalance(accountId).balance;
 
-/** What the ledger promises by itself; the other rules of the books (findImbalance) want payments and meters too. */
+/** What the ledger itself guarantees; the other rules of the books (findImbalance) need payments and meters too. */
 function checkLedger(store: Store, ledger: Ledger, accountIds: string[]): void {
   const uneven = "SELECT entry_id FROM postings GROUP BY entry_id HAVING sum(amount) <> 0 OR count(*) < 2";
   expect(store.sqlite.query(uneven).all()).toEqual([]);
@@ -42,7 +42,7 @@ test("an account that opens with nothing has a balance of zero and no entry", as
   expect(ground.store.sqlite.query("SELECT * FROM journal_entries").all()).toEqual([]);
 });
 
-test("a credit beyond what is counted exactly changes nothing and says so; what is paid has room above it", async () => {
+test("a credit above the exact maximum is refused and changes nothing; payments may exceed it", async () => {
   await using ground = openGround();
   const ledger = createLedger(ground.store, systemClock);
   const { accountId } = ground.account();
@@ -57,7 +57,7 @@ test("a credit beyond what is counted exactly changes nothing and says so; what 
   checkLedger(ground.store, ledger, [accountId]);
 });
 
-test("an entry that would take more than there is changes nothing", async () => {
+test("an entry that would take more than the balance changes nothing", async () => {
   await using ground = openGround();
   const ledger = createLedger(ground.store, systemClock);
   const { accountId } = ground.account();
@@ -85,7 +85,7 @@ test("an account without a balance cannot be posted to", async () => {
   expect(ground.store.sqlite.query("SELECT * FROM postings").all()).toEqual([]);
 });
 
-test("whatever is posted, entries sum to zero, cached is summed and no balance is negative", async () => {
+test("whatever is posted, entries sum to zero, cached balances equal their sums, and none is negative", async () => {
   await using ground = openGround();
   const { store } = ground;
   const ledger = createLedger(store, systemClock);

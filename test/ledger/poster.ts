@@ -2,7 +2,7 @@ import { createLedger } from "../../src/ledger/ledger.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openStore } from "../../src/storage/store.ts";
 
-/** A server as far as the journal is concerned: posts to an account, entry by entry, until it is ended. */
+/** Posts to an account, entry by entry, until it is stopped, as a server would. */
 const [dataDir = "", accountId = ""] = process.argv.slice(2);
 const store = openStore(dataDir);
 const ledger = createLedger(store, systemClock);

@@ -43,7 +43,7 @@ interface Posted {
   amount: bigint;
 }
 
-/** Does the step, as far as the balance allows it, in the ledger and in the list. */
+/** Makes the step in the ledger and in the list, as far as the balance allows. */
 function post(accountId: string, journal: Posted[], done: Step): void {
   const balance = journal.reduce((sum, { amount }) => sum + amount, 0n);
   const wanted = BigInt(done.amount);
@@ -85,7 +85,7 @@ function statementOf(journal: readonly Posted[]): Line[] {
 
 const line = ({ transactionId, amount, balanceAfter }: Transaction): Line => ({ transactionId, amount, balanceAfter });
 
-test("a statement's lines, sums and pages are those of its definition, whatever is posted between the pages", () => {
+test("a statement's lines, sums and pages follow its definition, whatever is posted between the pages", () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 25 }),
@@ -122,7 +122,7 @@ test("a statement's lines, sums and pages are those of its definition, whatever 
   );
 });
 
-test("a line tells its transfer, its instance and the time of its last posting", () => {
+test("a line shows its transfer, its instance and the time of its last posting", () => {
   const { accountId } = ground.account();
   ledger.open(accountId, 0n, "");
   const transfer = { chainId: 137, txHash: `0x${"cd".repeat(32)}` };
@@ -140,7 +140,7 @@ test("a line tells its transfer, its instance and the time of its last posting",
   ]);
 });
 
-test("text that is no place is none", () => {
+test("text that is not a cursor is null", () => {
   for (const text of ["", "1.2", "1.2.x", "1.2.-3", "1.2.3.4", `${"9".repeat(16)}.1.1`])
     expect(decodeCursor(text)).toBeNull();
 });
@@ -150,7 +150,7 @@ const addUsage = (accountId: string, day: string, instanceId: string) =>
     ground.store.sqlite.run("INSERT INTO usage_days VALUES (?, ?, ?, 1000000000, 7)", [accountId, day, instanceId]),
   );
 
-test("usage is paged newest day first, of all instances and of one, deleted or not", () => {
+test("usage is paged newest day first, for all instances or one, deleted or not", () => {
   const { db } = ground.store;
   const [{ accountId }, { accountId: other }] = [ground.account(), ground.account()];
   const days = ["2026-01-01", "2026-01-02", "2026-01-05", "2026-02-01"];
@@ -182,11 +182,11 @@ test("usage is paged newest day first, of all instances and of one, deleted or n
   expect(hasOwned(db, other, "inst_c")).toBe(true);
 });
 
-/** Nothing is gone through but what was looked up: pages in their order, and for one instance the days of its account. */
+/** Only what was looked up is read: pages in their order, and for one instance the days of its account. */
 const isSlowPage = (plan: string): boolean => /^SCAN|USE TEMP B-TREE/.test(plan);
 const isSlowSearch = (plan: string): boolean => /^SCAN (?!days$)/.test(plan);
 
-test("no page reads a whole history, before the planner knows the tables' sizes and after", () => {
+test("no page reads a whole history, before and after the planner knows the tables' sizes", () => {
   const { db, sqlite } = ground.store;
   const range = { from: "2026-01-01", to: "2026-12-31" };
   const pages = () => {

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import { createRevenue, sumBalances } from "../../src/ledger/totals.ts";
-import { startAppliance } from "../support/appliance.ts";
 import { type Ground, openGround } from "../support/route-harness.ts";
+import { startTestServer } from "../support/test-server.ts";
 
 let ground: Ground;
 beforeAll(() => {
@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => ground[Symbol.asyncDispose]());
 
-test("revenue is the sum of its postings, whenever it was asked before, and balances that of all customers", () => {
+test("revenue is the sum of its postings, whenever it was read before, and balances are those of all customers", () => {
   const { store, clock } = ground;
   const ledger = createLedger(store, clock);
   const accountId = ground.account().accountId;
@@ -59,20 +59,20 @@ test("an empty ledger has none", async () => {
   expect([revenue(), revenue(), sumBalances(empty.store.db)]).toEqual([0n, 0n, 0n]);
 });
 
-test("/metrics tells balances, revenue, invoices, claims, payments and each node by its host alone", async () => {
+test("/metrics shows balances, revenue, invoices, claims, payments and each node by its host only", async () => {
   const node = "http://127.0.0.1:1";
-  const appliance = await startAppliance({
+  const server = await startTestServer({
     ROOST_NETWORKS: "base",
     ROOST_BASE_RPC_URL: `${node}/key-in-the-path`,
     ROOST_MINIMUM_LAUNCH_BALANCE: "0.10",
   });
-  const person = await appliance.signUp();
+  const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "one" })).body;
   expect((await person.ask("POST", "/v1/billing/top-up")).status).toBe(402);
-  const { ledger } = appliance.foundation;
+  const { ledger } = server.foundation;
   const usage = { instanceId, hour: 1 };
   ledger.post({ type: "usage", accountId: person.accountId, amount: -250_000n, against: "revenue", usage });
-  const text: string = (await appliance.ask("GET", "/metrics")).body;
+  const text: string = (await server.ask("GET", "/metrics")).body;
   // The instance runs meanwhile: on a busy machine long enough to add a little.
   expect(text).toMatch(/^# TYPE roost_revenue_usdc_total counter\nroost_revenue_usdc_total 0\.25\d*$/m);
   expect(text).toMatch(/^roost_balances_usdc 9\.7\d*$/m);
@@ -86,5 +86,5 @@ test("/metrics tells balances, revenue, invoices, claims, payments and each node
   expect(text).toMatch(/\nroost_rpc_calls_total\{network="base",node="http:\/\/127\.0\.0\.1:1"\} [1-9]/);
   expect(text).toMatch(/\nroost_rpc_failures_total\{network="base",node="http:\/\/127\.0\.0\.1:1"\} [1-9]/);
   expect(text).not.toContain("key-in-the-path");
-  await appliance.stop();
+  await server.stop();
 });

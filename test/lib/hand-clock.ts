@@ -2,9 +2,9 @@ import type { Clock } from "../../src/lib/clock.ts";
 
 /** A clock that a test moves by hand. */
 export interface HandClock extends Clock {
-  /** Time goes by: both halves move, by fractions of a millisecond too. */
+  /** Lets time pass: both clocks advance, also by fractions of a millisecond. */
   advance(ms: number): void;
-  /** Somebody sets the wall clock: the monotonic half stands. */
+  /** Sets the wall clock; the monotonic clock does not change. */
   step(ms: number): void;
 }
 
@@ -13,7 +13,7 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Stands at the present until it is moved. */
+/** Shows the present until it is moved. */
 export function handClock(startMs = Date.now()): HandClock {
   let now = startMs;
   let monotonicNs = 0n;

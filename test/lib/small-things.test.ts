@@ -40,7 +40,7 @@ describe("money", () => {
   });
 
   test.each(["", ".5", "1.", "-1", "+1", "1,5", "1e3", " 1", "1.0000001", "1234567890", "0x1", "٣"])(
-    "is not %p",
+    "%p is refused",
     (text) => {
       expect(parseMoney(text)).toBeNull();
     },
@@ -59,7 +59,7 @@ describe("an id", () => {
     ]);
   });
 
-  test("is greater than every one made before it, however many a millisecond", () => {
+  test("is greater than every one before, however many in a millisecond", () => {
     const ids = Array.from({ length: 20_000 }, () => newId("msg"));
     expect(ids.every((id, at) => at === 0 || id > (ids[at - 1] ?? ""))).toBe(true);
   });

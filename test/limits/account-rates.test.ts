@@ -13,7 +13,7 @@ test("a read costs by the size of its answer, or by how long it held the thread"
   expect(costOfRead(300, 0.05, 1_000_000)).toBe(0);
 });
 
-test("whatever an account reads, it holds the thread for a quarter of the time", () => {
+test("whatever an account reads, it holds the thread for at most a quarter of the time", () => {
   let now = 0;
   const limits = { reads: 5_000, writes: 200, streams: 1, instances: 1, agents: 1, workspaceBytes: 1 };
   const rates = createAccountRates({ of: () => limits, changedOf: () => ({}), set() {} }, () => now);

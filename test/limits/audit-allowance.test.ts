@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 let secrets: string;
 
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_TRUST_PROXY: "true" }, { clock });
+  server = await startTestServer({ ROOST_TRUST_PROXY: "true" }, { clock });
 });
 beforeEach(async () => {
-  owner = await appliance.signUp();
+  owner = await server.signUp();
   const { body } = await owner.ask("POST", "/v1/instances", { name: "one" });
   secrets = `/v1/instances/${body.instanceId}/secrets`;
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 /** Fills the owner's allowance. */
 function fill(): void {
-  const { audit, store } = appliance.foundation;
+  const { audit, store } = server.foundation;
   const entry = { actor: owner.accountId, action: "secret.set", subject: "inst" };
   store.transaction(() => {
     for (;;) {
@@ -32,7 +32,7 @@ function fill(): void {
   });
 }
 const rowsOf = (actor: string, action = "%") =>
-  appliance.foundation.store.sqlite
+  server.foundation.store.sqlite
     .query<{ n: number }, [string, string]>("SELECT count(*) AS n FROM audit WHERE actor = ? AND action LIKE ?")
     .get(actor, action)?.n ?? 0;
 const write = (key = "A", who = owner) => who.ask("POST", secrets, { key, value: "v" });
@@ -54,7 +54,7 @@ test("an account fills the log with a thousand rows and then 200 an hour: 429 wi
   expect([(await write()).status, (await write()).status]).toEqual([201, 429]);
   clock.advance(HOUR);
   let written = 0;
-  const { audit, store } = appliance.foundation;
+  const { audit, store } = server.foundation;
   store.transaction(() => {
     for (; written < 300; written++) {
       try {
@@ -75,7 +75,7 @@ test("a request that writes a hundred secrets is one row, and is charged by its 
   expect((await owner.ask("POST", secrets, all)).status).toBe(201);
   expect(rowsOf(owner.accountId)).toBe(before + 1);
   // 10 KB a row: not a thousand of them but fifty.
-  const { store, audit } = appliance.foundation;
+  const { store, audit } = server.foundation;
   let times = 1;
   store.transaction(() => {
     for (; times < 200; times++) {
@@ -94,27 +94,27 @@ test("a request that writes a hundred secrets is one row, and is charged by its 
 test("signing in, revoking, paying, the operator and other accounts are never refused", async () => {
   const { body: made } = await owner.ask("POST", "/v1/auth/keys", {});
   fill();
-  const link = appliance.foundation.links.create(owner.email, 0n);
+  const link = server.foundation.links.create(owner.email, 0n);
   const signIns = rowsOf(owner.accountId, "sign_in");
-  const signedIn = await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } });
+  const signedIn = await server.ask("POST", "/v1/auth/redeem-link", { body: { link } });
   expect(signedIn.status).toBe(200);
   expect(rowsOf(owner.accountId, "sign_in")).toBe(signIns + 1);
   owner.token = signedIn.body.token;
   const { token } = owner;
-  expect((await appliance.ask("DELETE", `/v1/auth/keys/${made.keyId}`, { token })).status).toBe(200);
+  expect((await server.ask("DELETE", `/v1/auth/keys/${made.keyId}`, { token })).status).toBe(200);
   expect(rowsOf(owner.accountId, "key.revoke")).toBe(1);
-  expect((await appliance.ask("POST", "/v1/auth/revoke-tokens", { token })).status).toBe(200);
-  expect((await appliance.ask("GET", "/v1/auth/me", { token })).status).toBe(401);
-  const { audit, accounts } = appliance.foundation;
+  expect((await server.ask("POST", "/v1/auth/revoke-tokens", { token })).status).toBe(200);
+  expect((await server.ask("GET", "/v1/auth/me", { token })).status).toBe(401);
+  const { audit, accounts } = server.foundation;
   audit.append({ actor: owner.accountId, action: "payment.credit", subject: "txn" });
   accounts.setSuspended(owner.accountId, true);
   accounts.setSuspended(owner.accountId, false);
-  const other = await appliance.signUp();
+  const other = await server.signUp();
   expect((await other.ask("POST", "/v1/auth/keys", {})).status).toBe(201);
 });
 
 test("tokens can always be revoked, but beyond the allowance that is logged once a minute", async () => {
-  const { accounts, store } = appliance.foundation;
+  const { accounts, store } = server.foundation;
   fill();
   const revoke = (times: number) =>
     store.transaction(() => {
@@ -135,7 +135,7 @@ test("tokens can always be revoked, but beyond the allowance that is logged once
 test("beyond the allowance a key is refused from new addresses, but not from known ones", async () => {
   const { key } = (await owner.ask("POST", "/v1/auth/keys", {})).body;
   const from = async (address: string) =>
-    (await appliance.ask("GET", "/v1/auth/me", { key, headers: { "X-Forwarded-For": address } })).status;
+    (await server.ask("GET", "/v1/auth/me", { key, headers: { "X-Forwarded-For": address } })).status;
   expect(await from("203.0.113.1")).toBe(200);
   fill();
   expect([await from("203.0.113.2"), await from("203.0.113.1")]).toEqual([429, 200]);

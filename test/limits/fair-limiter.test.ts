@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createFairLimiter } from "../../src/limits/fair-limiter.ts";
 
-/** Works that end when the test ends them. */
+/** Work that ends when the test says so. */
 function worksIn(limits: { concurrency: number; maxPerOwner: number; maxWaiting: number }) {
   const limiter = createFairLimiter(limits);
   const begun: string[] = [];
@@ -44,7 +44,7 @@ test("an owner may have so many waiting, and one more is refused at once", () =>
   expect(works.begun).toEqual(["a1", "b1"]);
 });
 
-test("all of it is done in the end, never more at once than allowed", async () => {
+test("everything is done in the end, never more at once than allowed", async () => {
   const limiter = createFairLimiter({ concurrency: 5, maxPerOwner: 2, maxWaiting: 1_000 });
   let [now, most, done] = [0, 0, 0];
   for (let nth = 0; nth < 500; nth++) {

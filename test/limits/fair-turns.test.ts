@@ -12,7 +12,7 @@ beforeEach(() => {
   shares = createFairTurns({ maxMs: 2, now: () => ms, nextTurn: (then) => void turns.push(then) });
 });
 
-/** Asks for work of so many milliseconds. */
+/** Requests work of this many milliseconds. */
 async function ask(owner: string, name: string, takes: number): Promise<void> {
   const turn = shares.enter(owner);
   if (turn) await turn;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createFixedWindows } from "../../src/limits/fixed-windows.ts";
 
-test("so many are counted in a window, and the others learn when it ends", () => {
+test("a limited number is counted in a window, and others learn when it ends", () => {
   let now = 100;
   const windows = createFixedWindows(() => now, { seconds: 60, max: 30 });
   const counted = Array.from({ length: 40 }, () => windows.count("a"));

@@ -13,7 +13,7 @@ test("the limits of this process are known on Linux", () => {
   expect(openFiles).toBeGreaterThan(16);
 });
 
-test("threads are what the user's limit or the control group leaves, whichever is less", () => {
+test("threads are what the user's limit or the control group allows, whichever is less", () => {
   const own = { "/proc/self/limits": LIMITS, "/proc/self/status": "Name:\troost\nThreads:\t9\n" };
   expect(readMachineLimits(filesOf(own))).toEqual({ openFiles: 1024, threads: 71 });
   const v2 = { ...own, "/proc/self/cgroup": "0::/system.slice/roost.service\n" };

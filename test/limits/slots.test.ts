@@ -8,7 +8,7 @@ const fill = (slots: ReturnType<typeof createSlots>, owner: string): number => {
   return got;
 };
 
-test("one owner alone leaves a quarter free, and each one after it finds a slot", () => {
+test("one owner alone leaves a quarter free, and each later owner finds a slot", () => {
   const slots = createSlots({ total: 1_000 });
   const got = ["a", "b", "c", "d"].map((owner) => fill(slots, owner));
   expect(got).toEqual([750, 187, 47, 12]);
@@ -22,7 +22,7 @@ test("an owner's own bound is checked first, and may be set for each call", () =
   expect(slots.acquire("a", 1, 100)).toBe("taken");
 });
 
-test("whatever is acquired and released: never more than there are, and all come back", () => {
+test("whatever is acquired and released: never more than the total, and all come back", () => {
   const step = fc.record({
     owner: fc.constantFrom("a", "b", "c"),
     count: fc.integer({ min: 1, max: 40 }),

@@ -17,7 +17,7 @@ test("a burst is admitted at once, then as many per second as the rate says", ()
   expect(letIn()).toBe(50);
 });
 
-test("what has to wait is admitted after exactly that time", () => {
+test("what must wait is admitted after exactly that time", () => {
   let now = 5;
   const rates = createTokenBuckets(() => now);
   rates.charge("a", RATE, 50);
@@ -29,7 +29,7 @@ test("what has to wait is admitted after exactly that time", () => {
   expect(rates.take("a", RATE)).toBe(0);
 });
 
-test("whatever comes when, nobody gets more than a burst and the rate over time", () => {
+test("whatever is asked for and when, nobody gets more than a burst and the rate over time", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ after: fc.double({ min: 0, max: 3, noNaN: true }), cost: fc.integer({ min: 1, max: 80 }) })),
@@ -62,7 +62,7 @@ test("each key has its own bucket", () => {
   expect(rates.wait("a", RATE)).toBeGreaterThan(90);
 });
 
-test("the number of buckets is bounded, and passers-by evict nobody's fresh debt", () => {
+test("the number of buckets is bounded, and newcomers never evict a recent debt", () => {
   let now = 0;
   const rates = createTokenBuckets(() => now, 100);
   for (let at = 0; at < 5_000; at++) {

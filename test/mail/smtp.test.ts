@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
-import { createMail, type MailMessage } from "../../src/mail/mail.ts";
+import { createMail } from "../../src/mail/mail.ts";
+import type { MailMessage } from "../../src/mail/message.ts";
 
 const FROM = "Roost <roost@example.org>";
 const PASSWORD = "p@ss:w/rd%";
@@ -53,7 +54,7 @@ async function startSmtp(options: SMTPServerOptions = {}): Promise<{ port: numbe
   return { port: (server.server.address() as AddressInfo).port, received };
 }
 
-/** A server that says `lines`, one for each thing it hears, and then nothing more. */
+/** A server that sends `lines`, one after each command, and then nothing more. */
 function startStalling(...lines: string[]): { port: number; left: Promise<void> } {
   const { promise: left, resolve } = Promise.withResolvers<void>();
   const server = Bun.listen<{ said: number }>({
@@ -81,7 +82,7 @@ const failed = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => "sent",
     (error: Error) => {
-      // What a log would show, causes included, names neither the code nor the password.
+      // What a log would show, causes included, contains neither the code nor the password.
       expect(Bun.inspect(error)).not.toContain(MAIL.code);
       expect(Bun.inspect(error)).not.toContain(PASSWORD);
       return error.message;

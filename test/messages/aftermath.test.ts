@@ -9,7 +9,7 @@ import { openStore, type Store } from "../../src/storage/store.ts";
 const log = await createLog("silent", "json");
 let dataDir: string;
 let store: Store;
-/** What was told in which commit. */
+/** What was reported in which commit. */
 let told: { agentId: string; kind: string; status: string; commit: number }[];
 let commits: number;
 let runsLeft: Map<string, number>;
@@ -47,7 +47,7 @@ function instanceWith(instanceId: string, agents: number): string {
   return instanceId;
 }
 
-/** As a process has it: what another one left is in the database. */
+/** As in a new process: what another one left is in the database. */
 const begin = (): Aftermath =>
   createAftermath({
     store,
@@ -84,8 +84,8 @@ const mostInACommit = (): number =>
   );
 const pending = () => store.sqlite.query("SELECT 1 FROM instance_aftermath").all().length;
 
-describe("what follows an instance's change", () => {
-  test("is done in its transaction where it is little", () => {
+describe("what follows a change of an instance", () => {
+  test("is done in its transaction if it is little", () => {
     const instanceId = instanceWith("i", 20);
     runsLeft.set(instanceId, 30);
     const aftermath = begin();
@@ -97,7 +97,7 @@ describe("what follows an instance's change", () => {
     expect(pending()).toBe(0);
   });
 
-  test("is one slice of it however many agents and runs there are; the rest is done behind, in slices", async () => {
+  test("is one slice of it, however many agents and runs there are; the rest is done in the background, in slices", async () => {
     const instanceId = instanceWith("i", 250);
     runsLeft.set(instanceId, 1_000);
     const aftermath = begin();
@@ -115,7 +115,7 @@ describe("what follows an instance's change", () => {
     expect(pending()).toBe(0);
   });
 
-  test("is one slice of it also where all instances of an account stop at once", () => {
+  test("is one slice of it also if all instances of an account stop at once", () => {
     const all = Array.from({ length: 50 }, (_, number) => instanceWith(`i${number}`, 5));
     const aftermath = begin();
     store.transaction(() => {
@@ -125,7 +125,7 @@ describe("what follows an instance's change", () => {
     expect(pending()).toBeGreaterThan(20);
   });
 
-  test("goes on after a crash where it was cut off, and tells nobody twice", async () => {
+  test("continues after a crash where it was interrupted, and notifies nobody twice", async () => {
     const instanceId = instanceWith("i", 250);
     store.transaction(() => begin().add(instanceId, "instance.status", { status: "stopped" }));
     expect(told).toHaveLength(AFTERMATH_SLICE);
@@ -135,7 +135,7 @@ describe("what follows an instance's change", () => {
     expect(told.map(({ agentId }) => agentId)).toEqual(Array.from({ length: 250 }, (_, at) => idOf(instanceId, at)));
   });
 
-  test("ends with everybody told the last of what happened, however often it happened meanwhile", async () => {
+  test("ends with everybody notified of the latest change, however many there were meanwhile", async () => {
     const instanceId = instanceWith("i", 250);
     const aftermath = begin();
     const change = (status: string) =>
@@ -150,12 +150,12 @@ describe("what follows an instance's change", () => {
     const last = new Map(told.map(({ agentId, status }) => [agentId, status]));
     expect(last.size).toBe(250);
     expect(new Set(last.values())).toEqual(new Set(["stopped"]));
-    // No agent waits for ever behind the first ones: the round goes on where it was.
+    // No agent waits forever for the first ones: the round continues where it was.
     expect(told.slice(0, 250).map(({ agentId }) => agentId)).toEqual([...last.keys()]);
     expect(pending()).toBe(0);
   });
 
-  test("holds up nobody else's: instances have their turns", async () => {
+  test("delays no other instance's: instances take turns", async () => {
     const [large, small] = [instanceWith("a", 500), instanceWith("b", 120)];
     const aftermath = begin();
     for (const instanceId of [large, small]) {

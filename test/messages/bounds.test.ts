@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const one = <T>(sql: string, ...values: string[]): T =>
   Object.values(
     store()
@@ -25,7 +25,7 @@ const one = <T>(sql: string, ...values: string[]): T =>
       .get(...values) ?? {},
   )[0] as T;
 
-/** Messages of the agent, each of so many characters, as if they had been said. */
+/** Messages of the agent, each of this many characters, inserted directly. */
 function say(texts: readonly string[]): void {
   store().transaction(() => {
     const { insertMessage } = messageQueries(store().db);
@@ -55,13 +55,13 @@ describe("the history of an account", () => {
   const counted = () =>
     one<number>(`SELECT coalesce(sum(512 + octet_length(text) + octet_length(sender_type) + octet_length(sender_id)
       + octet_length(sender_name)), 0) FROM messages`);
-  /** Another tenant's disk is full of this one's messages, less so many bytes. */
+  /** The account's history is full but for this many bytes. */
   const fill = (left: number) =>
     store().transaction(() =>
       store().sqlite.run("UPDATE account_usage SET history_bytes = ?", [MAX_HISTORY_BYTES - left]),
     );
 
-  test("is counted as it grows, and given back as what was cleared or deleted is cleared away", async () => {
+  test("is counted as it grows, and its space is freed as cleared or deleted messages are removed", async () => {
     const before = used();
     expect(before).toBe(counted());
     await it.send("ünï€😀".repeat(50));
@@ -69,16 +69,16 @@ describe("the history of an account", () => {
     expect(used()).toBe(counted());
     expect(used() - before).toBeGreaterThan(250_000);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(used()).toBe(before);
     say(["y".repeat(1_000)]);
     await it.person.ask("DELETE", it.at(""));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(used()).toBe(before);
     expect(used()).toBe(counted());
   });
 
-  test("has a quota, which refuses the next message with what to do, and keeps the answer to the one before", async () => {
+  test("has a quota: the next message is refused with what to do, but the answer to the last one is stored", async () => {
     const before = used();
     fill(600);
     const accepted = await it.send("the last one");
@@ -91,16 +91,16 @@ describe("the history of an account", () => {
     expect(refused.body.error.message).toContain(`${used() + "one more".length}; clear a conversation or delete`);
     expect(one<number>("SELECT count(*) FROM runs")).toBe(runs);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect((await it.send("again")).status).toBe(200);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     fill(MAX_HISTORY_BYTES - before);
   });
 });
 
 describe("a page of history", () => {
-  test("ends early where its messages are long, and the next goes on behind it, in both orders", async () => {
+  test("ends early if its messages are long, and the next continues after it, in both orders", async () => {
     const texts = Array.from({ length: 30 }, (_, at) => `${at} `.padEnd(25_000, "é"));
     say(texts);
     const sizes: number[] = [];
@@ -121,7 +121,7 @@ describe("a page of history", () => {
     expect(sizes.length).toBe(12);
   });
 
-  test("shows one message at least, however long it is", async () => {
+  test("shows at least one message, however long it is", async () => {
     say(["a", "b".repeat(3 * 1024 * 1024), "c"]);
     const first = (await it.person.ask("GET", it.at("/messages"))).body;
     expect(first.data.map(({ message }: { message: string }) => message.length)).toEqual([1]);
@@ -142,7 +142,7 @@ describe("the events of an agent", () => {
   const firstId = () => one<number>("SELECT min(event_id) FROM events WHERE agent_id = ?", it.agent);
   const lastId = () => one<number>("SELECT last_event_id FROM agents WHERE agent_id = ?", it.agent);
   const log = () => createEventLog(store(), systemClock, () => {});
-  /** Events of so many characters, all of a run that is over. */
+  /** Events of this many characters, all of a run that has ended. */
   const tell = (count: number, size: number) =>
     store().transaction(() => {
       for (let at = 0; at < count; at++) {
@@ -150,16 +150,16 @@ describe("the events of an agent", () => {
       }
     });
 
-  test("are counted as they come, and as they are cleared away", async () => {
+  test("are counted as they come, and as they are removed", async () => {
     await it.send("hi");
     expect(bytes()).toBe(counted());
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(counted()).toBeGreaterThan(0);
     expect(bytes()).toBe(counted());
   });
 
-  test("are bounded while they come: the oldest go, and a cursor among them is 410", async () => {
+  test("are bounded as they come: the oldest are removed, and a cursor among them is 410", async () => {
     await it.send("hi");
     const before = lastId();
     tell(45, 400_000);
@@ -175,7 +175,7 @@ describe("the events of an agent", () => {
     expect(frames.map(({ id }) => id)).toEqual(Array.from({ length: frames.length }, (_, index) => firstId() + index));
   });
 
-  test("are told from their beginning without reading more at once than a reader takes", () => {
+  test("are read from the beginning without reading more at once than a reader takes", () => {
     tell(100, 100_000);
     const follow = (after: number, bytes: number) => log().follow(it.agent, after, { rows: 200, bytes }, null)?.rows;
     const [lengths, none] = [follow(0, 32 * 1024), follow(lastId(), 1)];
@@ -184,7 +184,7 @@ describe("the events of an agent", () => {
     expect(follow(0, 250_000)).toHaveLength(3);
   });
 
-  test("are pruned by so many rows in a commit, until no agent has too many or too old ones", async () => {
+  test("are pruned by a limited number of rows in a commit, until no agent has too many or too old ones", async () => {
     tell(500, 10);
     store().transaction(() =>
       store().sqlite.run("UPDATE events SET created_at = 0 WHERE agent_id = ? AND event_id <= 300", [it.agent]),
@@ -202,7 +202,7 @@ describe("the events of an agent", () => {
     expect(bytes()).toBe(counted());
   });
 
-  test("that a slow reader has not read when they go end its stream; it learns why when it comes back", async () => {
+  test("that are removed before a slow reader has read them end its stream; it learns why when it comes back", async () => {
     const hub: Hub = createHub(createEventReader(store().db).follow);
     const events = createEventLog(store(), systemClock, hub.publish);
     const say = (count: number) =>

@@ -95,7 +95,7 @@ function breakWrites(how: "ABORT" | "ROLLBACK", when = "1"): () => void {
 }
 
 for (const how of ["ABORT", "ROLLBACK"] as const) {
-  test(`a run whose events cannot be written (${how}) is taken up again, and is not overtaken`, async () => {
+  test(`a run whose events cannot be written (${how}) is retried, and is not overtaken`, async () => {
     const [first, second] = [queue(), queue()];
     const ended = runs.whenEnded(first.runId);
     await tell({ type: "delta", text: "One" });
@@ -118,7 +118,7 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
   });
 }
 
-test("a run that is taken up again later holds up its own conversation alone, and keeps one of the agent's four places", async () => {
+test("a run that is retried later delays only its own conversation, and keeps one of the agent's four places", async () => {
   const ids = ["conv_1", "conv_2", "conv_3", "conv_4"];
   for (const id of ids) {
     store.sqlite.run(
@@ -153,7 +153,7 @@ test("a run that is taken up again later holds up its own conversation alone, an
   expect(runs.get(AGENT, two.runId).status).toBe("completed");
 });
 
-test("cancelling a run that waits to be taken up keeps the text that was shown, no more", async () => {
+test("cancelling a run that waits to be retried keeps the text that was shown, and no more", async () => {
   const { runId } = queue();
   await tell({ type: "delta", text: "Shown" });
   const mend = breakWrites("ABORT");
@@ -168,7 +168,7 @@ test("cancelling a run that waits to be taken up keeps the text that was shown, 
   expect(hosted).toHaveLength(2);
 });
 
-test("a cancel that could not be written cancels nothing", async () => {
+test("a cancellation that could not be written cancels nothing", async () => {
   const { runId } = queue();
   await tell({ type: "delta", text: "One" });
   const mend = breakWrites("ABORT");
@@ -181,7 +181,7 @@ test("a cancel that could not be written cancels nothing", async () => {
   expect((await ended).reply).toMatchObject({ message: "One two", finishReason: "stop" });
 });
 
-test("a cancel and a late delta in one commit: the run ends with what came before", async () => {
+test("a cancellation and a late delta in one commit: the run ends with what came before", async () => {
   const { runId } = queue();
   await tell();
   const ended = runs.whenEnded(runId);
@@ -206,7 +206,7 @@ test("a run that cannot be started fails, and the next one starts", async () => 
   expect(runs.get(AGENT, next.runId).status).toBe("completed");
 });
 
-test("messages are answered in the order of arrival, also when the clock was set back between them", async () => {
+test("messages are answered in the order of arrival, even if the clock was set back between them", async () => {
   queue();
   const [second, third] = [queue(), queue()];
   // As a process with an earlier clock would have named it.

@@ -12,14 +12,14 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const sqlite = () => it.appliance.foundation.store.sqlite;
+const sqlite = () => it.server.foundation.store.sqlite;
 const rowsOf = (table: string, agentId: string) =>
   sqlite().query<{ n: number }, [string]>(`SELECT count(*) AS n FROM ${table} WHERE agent_id = ?`).get(agentId)?.n;
 
 /** A past of this many runs, each with its question, its answer and its events. Gives the runs' ids. */
 function past(agentId: string, instanceId: string, count = RUNS): string[] {
   const conversationId = defaultConversationOf(agentId);
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const runIds = Array.from({ length: count }, () => newId("run"));
   store.transaction(() => {
     const { id: before } = store.sqlite
@@ -53,9 +53,9 @@ function past(agentId: string, instanceId: string, count = RUNS): string[] {
 }
 
 describe("clearing a long conversation", () => {
-  test("is one row's change, however long it is", () => {
+  test("changes one row, however long it is", () => {
     const { agent, instance } = it;
-    const { store } = it.appliance.foundation;
+    const { store } = it.server.foundation;
     past(agent, instance);
     const changes = () => store.sqlite.query<{ n: number }, []>("SELECT total_changes() AS n").get()?.n ?? 0;
     const before = changes();
@@ -63,7 +63,7 @@ describe("clearing a long conversation", () => {
     expect(changes() - before).toBe(1);
   });
 
-  test("is seen at once by everybody, and its rows are cleared away behind", async () => {
+  test("is seen at once by everybody, and its rows are removed in the background", async () => {
     const { agent, instance } = it;
     const [runId = ""] = past(agent, instance);
     const pages = () => it.person.ask("GET", it.at("/messages?limit=1"));
@@ -78,17 +78,17 @@ describe("clearing a long conversation", () => {
     expect(events.text()).not.toContain("old secret");
     const kinds = frames.filter(({ data }) => data.runId === runId).map(({ event }) => event);
     expect(kinds).toEqual(["run.queued", "run.started", "run.completed"]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect([rowsOf("messages", agent), rowsOf("runs", agent), rowsOf("events", agent)]).toEqual([0, 0, RUNS * 3]);
   });
 
-  test("keeps what is said while its rows are cleared away, and after, and after a second clearing", async () => {
+  test("keeps messages sent while its rows are removed, and later, and after a second clearing", async () => {
     const { agent, instance } = it;
     for (const round of ["one", "two"]) {
       past(agent, instance, 300);
       await it.person.ask("DELETE", it.at("/messages"));
       expect((await it.send(`${round} at once`)).status).toBe(200);
-      await it.appliance.app.settled();
+      await it.server.app.settled();
       expect((await it.send(`${round} later`)).status).toBe(200);
       const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
       const answered = ["Hello, world", "Hello, world"];
@@ -110,24 +110,24 @@ describe("clearing a long conversation", () => {
     const other = await it.newAgent();
     await it.person.ask("POST", `/v1/instances/${instance}/agents/${other}/messages`, { message: "Hello" });
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     await it.send("what do you know?");
     expect(JSON.stringify(it.mock.requests.at(-1)?.body.messages)).not.toContain("an old secret");
   });
 
-  test("that a restart cut off goes on, and hides as much meanwhile", async () => {
+  test("interrupted by a restart continues, and hides as much meanwhile", async () => {
     const { agent, instance } = it;
     past(agent, instance);
     await it.person.ask("DELETE", it.at("/messages"));
-    await it.appliance.restart();
+    await it.server.restart();
     expect((await it.person.ask("GET", it.at("/messages"))).body.data).toEqual([]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect([rowsOf("messages", agent), rowsOf("runs", agent)]).toEqual([0, 0]);
   });
 });
 
-describe("deleting an agent with a long past", () => {
-  test("hides it at once, frees its slug, and clears its rows and files away behind", async () => {
+describe("deleting an agent with a long history", () => {
+  test("hides it at once, frees its slug, and removes its rows and files in the background", async () => {
     const { agent, instance } = it;
     const { slug } = (await it.person.ask("GET", it.at(""))).body;
     past(agent, instance);
@@ -142,15 +142,15 @@ describe("deleting an agent with a long past", () => {
     expect(listed.map(({ agentId }: { agentId: string }) => agentId)).not.toContain(agent);
     const next = await it.person.ask("POST", `/v1/instances/${instance}/agents`, { name: "New", slug });
     expect(next.status).toBe(201);
-    await it.appliance.restart();
-    await it.appliance.app.settled();
+    await it.server.restart();
+    await it.server.app.settled();
     for (const table of ["messages", "runs", "events", "workspace_files", "agents"]) {
       expect([table, rowsOf(table, agent)]).toEqual([table, 0]);
     }
     expect(rowsOf("workspace_files", next.body.agentId)).toBeGreaterThan(0);
   });
 
-  test("tells who follows it, and answers who waits for it", async () => {
+  test("notifies its streams, and answers its pending requests", async () => {
     it.when("begin", { kind: "text", tokens: ["Once"], delayMs: 1, ending: "hang" });
     await using events = await it.events();
     const waiting = it.send("begin");
@@ -161,8 +161,8 @@ describe("deleting an agent with a long past", () => {
   });
 });
 
-test("deleting an instance takes all that was its own, tells who follows, and leaves its neighbours whole", async () => {
-  const { person, appliance } = it;
+test("deleting an instance removes all that belongs to it, notifies its streams, and leaves its neighbours unchanged", async () => {
+  const { person, server } = it;
   const made = async () => {
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
     const agentIds: string[] = [];
@@ -194,7 +194,7 @@ test("deleting an instance takes all that was its own, tells who follows, and le
   expect(usage()).toMatchObject({ instances: (counted?.instances ?? 0) - 1, agents: (counted?.agents ?? 0) - 3 });
   const listed = (await person.ask("GET", "/v1/instances?limit=100")).body.data;
   expect(listed.map(({ instanceId }: { instanceId: string }) => instanceId)).not.toContain(gone.instanceId);
-  await appliance.app.settled();
+  await server.app.settled();
   expect(Object.values(rows(gone)).flat()).toEqual(
     Object.values(rows(gone))
       .flat()

@@ -1,6 +1,6 @@
 import type { Log } from "../../src/lib/log.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /** One frame of an event stream, and what its data says. */
 export interface Frame {
@@ -10,26 +10,26 @@ export interface Frame {
   data: any;
 }
 
-/** An agent with everything around it, and a model that answers each message as it was told to. */
+/** An agent with everything around it, and a model that gives each message its scripted answers. */
 export interface Conversation {
-  appliance: Appliance;
+  server: TestServer;
   mock: MockModelServer;
   person: Person;
   instance: string;
   readonly agent: string;
   /** `/v1/instances/…/agents/…`, before `path`. */
   at(path: string): string;
-  /** What the model answers to a message of this text: these in turn, the last one from then on. */
+  /** The model's answers to a message of this text: these in turn, then always the last one. */
   when(text: string, ...answers: MockAnswer[]): void;
   /** Another agent of the same instance. */
   newAgent(body?: object): Promise<string>;
-  /** Goes on with a new agent, of whom nothing is known yet. */
+  /** Continues with a new agent without history. */
   begin(): Promise<void>;
   send(text: string, body?: object, headers?: Record<string, string>): ReturnType<Person["ask"]>;
-  /** Sends without waiting for the answer; gives the run's id. */
+  /** Sends without waiting for the answer; returns the run's id. */
   queue(text: string): Promise<string>;
   stream(text: string, headers?: Record<string, string>): Promise<EventStream>;
-  /** The agent's events behind a cursor. */
+  /** The agent's events after a cursor. */
   events(after?: number | string, headers?: Record<string, string>): Promise<EventStream>;
   run(runId: string): ReturnType<Person["ask"]>;
   cancel(runId: string): ReturnType<Person["ask"]>;
@@ -53,11 +53,11 @@ export async function startConversation(settings: Record<string, string> = {}, l
       return (left.length > 1 ? left.shift() : left[0]) ?? hello;
     },
   });
-  const appliance = await startAppliance(
+  const server = await startTestServer(
     { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...settings },
     log === undefined ? {} : { log },
   );
-  const person = await appliance.signUp();
+  const person = await server.signUp();
   const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;
   const newAgent = async (body: object = {}): Promise<string> =>
     (await person.ask("POST", `/v1/instances/${instance}/agents`, { name: "Ada", ...body })).body.agentId;
@@ -69,7 +69,7 @@ export async function startConversation(settings: Record<string, string> = {}, l
     );
 
   return {
-    appliance,
+    server,
     mock,
     person,
     instance,
@@ -105,13 +105,13 @@ export async function startConversation(settings: Record<string, string> = {}, l
       );
     },
     async stop() {
-      await appliance.stop();
+      await server.stop();
       await mock.stop();
     },
   };
 }
 
-/** An event stream while it is read. */
+/** An event stream that is being read. */
 export interface EventStream extends AsyncDisposable {
   response: Response;
   /** The bytes so far, as text. */
@@ -119,7 +119,7 @@ export interface EventStream extends AsyncDisposable {
   frames: Frame[];
   /** The next frame; null at the end. */
   next(): Promise<Frame | null>;
-  /** Reads on until one fits, and gives all frames so far. Throws when the stream ends before. */
+  /** Reads on until one matches, and returns all frames so far. Throws if the stream ends before. */
   until(fits: (frame: Frame) => boolean): Promise<Frame[]>;
   /** All frames, once the stream has ended. */
   rest(): Promise<Frame[]>;
@@ -184,7 +184,7 @@ function parseFrame(text: string): Frame | null {
 }
 
 export const kindsOf = (frames: Frame[]): string[] => frames.map(({ event }) => event);
-/** The deltas behind the last restart, joined. */
+/** The deltas after the last restart, joined. */
 export function shownText(frames: Frame[], runId?: string): string {
   const own = frames.filter(({ data }) => runId === undefined || data.runId === runId);
   const from = own.findLastIndex(({ event }) => event === "run.restarted") + 1;

@@ -30,12 +30,10 @@ const statusOf = async (runId: string): Promise<string> => (await it.run(runId))
 const follow = async (query: string, headers?: Record<string, string>) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?${query}`), undefined, headers));
 const one = <T>(sql: string, ...values: string[]): T =>
-  Object.values(
-    it.appliance.foundation.store.sqlite.query<Record<string, T>, string[]>(sql).get(...values) ?? {},
-  )[0] as T;
+  Object.values(it.server.foundation.store.sqlite.query<Record<string, T>, string[]>(sql).get(...values) ?? {})[0] as T;
 
 describe("an agent's conversations", () => {
-  test("are one from its creation, in which everything happens that names none", async () => {
+  test("include the default one from the start, which everything belongs to that names none", async () => {
     const answer = (await it.send("hi")).body;
     const { data } = (await ask("GET", "/conversations")).body;
     expect(data).toEqual([
@@ -56,7 +54,7 @@ describe("an agent's conversations", () => {
     expect(await textsOf(idOfDefault())).toEqual(["hi", "Hello, world"]);
   });
 
-  test("are made, titled, untitled and found, and each request without sense is refused in words", async () => {
+  test("are created, titled, untitled and found, and every invalid request is refused with a message", async () => {
     const made = await ask("POST", "/conversations", { title: "  Plans  " });
     expect([made.status, made.body.title, made.body.isDefault, made.body.messageCount]).toEqual([
       201,
@@ -119,8 +117,8 @@ describe("an agent's conversations", () => {
     expect(seen).toEqual(order);
   });
 
-  test("are a thousand at most besides the default one, and one deleted makes room", async () => {
-    const { store } = it.appliance.foundation;
+  test("are at most a thousand besides the default one, and deleting one makes room", async () => {
+    const { store } = it.server.foundation;
     const kept = await make();
     store.transaction(() => {
       const insert = store.sqlite.prepare(
@@ -140,12 +138,12 @@ describe("an agent's conversations", () => {
     await ask("DELETE", `/conversations/${kept}`);
     expect((await ask("POST", "/conversations", {})).status).toBe(201);
     await ask("DELETE", "");
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(one<number>("SELECT count(*) FROM conversations WHERE agent_id = ?", it.agent)).toBe(0);
   });
 });
 
-describe("what is said in a conversation", () => {
+describe("what happens in a conversation", () => {
   test("is in no other one's history, prompt, runs or events", async () => {
     const [first, second] = [await make("one"), await make("two")];
     await say(first, "my name is Grace");
@@ -172,7 +170,7 @@ describe("what is said in a conversation", () => {
     expect((await ask("GET", "/runs?status=completed")).body.data).toHaveLength(2);
   });
 
-  test("is told in events that carry it, live and from the log, filtered, with any cursor", async () => {
+  test("is in events that carry it, live and from the log, filtered, after any cursor", async () => {
     const [first, second] = [await make(), await make()];
     await using live = await follow(`conversationId=${second}`);
     await using whole = await follow("after=0");
@@ -200,7 +198,7 @@ describe("what is said in a conversation", () => {
     expect((await ask("GET", `/events?conversationId=${first}&runId=${runId}`)).status).toBe(404);
   });
 
-  test("is cleared alone, at once and from the disk, and what its neighbour says goes on", async () => {
+  test("is cleared alone, at once and from the disk, while its neighbour continues", async () => {
     const [first, second] = [await make(), await make()];
     await say(first, "secret");
     const kept = await say(second, "kept");
@@ -214,7 +212,7 @@ describe("what is said in a conversation", () => {
     expect((await ask("GET", `/conversations/${first}`)).body.messageCount).toBe(0);
     await say(first, "fresh");
     expect((await ask("GET", `/runs?conversationId=${first}`)).body.data.length).toBeGreaterThan(0);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(await textsOf(first)).toEqual(["fresh", "Hello, world"]);
     expect((await ask("GET", `/conversations/${first}`)).body.messageCount).toBe(2);
     expect(await textsOf(second)).toEqual(["kept", "Hello, world"]);
@@ -231,7 +229,7 @@ describe("what is said in a conversation", () => {
 });
 
 describe("deleting a conversation", () => {
-  test("cancels its runs, ends who follows it, hides it at once and clears it away; the default one stays", async () => {
+  test("cancels its runs, ends its streams, hides it at once and removes it; the default one stays", async () => {
     const gone = await make("gone");
     await using events = await follow(`conversationId=${gone}&after=0`);
     const pending = say(gone, "hang");
@@ -243,7 +241,7 @@ describe("deleting a conversation", () => {
     expect((await ask("DELETE", `/conversations/${gone}`)).status).toBe(404);
     expect((await it.run(waiting)).status).toBe(404);
     expect(await listed()).toEqual([idOfDefault()]);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     for (const table of ["conversations", "messages", "runs"]) {
       expect([table, one<number>(`SELECT count(*) FROM ${table} WHERE conversation_id = ?`, gone)]).toEqual([table, 0]);
     }
@@ -252,21 +250,21 @@ describe("deleting a conversation", () => {
     expect((await it.send("still here")).status).toBe(200);
   });
 
-  test("that a restart cut off goes on, and gives back what its messages took", async () => {
+  test("interrupted by a restart continues, and frees the space of its messages", async () => {
     const used = () => one<number>("SELECT history_bytes FROM account_usage");
     const before = used();
     const gone = await make();
     await say(gone, "x".repeat(10_000));
     expect(used()).toBeGreaterThan(before + 10_000);
     await ask("DELETE", `/conversations/${gone}`);
-    await it.appliance.restart();
-    await it.appliance.app.settled();
+    await it.server.restart();
+    await it.server.app.settled();
     expect(used()).toBe(before);
   });
 });
 
 describe("runs", () => {
-  test("are one at a time in a conversation and four at a time in an agent; the next begins when one of them ends", async () => {
+  test("run one at a time in a conversation and four at a time in an agent; the next starts when one of them ends", async () => {
     const ids = await Promise.all(Array.from({ length: 5 }, () => make()));
     const runs: string[] = [];
     for (const id of ids) runs.push(await queue(id, "hang"));
@@ -285,7 +283,7 @@ describe("runs", () => {
     for (const runId of runs) await it.cancel(runId);
   });
 
-  test("wait for an agent by thirty-two, whichever conversation they are in", async () => {
+  test("of an agent may wait, at most thirty-two in all its conversations", async () => {
     const ids = await Promise.all(Array.from({ length: 4 }, () => make()));
     for (const id of ids) await queue(id, "hang");
     for (let at = 0; at < 32; at++) expect(await queue(ids[at % 4] ?? "", "wait")).toStartWith("run_");
@@ -297,7 +295,7 @@ describe("runs", () => {
     expect((await it.send("hi")).status).toBe(200);
   });
 
-  test("are queued behind, interrupted, or rejected, as the message says", async () => {
+  test("are queued, interrupt or are rejected, as the message says", async () => {
     const id = await make();
     const first = await queue(id, "hang");
     await it.until("run.started", first);
@@ -315,7 +313,7 @@ describe("runs", () => {
     }
   });
 
-  test("of four conversations go on after a restart, each from its own events, and those that wait behind them run", async () => {
+  test("of four conversations continue after a restart, each from its own events, and the waiting ones run", async () => {
     const ids = await Promise.all(Array.from({ length: 4 }, () => make()));
     const texts = ids.map((_, at) => `begin ${at}`);
     for (const text of texts) {
@@ -330,7 +328,7 @@ describe("runs", () => {
     const behind: string[] = [];
     for (const id of [...ids, idOfDefault()]) behind.push(await queue(id, "next"));
     for (const runId of runs) await it.until("message.delta", runId);
-    await it.appliance.restart();
+    await it.server.restart();
     for (const runId of [...runs, ...behind]) await it.until("run.completed", runId);
     for (const [at, id] of ids.entries()) {
       expect(await textsOf(id)).toEqual([texts[at] ?? "", "next", texts[at] ?? "", "Hello, world"]);

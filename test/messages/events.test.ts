@@ -17,7 +17,7 @@ beforeEach(() => it.begin());
 const idsOf = (frames: Frame[]): number[] => frames.map(({ id }) => id);
 const ends = ({ event }: Frame): boolean => /^run\.(completed|failed|cancelled)$/.test(event);
 
-test("with a cursor the stream goes on behind it; 0 is the beginning; without one it starts at now", async () => {
+test("with a cursor the stream continues after it; 0 is the beginning; without one it starts now", async () => {
   await it.send("hi");
   await using all = await it.events(0);
   const told = [...(await all.until(ends))];
@@ -34,7 +34,7 @@ test("with a cursor the stream goes on behind it; 0 is the beginning; without on
   for (const stream of [now, atEnd]) expect(idsOf(await stream.until(ends))).toEqual([6, 7, 8, 9, 10]);
 });
 
-test("anything but decimal digits is 400, and the header's fault is not hidden by a good query", async () => {
+test("anything but decimal digits is 400, and a valid query does not hide an invalid header", async () => {
   for (const bad of ["x", "-1", "1.5", "0x1", "1e3", "", " ", "١"]) {
     const { response } = await it.events(encodeURIComponent(bad));
     expect([bad, response.status]).toEqual([bad, 400]);
@@ -50,7 +50,7 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
     const { status, body } = await it.person.ask("GET", it.at(`/events?after=${ahead}`));
     expect([status, body.error.code, body.error.status]).toEqual([410, "not_found", 410]);
   }
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const eightDaysAgo = Date.now() - 8 * 24 * 60 * 60 * 1000;
   const age = (upTo: number) =>
     store.transaction(() => {
@@ -74,21 +74,21 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
   expect((await stream.next())?.id).toBe(6);
 });
 
-test("events go on being numbered, and a cursor stays good, across a restart", async () => {
+test("numbering continues after a restart, and cursors stay valid", async () => {
   await it.send("hi");
-  await it.appliance.restart();
+  await it.server.restart();
   await using stream = await it.events(2);
   await it.send("again");
   await stream.until(({ id, event }) => id > 5 && event === "run.completed");
   expect(idsOf(stream.frames)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("a run in progress at a restart goes on behind run.restarted", async () => {
+test("a run in progress at a restart continues after run.restarted", async () => {
   const runId = await it.queue("begin");
   const waiting = await it.queue("hi");
   const before = [...(await it.until("message.delta", runId))];
   it.when("begin", { kind: "text", tokens: ["Twice", " told"] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = [...(await it.until("run.completed", waiting))];
   expect(frames.slice(0, before.length)).toEqual(before);
   const own = frames.filter(({ data }) => data.runId === runId);
@@ -110,13 +110,13 @@ test("a run that had shown nothing starts again silently", async () => {
   const runId = await it.queue("hang");
   await it.mock.arrived(arrived);
   it.when("hang", { kind: "text", tokens: ["there"] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = await it.until("run.completed", runId);
   expect(kindsOf(frames)).toEqual(["run.queued", "run.started", "message.delta", "message.completed", "run.completed"]);
   expect((await it.run(runId)).body).toMatchObject({ status: "completed", steps: 2 });
 });
 
-test("a reader that breaks off and resumes at random misses nothing and sees nothing twice", async () => {
+test("a reader that disconnects and resumes at random misses nothing and sees nothing twice", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 25 }), { minLength: 1, maxLength: 6 }),
@@ -147,7 +147,7 @@ test("a reader that breaks off and resumes at random misses nothing and sees not
   );
 });
 
-test("many streams of one agent see the same", async () => {
+test("many streams of one agent get the same events", async () => {
   const streams = await Promise.all(Array.from({ length: 20 }, () => it.events(0)));
   await it.send("words");
   const [first, ...others] = await Promise.all(streams.map((stream) => stream.until(ends)));
@@ -155,9 +155,9 @@ test("many streams of one agent see the same", async () => {
   for (const stream of streams) await stream.close();
 });
 
-test("a stream that its client has left is forgotten", async () => {
+test("a stream that its client has left is removed", async () => {
   const openStreams = async (): Promise<number> =>
-    Number(/^roost_event_streams (\d+)$/m.exec((await it.appliance.ask("GET", "/metrics")).body)?.[1]);
+    Number(/^roost_event_streams (\d+)$/m.exec((await it.server.ask("GET", "/metrics")).body)?.[1]);
   const before = await openStreams();
   const streams = await Promise.all(Array.from({ length: 10 }, () => it.events()));
   expect(await openStreams()).toBe(before + 10);
@@ -174,9 +174,9 @@ test("the official EventSource client reads it, and resumes by itself across a r
   const seen: { id: number; type: string }[] = [];
   let wake = () => {};
   const source = new EventSource("http://roost.test/", {
-    // The appliance comes back on another port; the client thinks it the same.
+    // The server comes back on another port; the client thinks it the same.
     fetch: (_, init) =>
-      fetch(new URL(it.at("/events?after=0"), it.appliance.url), {
+      fetch(new URL(it.at("/events?after=0"), it.server.url), {
         ...init,
         headers: { ...init.headers, Authorization: `Bearer ${it.person.token}` },
       }),
@@ -198,7 +198,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
   try {
     await it.send("hi");
     await completed(1);
-    await it.appliance.restart();
+    await it.server.restart();
     await it.send("again");
     await completed(2);
     expect(seen.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -210,7 +210,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
 const ofRun = async (runId: string, more = "", headers: Record<string, string> = {}) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}${more}`), undefined, headers));
 
-test("a run's own events are given from its first, also while it goes on, and end with it", async () => {
+test("a run's own events come from its first, also while it runs, and end with it", async () => {
   await it.send("hi");
   const runId = await it.queue("begin");
   await using live = await ofRun(runId);
@@ -228,7 +228,7 @@ test("a run's own events are given from its first, also while it goes on, and en
   expect(await afterwards.rest()).toEqual(told);
 });
 
-test("the run of another agent, and one that there is not, are not found", async () => {
+test("an unknown run, or one of another agent, is not found", async () => {
   const runId = await it.queue("hi");
   await it.begin();
   for (const other of [runId, "", "run_x", "run_00000000000070008000000000000000"]) {

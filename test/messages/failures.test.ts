@@ -30,7 +30,7 @@ test("a model that refuses is 502 model_error at once, and run.failed in the str
   expect(data.map(({ role }: { role: string }) => role)).toEqual(Array(5).fill("user"));
 });
 
-test("a model that fails for a moment is asked twice more, and one that stays away fails the run", async () => {
+test("a model that fails for a moment is retried twice, and one that stays away fails the run", async () => {
   it.when("moment", status(503), status(429), { kind: "text", tokens: ["back"] });
   it.when("away", status(500));
   const [moment, away] = await Promise.all([
@@ -47,7 +47,7 @@ test("a model that fails for a moment is asked twice more, and one that stays aw
   expect(requestsFor("away")).toBe(3);
 });
 
-test("an answer that breaks off is not asked for again; its text is kept", async () => {
+test("an answer that breaks off is not retried; its text is kept", async () => {
   it.when("cut", { kind: "text", tokens: ["half", " an"], delayMs: 1, ending: "cut" });
   const { status: answered, body } = await it.send("cut");
   expect([answered, body.error.code]).toEqual([502, "model_error"]);
@@ -65,7 +65,7 @@ test("an answer that breaks off is not asked for again; its text is kept", async
   ]);
 });
 
-test("a model that does not exist says what to configure, and the next message is answered", async () => {
+test("for a model that does not exist, the error says what to configure, and the next message is answered", async () => {
   await it.person.ask("PATCH", it.at(""), { model: "local:nothing-here" });
   const { status: answered, body } = await it.send("hi");
   expect([answered, body.error.code]).toEqual([502, "model_error"]);
@@ -74,7 +74,7 @@ test("a model that does not exist says what to configure, and the next message i
   expect((await it.send("hi")).status).toBe(200);
 });
 
-test("a tool is called, its result told to the model and to the stream", async () => {
+test("a tool is called, and its result goes to the model and to the stream", async () => {
   it.when(
     "time?",
     {
@@ -107,7 +107,7 @@ test("a tool is called, its result told to the model and to the stream", async (
   expect((await it.run(frames[0]?.data.runId)).body.steps).toBe(2);
 });
 
-test("a tool that is called wrongly tells the model so, and the run goes on", async () => {
+test("the model is told about an invalid tool call, and the run continues", async () => {
   it.when(
     "wrong",
     {

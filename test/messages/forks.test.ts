@@ -30,7 +30,7 @@ const messagesOf = async (conversationId: string): Promise<Record[]> => {
     after = `&after=${body.nextCursor}`;
   }
 };
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const count = (sql: string, ...values: string[]) =>
   Object.values(
     store()
@@ -38,7 +38,7 @@ const count = (sql: string, ...values: string[]) =>
       .get(...values) ?? {},
   )[0] ?? 0;
 
-/** A past of so many exchanges in the default conversation. Gives the messages' ids. */
+/** A history of this many exchanges in the default conversation. Returns the messages' ids. */
 function past(exchanges: number, length = 10): string[] {
   const { insertMessage } = messageQueries(store().db);
   const of = { agentId: it.agent, conversationId: idOfDefault(), senderType: "human", senderId: "x", senderName: "x" };
@@ -54,7 +54,7 @@ function past(exchanges: number, length = 10): string[] {
   );
 }
 
-test("a fork is a copy up to and including a message, under new ids, and goes on by itself", async () => {
+test("a fork is a copy up to and including a message, under new ids, and continues by itself", async () => {
   for (const text of ["one", "two", "three"]) await it.send(text);
   const originals = await messagesOf(idOfDefault());
   const { status, body } = await fork(originals[3]?.messageId ?? "");
@@ -80,7 +80,7 @@ test("a fork is a copy up to and including a message, under new ids, and goes on
   expect(await messagesOf(idOfDefault())).toEqual(originals);
 });
 
-test("a long conversation is forked a page in a commit, in order, every reply to its own message", async () => {
+test("a long conversation is forked one page per commit, in order, every reply to its own message", async () => {
   const ids = past(450);
   let most = 0;
   const { commitSoon } = store();
@@ -108,7 +108,7 @@ test("a long conversation is forked a page in a commit, in order, every reply to
   expect(body.messageCount).toBe(899);
 });
 
-test("a message of another conversation, or a cleared one, is none to fork at", async () => {
+test("a message of another conversation, or a cleared one, cannot be forked at", async () => {
   const { messageId } = (await it.send("hi")).body;
   const { conversationId } = (await ask("POST", "/conversations", {})).body;
   for (const id of [`msg_${"0".repeat(32)}`, "msg_x", messageId]) {
@@ -120,7 +120,7 @@ test("a message of another conversation, or a cleared one, is none to fork at", 
   expect((await fork(messageId)).status).toBe(404);
 });
 
-test("a conversation that is cleared, or whose agent is deleted, while it is forked leaves no half of a copy", async () => {
+test("a conversation that is cleared, or whose agent is deleted, while it is forked leaves no partial copy", async () => {
   for (const end of [() => ask("DELETE", "/messages"), () => ask("DELETE", "")]) {
     await it.begin();
     const ids = past(400);
@@ -134,13 +134,13 @@ test("a conversation that is cleared, or whose agent is deleted, while it is for
       store().commitSoon = commitSoon;
     });
     expect(status).toBe(404);
-    await it.appliance.app.settled();
+    await it.server.app.settled();
     expect(count("SELECT count(*) FROM conversations WHERE agent_id = ? AND is_default = 0", it.agent)).toBe(0);
     expect(count("SELECT count(*) FROM messages WHERE agent_id = ?", it.agent)).toBe(0);
   }
 });
 
-test("what a crash left of a fork is seen by nobody, and cleared away at the next start", async () => {
+test("what a crash leaves of a fork is seen by nobody, and removed at the next start", async () => {
   const id = newId("conv");
   store().transaction(() =>
     store().sqlite.run(
@@ -150,12 +150,12 @@ test("what a crash left of a fork is seen by nobody, and cleared away at the nex
   );
   expect((await ask("GET", `/conversations/${id}`)).status).toBe(404);
   expect((await ask("GET", "/conversations")).body.data).toHaveLength(1);
-  await it.appliance.restart();
-  await it.appliance.app.settled();
+  await it.server.restart();
+  await it.server.app.settled();
   expect(count("SELECT count(*) FROM conversations WHERE conversation_id = ?", id)).toBe(0);
 });
 
-test("forking while a run is in progress copies what was said so far, and the run goes on where it was", async () => {
+test("forking while a run is in progress copies what was said so far, and the run continues", async () => {
   it.when("begin", { kind: "text", tokens: ["Once"], delayMs: 1, ending: "hang" });
   const { messageId } = (await it.send("hi")).body;
   const runId = await it.queue("begin");

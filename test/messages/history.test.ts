@@ -12,7 +12,7 @@ beforeEach(() => it.begin());
 const page = async (query: string) => (await it.person.ask("GET", it.at(`/messages${query}`))).body;
 const texts = (body: { data: { message: string }[] }): string[] => body.data.map(({ message }) => message);
 
-test("the conversation pages oldest first, or newest first, and stays whole under new messages", async () => {
+test("the conversation pages oldest first, or newest first, and stays complete while new messages come", async () => {
   for (const text of ["1", "2", "3"]) await it.send(text);
   const all = ["1", "Hello, world", "2", "Hello, world", "3", "Hello, world"];
   expect(await page("")).toMatchObject({ hasMore: false, nextCursor: null });
@@ -32,7 +32,7 @@ test("the conversation pages oldest first, or newest first, and stays whole unde
   }
 });
 
-test("a cursor is good for its own list and order only", async () => {
+test("a cursor is valid only for its own list and order", async () => {
   for (const text of ["1", "2"]) await it.send(text);
   const { nextCursor } = await page("?limit=1");
   const bad = [
@@ -51,7 +51,7 @@ test("a cursor is good for its own list and order only", async () => {
   expect((await it.person.ask("GET", it.at(`/messages?after=${nextCursor}`))).status).toBe(400);
 });
 
-test("a fresh conversation: the old one is gone from the history, the log and the prompt", async () => {
+test("after clearing, the old conversation is gone from the history, the log and the prompt", async () => {
   const { body } = await it.send("secret plan");
   const answer = await it.person.ask("DELETE", it.at("/messages"));
   expect(answer.status).toBe(200);

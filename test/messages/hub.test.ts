@@ -58,7 +58,7 @@ afterEach(() => {
 
 const oneTo = (last: number, first = 1): number[] => Array.from({ length: last - first + 1 }, (_, at) => first + at);
 
-test("whatever is appended, read and broken off when: each reader gets every event once, in order", async () => {
+test("whatever is appended, read and broken off, and when: each reader gets every event once, in order", async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("append" as const), count: fc.integer({ min: 1, max: 250 }) }),
     fc.record({ kind: fc.constant("hide" as const), count: fc.integer({ min: 1, max: 3 }) }),
@@ -79,7 +79,7 @@ test("whatever is appended, read and broken off when: each reader gets every eve
       const last = ({ seen, after }: { seen: number[]; after: number }) => seen.at(-1) ?? after;
       for (const one of steps) {
         if (one.kind === "append") log.append(one.count, { size });
-        // Committed, and its publishing lost.
+        // Committed, but never published.
         else if (one.kind === "hide") log.append(one.count, { published: false });
         else {
           const reader = readers[one.reader];
@@ -103,7 +103,7 @@ test("whatever is appended, read and broken off when: each reader gets every eve
   );
 });
 
-test("a run's stream has its own events alone, and ends behind its end", async () => {
+test("a run's stream has only its own events, and ends after its end", async () => {
   const log = createLog();
   log.append(300, { runId: "run_b" });
   const behind = log.open(0, "run_a");
@@ -119,7 +119,7 @@ test("a run's stream has its own events alone, and ends behind its end", async (
   expect(log.hub.openStreams()).toBe(0);
 });
 
-test("an ended agent's streams end behind what they were sent; other agents' go on", async () => {
+test("an ended agent's streams end after what they were sent; other agents' continue", async () => {
   const log = createLog();
   const stream = log.open(0);
   log.append(3);
@@ -141,7 +141,7 @@ test("a silent stream is kept alive by pings", async () => {
   await reader?.cancel();
 });
 
-test("a reader that does not read costs no memory, and then gets everything in order", async () => {
+test("a reader that does not read costs no memory, and later gets everything in order", async () => {
   const log = createLog();
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -160,7 +160,7 @@ test("a reader that does not read costs no memory, and then gets everything in o
     }
     log.reads.length = 0;
     const full = await received(socket, `"id":${log.rows.length},`);
-    // What had not been handed over by then came from the log, at the reader's pace.
+    // What had not been sent by then came from the log, at the reader's pace.
     expect(log.reads.reduce((sum, rows) => sum + rows, 0)).toBeGreaterThan(6_000);
     const ids = Array.from(full.matchAll(/^id: (\d+)$/gm), ([, id]) => Number(id));
     expect(ids).toEqual(oneTo(log.rows.length, ids[0]));
@@ -181,7 +181,7 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Reads until the text comes; gives all that came. */
+/** Reads until the text arrives; returns everything up to it. */
 function received(socket: Socket, text: string): Promise<string> {
   let all = "";
   return new Promise((resolve) => {
@@ -198,7 +198,7 @@ function received(socket: Socket, text: string): Promise<string> {
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-test("at the end each stream is told when to come back: between one second and five, and not all at once", async () => {
+test("when the server stops, each stream is told when to come back: in one to five seconds, not all at once", async () => {
   const log = createLog();
   const streams = Array.from({ length: 40 }, () =>
     new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body).text(),

@@ -14,7 +14,7 @@ const userMessages = async (): Promise<number> =>
   (await it.person.ask("GET", it.at("/messages"))).body.data.filter(({ role }: { role: string }) => role === "user")
     .length;
 
-test("a plain message under one key is answered twice and run once", async () => {
+test("a plain message with one key is answered twice and run once", async () => {
   const headers = key();
   const first = await it.send("hi", {}, headers);
   const again = await it.send("hi", {}, headers);
@@ -36,7 +36,7 @@ test("a replayed stream is the run's events from the log, word for word", async 
   expect(await userMessages()).toBe(2);
 });
 
-test("a replay of a run that still goes on follows it to its end", async () => {
+test("a replay of a run in progress follows it to its end", async () => {
   const headers = key();
   await using first = await it.stream("begin", headers);
   const { data } = (await first.until(({ event }) => event === "message.delta")).at(-1) ?? { data: {} };
@@ -71,7 +71,7 @@ test("the same key with another message is 409, and a failed run is not run agai
   expect(await userMessages()).toBe(1);
 });
 
-test("a refused message may come again under its key once it can be taken", async () => {
+test("a refused message may be sent again with its key once it can be accepted", async () => {
   const headers = key();
   await it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
   expect((await it.send("hi", {}, headers)).status).toBe(503);
@@ -79,7 +79,7 @@ test("a refused message may come again under its key once it can be taken", asyn
   expect((await it.send("hi", {}, headers)).status).toBe(200);
 });
 
-test("an asynchronous message is replayed with its run as it stands", async () => {
+test("an asynchronous message is replayed with its run as it is now", async () => {
   const headers = { ...key(), Prefer: "respond-async" };
   const first = await it.send("hi", {}, headers);
   await it.until("run.completed", first.body.runId);

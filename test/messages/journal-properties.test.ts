@@ -156,7 +156,7 @@ const script = fc
   });
 const crashes = fc.array(fc.record({ lives: fc.nat({ max: 100 }), acts: fc.boolean() }), { maxLength: 6 });
 
-test("wherever a run is cut off, and how often, it goes on with what was missing and nothing else", async () => {
+test("wherever and however often a run is interrupted, it continues with what was missing and nothing else", async () => {
   await fc.assert(
     fc.asyncProperty(script, crashes, async (script, crashes) => {
       const whole = newWorld(script);

@@ -56,11 +56,11 @@ test("a run that had shown nothing has an empty journal", () => {
   expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({ shown: false, text: "", steps: [] });
 });
 
-test("text that no tool follows is shown, and is not a step", () => {
+test("text that no tool follows is shown, but is not a step", () => {
   expect(journalOf(["run.started"], delta("Ha"), delta("lf"))).toEqual({ shown: true, text: "Half", steps: [] });
 });
 
-test("a call without an outcome is unknown; those with one have it", () => {
+test("a call without an outcome is unknown; those with one keep it", () => {
   const { steps, text } = journalOf(
     ["run.started"],
     delta("Look. "),
@@ -77,7 +77,7 @@ test("a call without an outcome is unknown; those with one have it", () => {
   ]);
 });
 
-test("calls of one answer that run side by side are one step", () => {
+test("parallel calls of one answer are one step", () => {
   const { steps } = journalOf(started("a"), started("b"), completed("b", "two"), completed("a", "one"), started("c"));
   expect(steps.map(({ calls }) => calls.map(({ id, result }) => `${id} ${result?.output}`))).toEqual([
     ["a one", "b two"],
@@ -85,7 +85,7 @@ test("calls of one answer that run side by side are one step", () => {
   ]);
 });
 
-test("servers that number their calls anew with each answer confuse nothing", () => {
+test("servers that number their calls from the start in each answer confuse nothing", () => {
   const { steps } = journalOf(started("call_0"), completed("call_0", "first"), started("call_0"));
   expect(steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
   const both = journalOf(
@@ -107,7 +107,7 @@ const startedIn = (step: number, toolCallId: string, ...following: string[]): [s
   },
 ];
 
-test("sequential calls of one answer are one step, and those that were not made are known as such", () => {
+test("sequential calls of one answer are one step, and it is known which were not made", () => {
   const told = [delta("Look. "), startedIn(1, "a", "b", "c"), completed("a", "1"), startedIn(1, "b")];
   expect(journalOf(...told).steps).toEqual([{ text: "Look. ", calls: [call("a", "1"), unknown("b"), notMade("c")] }]);
   const again = [["run.restarted"], delta("Look. "), startedIn(1, "c"), completed("c", "3")] as [string, object?][];
@@ -117,7 +117,7 @@ test("sequential calls of one answer are one step, and those that were not made 
   expect(steps).toEqual([first, { text: "More. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
-test("calls of answers without a text between them are steps of their own, whatever the crash left open", () => {
+test("calls of answers without text between them are separate steps, whatever the crash left open", () => {
   const { steps } = journalOf(
     startedIn(1, "call_0"),
     ["run.restarted"],
@@ -130,7 +130,7 @@ test("calls of answers without a text between them are steps of their own, whate
   ]);
 });
 
-test("a run that began before calls told their step goes on behind the steps that were counted then", () => {
+test("a run that began before calls carried their step continues after the steps that were counted then", () => {
   const old = [delta("One. "), started("a"), completed("a", "1"), started("b"), completed("b", "2")];
   const counted = [
     { text: "One. ", calls: [call("a", "1")] },
@@ -141,11 +141,11 @@ test("a run that began before calls told their step goes on behind the steps tha
   expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
-test("an input that is no JSON is kept as the model wrote it", () => {
+test("an input that is not JSON is kept as the model wrote it", () => {
   expect(journalOf(started("a", "{not json")).steps[0]?.calls[0]?.input).toBe("{not json");
 });
 
-test("a run that was cut off again and again keeps each step once, wherever it was cut", () => {
+test("a run that was interrupted again and again keeps each step once, wherever it was interrupted", () => {
   const first = [["run.started"], delta("One. "), started("a"), completed("a", "1")] as [string, object?][];
   const again = [["run.restarted"], delta("One"), delta(". ")] as [string, object?][];
   const second = [delta("Two. "), started("b"), completed("b", "2")] as [string, object?][];
@@ -190,11 +190,11 @@ async function askUntilTheModelHangs(): Promise<{ runId: string; frames: Frame[]
   return { runId, frames };
 }
 
-test("after a restart a completed tool call is not repeated: the model is told its output", async () => {
+test("after a restart a completed tool call is not repeated: the model gets its output", async () => {
   const { runId, frames: before } = await askUntilTheModelHangs();
   const output = before.at(-1)?.data.output;
   it.when("time?", { kind: "text", tokens: ["Noon."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   expect(kindsOf(frames).filter((kind) => kind === "tool.started")).toHaveLength(1);
   expect(kindsOf(frames)).toContain("run.restarted");
@@ -206,16 +206,14 @@ test("after a restart a completed tool call is not repeated: the model is told i
   ]);
 });
 
-test("a tool call whose outcome the crash took is told as unknown, and is not repeated", async () => {
+test("a tool call whose outcome the crash lost is reported as unknown, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();
   // As a crash between the two leaves it.
-  it.appliance.foundation.store.transaction(() =>
-    it.appliance.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [
-      runId,
-    ]),
+  it.server.foundation.store.transaction(() =>
+    it.server.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [runId]),
   );
   it.when("time?", { kind: "text", tokens: ["I cannot know."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   expect(kindsOf(frames).filter((kind) => kind.startsWith("tool."))).toEqual(["tool.started"]);
   expect(it.mock.requests.at(-1)?.body.messages.at(-1)).toEqual({
@@ -226,7 +224,7 @@ test("a tool call whose outcome the crash took is told as unknown, and is not re
   expect(shownText(frames)).toBe("Look. I cannot know.");
 });
 
-test("calls that the crash kept from being made are made then, and those of before are not made again", async () => {
+test("calls that the crash prevented are made afterwards, and earlier ones are not repeated", async () => {
   const zones = ["UTC", "Asia/Tokyo", "Europe/Oslo"];
   const calls = zones.map((timeZone, at) => ({ id: `c${at + 1}`, name: "now", arguments: { timeZone } }));
   it.when("time?", { kind: "tools", text: "Look. ", calls }, { kind: "hang" });
@@ -234,11 +232,11 @@ test("calls that the crash kept from being made are made then, and those of befo
   const runId = await it.queue("time?");
   await it.mock.arrived(asked + 2);
   // As a crash leaves it after the second call has begun.
-  const { store } = it.appliance.foundation;
+  const { store } = it.server.foundation;
   const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
   store.transaction(() => store.sqlite.run(`DELETE FROM events WHERE run_id = ? AND (${isLater})`, [runId]));
   it.when("time?", { kind: "text", tokens: ["Late."] });
-  await it.appliance.restart();
+  await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   const started = frames.filter(({ event }) => event === "tool.started").map(({ data }) => data);
   expect(started.map(({ step, toolCallId }) => [step, toolCallId])).toEqual(calls.map(({ id }) => [1, id]));
@@ -256,7 +254,7 @@ test("calls that the crash kept from being made are made then, and those of befo
   expect(shownText(frames)).toBe("Look. Late.");
 });
 
-test("an agent that makes the same call for ever is ended as loop_detected, and its text is kept", async () => {
+test("an agent that makes the same call forever is ended as loop_detected, and its text is kept", async () => {
   const arguments_ = { timeZone: "Mars/Base" };
   it.when("mars?", { kind: "tools", text: "Again. ", calls: [{ id: "c", name: "now", arguments: arguments_ }] });
   const asked = it.mock.requests.length;

@@ -17,7 +17,7 @@ const askedLast = () => it.mock.requests.at(-1)?.body;
 const refusal =
   "model: expected local:<name> or openai:mock or openai:qwen3:4b or openai:big, or null for the host's default";
 
-test("an agent may name the models that the operator allows, with the host's own and the local ones", async () => {
+test("an agent may name the models that the operator allows, the host's own and the local ones", async () => {
   for (const model of ["openai:mock", "openai:qwen3:4b", "openai:big", "local:nothing-here", null]) {
     const path = `/v1/instances/${it.instance}/agents`;
     expect((await it.person.ask("POST", path, { name: "Ada", model })).status).toBe(201);
@@ -28,7 +28,7 @@ test("an agent may name the models that the operator allows, with the host's own
   expect(askedLast().model).toBe("big");
 });
 
-test("another is 400 at POST and PATCH, before what is judged after the body, and nothing changes", async () => {
+test("any other is 400 at POST and PATCH, before later checks, and nothing changes", async () => {
   const path = `/v1/instances/${it.instance}/agents`;
   const { slug } = (await it.person.ask("GET", it.at(""))).body;
   for (const model of ["openai:gpt-huge", "openai:BIG", "openai:qwen3", "openai:big,mock"]) {
@@ -40,8 +40,8 @@ test("another is 400 at POST and PATCH, before what is judged after the body, an
   expect((await it.person.ask("GET", it.at(""))).body).toMatchObject({ name: "Ada", model: null });
 });
 
-test("an agent that was made before its model was forbidden fails with model_error, and no server is asked", async () => {
-  const { store } = it.appliance.foundation;
+test("an agent whose model was forbidden later fails with model_error, and no server is called", async () => {
+  const { store } = it.server.foundation;
   store.transaction(() => {
     store.sqlite.run("UPDATE agents SET model = 'openai:gpt-huge' WHERE agent_id = ?", [it.agent]);
   });
@@ -68,7 +68,7 @@ test("a server that refuses answers of that length is asked for shorter ones fro
   expect(askedLast().max_tokens).toBe(100);
 });
 
-test("what a model server says reaches the operator's log under the run's id, and no tenant", async () => {
+test("a model server's message goes to the operator's log under the run's id, and to no tenant", async () => {
   const said = (code: number): MockAnswer => ({
     kind: "status",
     status: code,

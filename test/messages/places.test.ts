@@ -7,12 +7,12 @@ afterEach(async () => {
   it = undefined;
 });
 
-const awake = async ({ appliance }: Conversation): Promise<number> => {
-  const { body } = await appliance.ask("GET", "/metrics");
+const awake = async ({ server }: Conversation): Promise<number> => {
+  const { body } = await server.ask("GET", "/metrics");
   return Number(/^roost_workers_awake (\d+)$/m.exec(String(body))?.[1]);
 };
 
-test("more instances than may be awake all answer: the longest idle worker sleeps for the next", async () => {
+test("more instances than may be awake all answer: the longest idle worker is put to sleep for the next", async () => {
   it = await startConversation({ ROOST_MAX_AWAKE: "2" });
   const { person } = it;
   for (let at = 0; at < 6; at++) {
@@ -24,9 +24,9 @@ test("more instances than may be awake all answer: the longest idle worker sleep
   }
 });
 
-test("where every worker has work the run waits, and another account's comes first of those that wait", async () => {
+test("if every worker is busy the run waits, and another account's comes first among those that wait", async () => {
   it = await startConversation({ ROOST_MAX_AWAKE: "1" });
-  const { appliance, mock } = it;
+  const { server, mock } = it;
   const free = Promise.withResolvers<void>();
   it.when("hold", { kind: "text", tokens: ["held"], after: free.promise });
   const asked = mock.requests.length + 1;
@@ -37,7 +37,7 @@ test("where every worker has work the run waits, and another account's comes fir
   for (const [who, person] of [
     ["busy", it.person],
     ["busy", it.person],
-    ["quiet", await appliance.signUp()],
+    ["quiet", await server.signUp()],
   ] as const) {
     const { instanceId } = (await person.ask("POST", "/v1/instances", { name: who })).body;
     const agents = `/v1/instances/${instanceId}/agents`;
@@ -67,7 +67,7 @@ async function untilEnded(ask: () => Promise<{ body: { status: string } }>): Pro
   }
 }
 
-test("event streams of one account are bounded; closing one makes room, and nobody else is held up", async () => {
+test("event streams of one account are bounded; closing one makes room, and nobody else is delayed", async () => {
   it = await startConversation({ ROOST_MAX_STREAMS: "3" });
   const streams = await Promise.all([it.events(), it.events(), it.events()]);
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200, 200]);
@@ -80,7 +80,7 @@ test("event streams of one account are bounded; closing one makes room, and nobo
   expect((await it.send("hi", { stream: true })).status).toBe(200);
   expect((await it.send("hi")).status).toBe(200);
 
-  const other = await it.appliance.signUp();
+  const other = await it.server.signUp();
   const { instanceId } = (await other.ask("POST", "/v1/instances", { name: "other" })).body;
   const { agentId } = (await other.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Bo" })).body;
   await using others = readEvents(await other.fetch("GET", `/v1/instances/${instanceId}/agents/${agentId}/events`));
@@ -109,7 +109,7 @@ test("a message whose answer cannot be streamed now is refused before it is writ
   expect(said).not.toContain("one more");
 });
 
-test("replays of a message that is being answered are streams like any other", async () => {
+test("replays of a message in progress are streams like any other", async () => {
   it = await startConversation({ ROOST_MAX_STREAMS: "2" });
   const free = Promise.withResolvers<void>();
   it.when("hold", { kind: "text", tokens: ["held"], after: free.promise });

@@ -23,7 +23,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-test("no question of the hot path is answered by reading a whole history", () => {
+test("no query of the hot path reads a whole history", () => {
   const plans = plansOf(store, () => {
     const queries = messageQueries(store.db);
     const events = createEventLog(store, systemClock, () => {});
@@ -55,15 +55,15 @@ test("no question of the hot path is answered by reading a whole history", () =>
     });
   });
   expect(plans.length).toBeGreaterThan(8);
-  // Of unfinished runs and unfinished copies there are few; a full scan is never made.
+  // There are few unfinished runs and copies; a full scan is never made.
   expect(plans.filter((plan) => /^SCAN (?!.*(unfinished_runs|conversations_being_copied))/.test(plan))).toEqual([]);
-  // Runs are looked up by their status, so that a whole past is never read.
+  // Runs are looked up by their status, so that a whole history is never read.
   const byRuns = plans.filter((plan) => /runs_by_(agent|conversation)/.test(plan));
   expect(byRuns.length).toBeGreaterThan(4);
   expect(byRuns.filter((plan) => !plan.includes("status=?"))).toEqual([]);
 });
 
-test("what is seen of a cleared conversation is looked for a part at a time, by an index", () => {
+test("what is visible of a cleared conversation is found in parts, by an index", () => {
   store.transaction(() => {
     const { sqlite } = store;
     sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct', 'a@b.c', 'A', 0)");
@@ -92,7 +92,7 @@ test("what is seen of a cleared conversation is looked for a part at a time, by 
   );
 });
 
-test("what follows an instance's change, and what is pruned, is found by an index", async () => {
+test("what follows a change of an instance, and what is pruned, is found by an index", async () => {
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 1 });
   const plans = plansOf(store, () => {
     createEventLog(store, systemClock, () => {}).prune("", 100, 100);
@@ -108,7 +108,7 @@ test("what follows an instance's change, and what is pruned, is found by an inde
   expect(plans.filter((plan) => plan.includes("TEMP B-TREE"))).toEqual([]);
 });
 
-test("what is cleared away is found by an index, a slice at a time", () => {
+test("what is removed is found by an index, one slice at a time", () => {
   // The composition root's plan: what it lists is all that is ever cleared.
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 0 });
   const plan = clearingPlan(store, { workspaces: {} as never, conversations: { aftermath } as never });

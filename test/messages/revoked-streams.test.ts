@@ -11,7 +11,7 @@ afterAll(() => it.stop());
 async function streamsOf(headers: Record<string, string>): Promise<EventStream[]> {
   const open = async (method: string, path: string, body?: object) =>
     readEvents(
-      await fetch(new URL(it.at(path), it.appliance.url), {
+      await fetch(new URL(it.at(path), it.server.url), {
         method,
         headers: { ...headers, "Content-Type": "application/json" },
         ...(body ? { body: JSON.stringify(body) } : {}),
@@ -26,7 +26,7 @@ const bearer = { toString: () => `Bearer ${it.person.token}` };
 
 async function expectEnd(streams: EventStream[]): Promise<void> {
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
-  // Nothing of the run is over: what ends is the telling.
+  // The run itself continues: only its stream ends.
   for (const stream of streams) {
     const kinds = (await stream.rest()).map(({ event }) => event);
     expect(kinds).not.toContain("run.cancelled");
@@ -34,11 +34,11 @@ async function expectEnd(streams: EventStream[]): Promise<void> {
   await it.begin();
 }
 
-test("a stream ends with its key's revocation, and another key's goes on", async () => {
+test("a stream ends when its key is revoked, and another key's continues", async () => {
   const [key, other] = [await newKey(), await newKey()];
   const streams = await streamsOf({ "X-API-Key": key.key });
   await using others = readEvents(
-    await fetch(new URL(it.at("/events"), it.appliance.url), { headers: { "X-API-Key": other.key } }),
+    await fetch(new URL(it.at("/events"), it.server.url), { headers: { "X-API-Key": other.key } }),
   );
   await it.person.ask("DELETE", `/v1/auth/keys/${key.keyId}`);
   await it.person.ask("PATCH", it.at(""), { displayName: "after" });
@@ -53,7 +53,7 @@ test("a stream ends when its key expires", async () => {
 
 test("a stream ends when its account is suspended by the operator's command", async () => {
   const streams = await streamsOf({ Authorization: String(bearer) });
-  const { accounts } = it.appliance.foundation;
+  const { accounts } = it.server.foundation;
   accounts.setSuspended(it.person.accountId, true);
   for (const stream of streams) await stream.rest();
   accounts.setSuspended(it.person.accountId, false);
@@ -67,5 +67,5 @@ test("a stream ends when the account's tokens are revoked", async () => {
   await it.person.ask("POST", "/v1/auth/revoke-tokens");
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
   for (const stream of streams) await stream.rest();
-  expect((await it.appliance.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
+  expect((await it.server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
 });

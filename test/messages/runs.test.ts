@@ -16,7 +16,7 @@ const history = async (): Promise<string[]> =>
       `${role}: ${message}${finishReason === null ? "" : ` (${finishReason})`}`,
   );
 
-test("a run's record tells its course", async () => {
+test("a run's record shows its course", async () => {
   const runId = await it.queue("begin");
   await it.until("message.delta", runId);
   const running = (await it.run(runId)).body;
@@ -67,7 +67,7 @@ test("one run at a time, first come first served", async () => {
   ]);
 });
 
-test("32 messages may wait behind the run in progress, also when all come at once; the next is 429", async () => {
+test("32 messages may wait behind the run in progress, also if all come at once; the next is 429", async () => {
   // Whichever comes first is the one in progress, and none of them ends.
   const texts = Array(34).fill("hang");
   const prefer = { Prefer: "respond-async" };
@@ -80,7 +80,7 @@ test("32 messages may wait behind the run in progress, also when all come at onc
   expect((await it.person.ask("GET", it.at("/messages?limit=100"))).body.data).toHaveLength(33);
 });
 
-test("cancelling keeps what was said, and answers the plain request with it", async () => {
+test("cancelling keeps what was said, and the plain request gets it", async () => {
   const pending = it.send("begin");
   const frames = await it.until("message.delta");
   const { runId } = frames.at(-1)?.data ?? {};
@@ -101,7 +101,7 @@ test("cancelling keeps what was said, and answers the plain request with it", as
   ]);
 });
 
-test("a waiting run is cancelled with nothing said, and the record is in the history", async () => {
+test("a waiting run is cancelled without an answer, and the record is in the history", async () => {
   const first = await it.queue("hang");
   const pending = it.send("waiting");
   await using events = await it.events(0);
@@ -114,7 +114,7 @@ test("a waiting run is cancelled with nothing said, and the record is in the his
   expect(await history()).toEqual(["user: hang", "user: waiting", "agent:  (cancelled)", "agent:  (cancelled)"]);
 });
 
-test("an ended run is unchanged by a cancel", async () => {
+test("cancelling an ended run changes nothing", async () => {
   const { body } = await it.send("hi");
   const before = (await it.run(body.runId)).body;
   expect((await it.cancel(body.runId)).body).toEqual(before);
@@ -122,7 +122,7 @@ test("an ended run is unchanged by a cancel", async () => {
   expect(await history()).toEqual(["user: hi", "agent: Hello, world (stop)"]);
 });
 
-test("nothing comes behind a run's end, however late the model speaks", async () => {
+test("nothing follows a run's end, however late the model answers", async () => {
   it.when("chatter", { kind: "text", tokens: Array(400).fill("x"), delayMs: 1 });
   for (let round = 0; round < 5; round++) {
     const runId = await it.queue("chatter");
@@ -139,7 +139,7 @@ test("nothing comes behind a run's end, however late the model speaks", async ()
   }
 });
 
-test("many cancels of one run end it once", async () => {
+test("many cancellations of one run end it once", async () => {
   const runId = await it.queue("begin");
   await it.until("message.delta", runId);
   const answers = await Promise.all(Array.from({ length: 8 }, () => it.cancel(runId)));
@@ -151,14 +151,14 @@ test("many cancels of one run end it once", async () => {
   expect(ends.filter(({ data }) => data.runId === runId)).toHaveLength(1);
 });
 
-test("a client that leaves cancels nothing", async () => {
+test("a client that disconnects cancels nothing", async () => {
   const left = Promise.withResolvers<void>();
   it.when("slow", { kind: "text", tokens: ["one", " two", " three"], after: left.promise });
   const stream = await it.stream("slow");
   const [queued] = await stream.until(({ event }) => event === "run.started");
   await stream.close();
   const abort = new AbortController();
-  const plain = fetch(new URL(it.at("/messages"), it.appliance.url), {
+  const plain = fetch(new URL(it.at("/messages"), it.server.url), {
     method: "POST",
     headers: { Authorization: `Bearer ${it.person.token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ message: "slow" }),
@@ -194,7 +194,7 @@ test("stopping the instance cancels its runs, and the plain requests are answere
   expect(statuses.map(({ data }) => data.status).slice(-2)).toEqual(["stopped", "running"]);
 });
 
-test("a change of the agent is seen by the next run, not by the one in progress", async () => {
+test("a change of the agent applies to the next run, not to the one in progress", async () => {
   await it.person.ask("PATCH", it.at(""), { files: { "SOUL.md": "before" } });
   it.when("hold", { kind: "text", tokens: ["x"], headDelayMs: 200 });
   const running = it.send("hold");
@@ -211,7 +211,7 @@ test("a change of the agent is seen by the next run, not by the one in progress"
   expect("runId" in data).toBe(false);
 });
 
-test("deleting the agent answers who waits for it, and ends its streams", async () => {
+test("deleting the agent answers pending requests, and ends its streams", async () => {
   const agent = await it.newAgent({ name: "Gone" });
   const path = `/v1/instances/${it.instance}/agents/${agent}`;
   const stream = readEvents(await it.person.fetch("GET", `${path}/events`));

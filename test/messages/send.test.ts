@@ -25,7 +25,7 @@ test("a message is answered with the agent's message record", async () => {
   });
 });
 
-test("a sender that is not named is the account's human", async () => {
+test("a sender that is not named is the account's user", async () => {
   await it.send("who am I");
   await it.send("and I", { sender: { name: "Bo" } });
   await it.send("and this", { sender: { type: "service", id: "cron", name: "Cron" } });
@@ -41,7 +41,7 @@ test("a sender that is not named is the account's human", async () => {
   ]);
 });
 
-test("stream: true tells the run's events, in frames of the contract's form, and ends with the run", async () => {
+test("stream: true sends the run's events, in the contract's format, and ends with the run", async () => {
   await using stream = await it.stream("stream");
   expect(stream.response.status).toBe(200);
   expect(stream.response.headers.get("content-type")).toStartWith("text/event-stream");
@@ -60,7 +60,7 @@ test("stream: true tells the run's events, in frames of the contract's form, and
   expect(shownText(frames)).toBe("Hello, world");
 });
 
-test("Prefer: respond-async answers at once with the run, which goes on", async () => {
+test("Prefer: respond-async answers at once with the run, which continues", async () => {
   for (const prefer of ["respond-async", "wait=10, Respond-Async"]) {
     const { status, headers, body } = await it.send("later", {}, { Prefer: prefer });
     expect(status).toBe(202);
@@ -75,7 +75,7 @@ test("Prefer: respond-async answers at once with the run, which goes on", async 
   expect((await it.send("now", {}, { Prefer: "respond-asynchronously" })).status).toBe(200);
 });
 
-test("a message is counted in code points, and is not blank", async () => {
+test("a message's length is counted in code points, and it cannot be blank", async () => {
   const long = await it.send("🎈".repeat(32_000));
   expect(long.status).toBe(200);
   const refused = ["🎈".repeat(32_001), "a".repeat(32_001), "", " \n\t\u00a0\u2003", "\ud83d lonely", null, 7, ["hi"]];
@@ -104,7 +104,7 @@ test("text comes back as it was written", async () => {
   expect(body.data.map(({ message }: { message: string }) => message)).toEqual([spoken, text]);
 });
 
-test("the model is told the persona, the conversation so far and the message", async () => {
+test("the model gets the persona, the conversation so far and the message", async () => {
   const agent = await it.newAgent({
     name: "Zed",
     useDefaults: false,
@@ -124,13 +124,13 @@ test("the model is told the persona, the conversation so far and the message", a
   ]);
 });
 
-test("a length limit of the model is told as the finish reason", async () => {
+test("a length limit of the model is reported as the finish reason", async () => {
   it.when("long", { kind: "text", tokens: ["and so on"], finish: "length" });
   expect((await it.send("long")).body).toMatchObject({ message: "and so on", finishReason: "length" });
 });
 
-test("an unknown agent, a stranger's and a malformed one are the same 404", async () => {
-  const stranger = await it.appliance.signUp();
+test("an unknown agent, a stranger's and a malformed id get the same 404", async () => {
+  const stranger = await it.server.signUp();
   const missing = `/v1/instances/${it.instance}/agents/agt_${"0".repeat(32)}`;
   const paths = ["/messages", "/events", `/runs/run_${"0".repeat(32)}`];
   for (const path of paths) {
@@ -138,7 +138,7 @@ test("an unknown agent, a stranger's and a malformed one are the same 404", asyn
     const foreign = await stranger.ask(method, it.at(path));
     expect(foreign.status).toBe(404);
     expect((await it.person.ask(method, missing + path)).status).toBe(404);
-    expect((await it.appliance.ask(method, it.at(path))).status).toBe(401);
+    expect((await it.server.ask(method, it.at(path))).status).toBe(401);
   }
   expect((await stranger.ask("POST", it.at("/messages"), { message: "" })).status).toBe(404);
   expect((await it.person.ask("POST", `${missing}/messages`, {})).status).toBe(404);
@@ -148,7 +148,7 @@ test("an unknown agent, a stranger's and a malformed one are the same 404", asyn
   }
 });
 
-test("a run is looked up under its own agent only", async () => {
+test("a run is found only under its own agent", async () => {
   const { body } = await it.send("mine");
   const other = await it.newAgent({ name: "Other" });
   const path = `/v1/instances/${it.instance}/agents/${other}/runs/${body.runId}`;
@@ -156,7 +156,7 @@ test("a run is looked up under its own agent only", async () => {
   expect((await it.person.ask("POST", `${path}/cancel`)).status).toBe(404);
 });
 
-test("an instance that is not running takes no message, and says when to come back", async () => {
+test("an instance that is not running accepts no message, and says when to try again", async () => {
   const second = (await it.person.ask("POST", "/v1/instances", { name: "asleep" })).body.instanceId;
   const { agentId } = (await it.person.ask("POST", `/v1/instances/${second}/agents`, { name: "Cy" })).body;
   await it.person.ask("POST", `/v1/instances/${second}/stop`);

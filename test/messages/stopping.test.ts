@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-const store = () => it.appliance.foundation.store;
+const store = () => it.server.foundation.store;
 const statuses = () =>
   Object.fromEntries(
     store()
@@ -26,7 +26,7 @@ const statuses = () =>
 const stop = () => it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
 const start = () => it.person.ask("POST", `/v1/instances/${it.instance}/start`);
 
-/** Messages that wait for the agent, behind the one that its model hangs on; more than its queue would take. */
+/** Messages that wait for the agent, after one whose model hangs; more than its queue would accept. */
 async function fillQueue(count: number): Promise<void> {
   await it.queue("hang");
   await it.until("run.started");
@@ -80,26 +80,26 @@ test("stopping an instance cancels all its runs, however many, and none of them 
   await fillQueue(5 * AFTERMATH_SLICE);
   expect((await stop()).body.status).toBe("stopped");
   expect((await start()).body.status).toBe("running");
-  // What was stopped takes no place in the queue any more, and does not come before what is said now.
+  // Cancelled messages take no place in the queue any more, and do not come before new ones.
   expect((await it.send("hi")).status).toBe(200);
-  await it.appliance.app.settled();
+  await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 5 * AFTERMATH_SLICE + 1, completed: 1 });
   const texts = it.mock.requests.slice(asked).map(({ body }) => body.messages.at(-1).content);
   expect(texts.filter((text: string) => text === "never answered")).toEqual([]);
 });
 
-test("a run that an earlier process left cancelled by a stop alone is not taken up by the next one", async () => {
+test("a run left by an earlier process and cancelled only by a stop is not started by the next process", async () => {
   await fillQueue(3 * AFTERMATH_SLICE);
   await stop();
   await start();
   const asked = it.mock.requests.length;
-  await it.appliance.restart();
-  await it.appliance.app.settled();
+  await it.server.restart();
+  await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 3 * AFTERMATH_SLICE + 1 });
   expect(it.mock.requests.length).toBe(asked);
 });
 
-test("who waits for a run of a stopped instance is answered, and its history has the record", async () => {
+test("whoever waits for a run of a stopped instance is answered, and its history has the record", async () => {
   const waiting = [it.send("hang"), ...Array.from({ length: 20 }, (_, at) => it.send(`waits ${at}`))];
   await using events = await it.events(0);
   let queued = 0;
@@ -112,7 +112,7 @@ test("who waits for a run of a stopped instance is answered, and its history has
   expect(data.filter(({ finishReason }: { finishReason: string }) => finishReason === "cancelled")).toHaveLength(21);
 });
 
-test("deleting an instance answers whoever waits for its runs, before its rows are cleared away", async () => {
+test("deleting an instance answers whoever waits for its runs, before its rows are removed", async () => {
   const { instanceId } = (await it.person.ask("POST", "/v1/instances", { name: "gone" })).body;
   const agents = await Promise.all(
     Array.from(
@@ -133,6 +133,6 @@ test("deleting an instance answers whoever waits for its runs, before its rows a
   expect((await it.person.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
   const answers = await Promise.all(waiting);
   expect(answers.map(({ status, body }) => [status, body.finishReason])).toEqual(Array(144).fill([200, "cancelled"]));
-  await it.appliance.app.settled();
+  await it.server.app.settled();
   expect(queued()).toBe(0);
 });

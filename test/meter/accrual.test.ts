@@ -11,7 +11,7 @@ const elapsed = fc.oneof(fc.bigInt({ min: 0n, max: 10_000_000_000n }), fc.bigInt
 const remainder = fc.bigInt({ min: 0n, max: MICRO - 1n });
 
 describe("accrual", () => {
-  test("an hour costs the price, the ninth of a microsecond nothing and the remainder is kept", () => {
+  test("an hour costs the price, a fraction of a microsecond nothing, and the remainder is kept", () => {
     expect(accrue(0n, MICRO, 30_000n)).toEqual({ cost: 30_000n, remainder: 0n });
     expect(accrue(0n, 10_000_000_000n, 30_000n)).toEqual({ cost: 83n, remainder: 1_200_000_000_000n });
     expect(accrue(0n, 111n, 30_000n)).toEqual({ cost: 0n, remainder: 3_330_000n });
@@ -34,7 +34,7 @@ describe("accrual", () => {
     );
   });
 
-  test("never bills more than time × price, nor a micro-USDC less, and its remainder is under one", () => {
+  test("the bill is never more than time × price, nor a micro-USDC less, and its remainder is under one", () => {
     fc.assert(
       fc.property(elapsed, price, (ns, rate) => {
         const { cost, remainder: left } = accrue(0n, ns, rate);
@@ -47,13 +47,13 @@ describe("accrual", () => {
 });
 
 describe("the time until an amount", () => {
-  test("is exact for one instance, and unknown where nothing runs or nothing is charged", () => {
+  test("is exact for one instance, and unknown if nothing runs or nothing is charged", () => {
     expect(nsUntil(30_000n, [0n], 30_000n)).toBe(MICRO);
     expect(nsUntil(30_000n, [], 30_000n)).toBeNull();
     expect(nsUntil(30_000n, [0n], 0n)).toBeNull();
   });
 
-  test("is when it is surely reached, and a micro-USDC's time of one instance earlier it is not", () => {
+  test("is when it is certainly reached, and the time of one micro-USDC earlier it is not", () => {
     const costAt = (ns: bigint, remainders: bigint[], rate: bigint) =>
       remainders.reduce((sum, left) => sum + accrue(left, ns, rate).cost, 0n);
     fc.assert(
@@ -73,7 +73,7 @@ describe("the time until an amount", () => {
   });
 });
 
-test("hours, days and months are UTC's, and end where the next begins", () => {
+test("hours, days and months are those of UTC, and end where the next begins", () => {
   const last = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
   expect([monthOf(last), dayOf(last), monthOf(last + 1), dayOf(last + 1)]).toEqual([
     "2026-12",

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Caller } from "../../src/accounts/caller.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { DAY, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, MORNING, openMetered } from "./metered.ts";
 
@@ -66,7 +66,7 @@ function read(expected: Expected): void {
 
 class Undone extends Error {}
 
-/** Does `work`, then takes everything back, in the database and in memory. */
+/** Runs `work`, then undoes everything, in the database and in memory. */
 function takeBack(work: () => void): void {
   try {
     metered.store.transaction(() => {
@@ -78,7 +78,7 @@ function takeBack(work: () => void): void {
   }
 }
 
-/** Does one act, to the appliance and to the model of it. */
+/** Performs one action, on the server and on the model of it. */
 function play(payer: Caller, model: Model, act: Act, limits: { limit: bigint | null; suspended: boolean }): void {
   const { clock, ledger, meter } = metered;
   const { accountId } = payer;
@@ -145,7 +145,7 @@ function play(payer: Caller, model: Model, act: Act, limits: { limit: bigint | n
   }
 }
 
-/** Plays each run on the same open database, and takes it back. */
+/** Plays each run on the same open database, and undoes it. */
 function property(
   acts: fc.Arbitrary<Act>,
   credit: bigint,
@@ -191,7 +191,7 @@ test("whatever happens, an instance has cost the floor of its uptime × price, a
   });
 });
 
-test("whatever ends, nothing is billed beyond the uptime, the balance or the limit, and what is left may run", () => {
+test("however it ends, nothing is billed beyond the uptime, the balance or the limit, and what is left may run", () => {
   const acts = fc.oneof(
     { weight: 6, arbitrary: wait },
     { weight: 3, arbitrary: change },

@@ -36,7 +36,7 @@ test("every account is settled every ten seconds, however many there are", async
   expect(new Set(running.map(committed))).toEqual(new Set([83]));
 });
 
-test("a step of the wall clock neither hastens nor holds up the next settling", async () => {
+test("a step of the wall clock neither advances nor delays the next settling", async () => {
   const instanceId = metered.run(metered.account(10_000_000n));
   metered.clock.step(-30 * 24 * HOUR);
   metered.clock.advance(10 * SECOND);
@@ -44,7 +44,7 @@ test("a step of the wall clock neither hastens nor holds up the next settling", 
   expect(committed(instanceId)).toBe(83);
 });
 
-test("the end of an hour settles, so that usage is of its hour", async () => {
+test("the end of an hour settles, so that usage belongs to its hour", async () => {
   const instanceId = metered.run(metered.account(10_000_000n));
   const toEnd = HOUR - (MORNING % HOUR);
   metered.clock.advance(toEnd - 5 * SECOND);
@@ -65,7 +65,7 @@ test("the end of an hour settles, so that usage is of its hour", async () => {
   ]);
 });
 
-test("an account is settled the moment its balance ends, the others in their time", async () => {
+test("an account is settled the moment its balance ends, the others at their time", async () => {
   const rich = metered.run(metered.account(10_000_000n));
   const poor = metered.run(metered.account(10n));
   metered.clock.advance(SECOND / 2);
@@ -79,7 +79,7 @@ test("an account is settled the moment its balance ends, the others in their tim
   expect([committed(poor), committed(rich)]).toEqual([10, 4]);
 });
 
-test("an account that cannot be settled keeps its reading for the next time and holds up no other", async () => {
+test("an account that cannot be settled keeps its reading for the next time and delays no other", async () => {
   const broken = metered.account(10_000_000n);
   const instanceId = metered.run(broken);
   const other = metered.run(metered.account(10_000_000n));
@@ -95,7 +95,7 @@ test("an account that cannot be settled keeps its reading for the next time and 
   expect([committed(instanceId), committed(other)]).toEqual([166, 166]);
 });
 
-test("what could not be committed is tried again at the next look, not ten seconds later", async () => {
+test("what could not be committed is retried at the next check, not ten seconds later", async () => {
   const instanceId = metered.run(metered.account(10_000_000n));
   let fails = true;
   const { commitSoon } = metered.store;
@@ -139,7 +139,7 @@ test("the last settling is at the stop", async () => {
   await expect(metering.stop()).resolves.toBeUndefined();
 });
 
-test("running, it settles by itself what is due", async () => {
+test("while running, it settles what is due by itself", async () => {
   const poor = metered.run(metered.account(10n));
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
   metered.meter.listen({ exhausted: () => metered.store.afterCommit(resolve), runwayShort() {} });
@@ -149,7 +149,7 @@ test("running, it settles by itself what is due", async () => {
   expect([committed(poor), metered.instances.find(poor)?.status]).toEqual([10, "stopped"]);
 });
 
-test("running, it looks at what has just been started long before its next look is due", async () => {
+test("while running, it checks instances that have just been started long before its next regular check", async () => {
   metering = createMeterTimer(metered.meter, metered.store, metered.clock, log, HOUR);
   metering.run();
   const poor = metered.run(metered.account(1n));

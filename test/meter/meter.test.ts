@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { checkBooks, HOURLY, type Metered, MORNING, openMetered } from "./metered.ts";
 
@@ -35,7 +35,7 @@ const usage = () =>
     )
     .all();
 
-describe("what runs", () => {
+describe("a running instance", () => {
   test("costs its time, live and not only when it is settled", () => {
     const instanceId = metered.run(payer);
     metered.clock.advance(HOUR);
@@ -46,7 +46,7 @@ describe("what runs", () => {
     expect([costOf(instanceId), balance(), spent()]).toEqual([2n * HOURLY, 10_000_000n - 2n * HOURLY, 2n * HOURLY]);
   });
 
-  test("costs nothing once it has stopped, nor while it stood, nor after it is gone", () => {
+  test("costs nothing once it is stopped, while it was stopped, or after it was deleted", () => {
     const instanceId = metered.run(payer);
     metered.clock.advance(HOUR);
     metered.stop(instanceId);
@@ -66,7 +66,7 @@ describe("what runs", () => {
     ]);
   });
 
-  test("goes on as it was when it is started again while it runs", () => {
+  test("continues as before if it is started again while it runs", () => {
     const instanceId = metered.run(payer);
     metered.clock.advance(10 * SECOND);
     settle();
@@ -78,7 +78,7 @@ describe("what runs", () => {
     expect(balance()).toBe(10_000_000n - 166n);
   });
 
-  test("and costs nothing by its host's price is never stopped nor warned of", async () => {
+  test("that costs nothing by its host's price is never stopped or warned about", async () => {
     await using free = openMetered(0n);
     const poor = free.account(0n);
     free.setTerms(poor, { monthlyLimit: 0n });
@@ -92,7 +92,7 @@ describe("what runs", () => {
   });
 });
 
-test("from the first reading after midnight on, the new day has its row, and live usage its place", () => {
+test("has a row for the new day from the first reading after midnight, which includes live usage", () => {
   metered.run(payer);
   metered.clock.advance(15 * HOUR);
   settle();
@@ -100,7 +100,7 @@ test("from the first reading after midnight on, the new day has its row, and liv
 });
 
 describe("the journal", () => {
-  test("gets usage when an hour's first is read, by the cent, at the hour's end and at the stop, each in its hour", () => {
+  test("gets usage at an hour's first reading, by the cent, at the hour's end and at the stop, each in its hour", () => {
     const instanceId = metered.run(payer);
     const hour = Math.floor(MORNING / HOUR);
     for (let passed = 0; passed < 30 * MINUTE; passed += 10 * SECOND) {
@@ -117,7 +117,7 @@ describe("the journal", () => {
     expect(usage().at(-1)).toEqual({ hour: hour + 1, amount: 500 });
   });
 
-  test("gets at the next start what was committed before a crash, and nothing of the time after it", () => {
+  test("gets at the next start what was committed before a crash, and nothing for the time after it", () => {
     const instanceId = metered.run(payer);
     for (const _ of ["the first of its hour", "what is not worth an entry"]) {
       metered.clock.advance(10 * SECOND);
@@ -132,7 +132,7 @@ describe("the journal", () => {
     expect(costOf(instanceId)).toBe(166n + HOURLY);
   });
 
-  test("a change of the price between two starts leaves what was counted by the old one", () => {
+  test("keeps what was counted at the old price after a change between two starts", () => {
     const instanceId = metered.run(payer);
     metered.clock.advance(HOUR);
     settle();
@@ -145,8 +145,8 @@ describe("the journal", () => {
   });
 });
 
-describe("where the balance ends", () => {
-  test("everything stops in the transaction that finds it, and not a micro-USDC more is taken", () => {
+describe("at the end of the balance", () => {
+  test("everything stops in the transaction that finds it, and not a micro-USDC more is charged", () => {
     const poor = metered.account(100n);
     const running = [metered.run(poor), metered.run(poor), metered.run(poor)];
     metered.clock.advance(10 * SECOND);
@@ -166,7 +166,7 @@ describe("where the balance ends", () => {
     expect(metered.ledger.accountBalance(poor.accountId)).toMatchObject({ balance: 0n, unposted: 0n, spent: 100n });
   });
 
-  test("what is shown ends there too, before the meter has found it", () => {
+  test("the amounts shown end there too, before the meter has found it", () => {
     const poor = metered.account(100n);
     const { accountId } = poor;
     const running = [metered.run(poor), metered.run(poor)];
@@ -183,7 +183,7 @@ describe("where the balance ends", () => {
     expect(shown()).toEqual([83n, 17n, 0n, 100n]);
   });
 
-  test("the meter is due at that moment, to less than a micro-USDC's time", () => {
+  test("the meter is due at that moment, to less than the time of a micro-USDC", () => {
     const poor = metered.account(100n);
     metered.run(poor);
     metered.meter.settle(poor.accountId);
@@ -197,7 +197,7 @@ describe("where the balance ends", () => {
     expect(metered.meter.runningInstances(poor.accountId)).toBe(0);
   });
 
-  test("the moment is the same however long the settling takes", () => {
+  test("the moment is the same however long settling takes", () => {
     const poor = metered.account(100n);
     metered.run(poor);
     const { monotonicNs } = metered.clock;
@@ -210,7 +210,7 @@ describe("where the balance ends", () => {
     expect(metered.meter.dueNs(poor.accountId)).toBe(12_000_000_000n);
   });
 
-  test("more starts do not put off the moment", () => {
+  test("more starts do not delay the moment", () => {
     const poor = metered.account(100n);
     metered.run(poor);
     metered.meter.settle(poor.accountId);
@@ -219,7 +219,7 @@ describe("where the balance ends", () => {
     expect(metered.meter.dueNs(poor.accountId)).toBe(12_000_000_000n);
   });
 
-  test("a credit by another process in between is taken in", () => {
+  test("a credit by another process in between is included", () => {
     const poor = metered.account(100n);
     const instanceId = metered.run(poor);
     metered.meter.settle(poor.accountId);
@@ -232,7 +232,7 @@ describe("where the balance ends", () => {
     expect(metered.meter.dueNs(accountId)).toBe(24_000_000_000n);
   });
 
-  test("is not told where it is behind all calendars", async () => {
+  test("the moment is not shown if it is beyond the calendar", async () => {
     await using cheap = openMetered(1n);
     const rich = cheap.account(10n ** 14n);
     cheap.run(rich);
@@ -240,7 +240,7 @@ describe("where the balance ends", () => {
     expect(cheap.meter.emptyAt(rich.accountId)).toBeNull();
   });
 
-  test("emptyAt says when, live, and null where nothing runs", () => {
+  test("emptyAt shows the moment, live, and null if nothing runs", () => {
     expect(metered.meter.emptyAt(payer.accountId)).toBeNull();
     metered.run(payer);
     const emptyAt = metered.clock.now() + (10_000_000 / 30_000) * HOUR;
@@ -266,7 +266,7 @@ describe("a monthly limit", () => {
     metered.meter.requireUnderLimit(payer.accountId);
   });
 
-  test("is passed by nothing that is shown, before the meter has found it", () => {
+  test("is exceeded by no amount shown, before the meter has found it", () => {
     metered.setTerms(payer, { monthlyLimit: 100n });
     const instanceId = metered.run(payer);
     settle();
@@ -276,7 +276,7 @@ describe("a monthly limit", () => {
     expect([costOf(instanceId), balance(), spent()]).toEqual([100n, 10_000_000n - 100n, 100n]);
   });
 
-  test.each([[0n], [29_999n], [30_000n]])("lowered to %p under what was used stops at once", (monthlyLimit) => {
+  test.each([[0n], [29_999n], [30_000n]])("lowered to %p, below what was used, stops at once", (monthlyLimit) => {
     const instanceId = metered.run(payer);
     metered.clock.advance(HOUR);
     metered.setTerms(payer, { monthlyLimit });
@@ -298,7 +298,7 @@ describe("a monthly limit", () => {
     expect(costOf(instanceId)).toBe(750n);
   });
 
-  test("that ends with the balance is told as the balance", () => {
+  test("reached together with the end of the balance is reported as the balance", () => {
     const poor = metered.account(100n);
     metered.setTerms(poor, { monthlyLimit: 100n });
     const instanceId = metered.run(poor);
@@ -307,7 +307,7 @@ describe("a monthly limit", () => {
     expect(stateOf(instanceId)).toEqual(["stopped", "insufficient_balance"]);
   });
 
-  test("begins anew with the month, in the last moment of the old one too", () => {
+  test("starts again with the month, also in the last moment of the old one", () => {
     metered.clock.advance(Date.UTC(2026, 10, 30, 23) - MORNING);
     metered.setTerms(payer, { monthlyLimit: 30_000n });
     const instanceId = metered.run(payer);
@@ -323,7 +323,7 @@ describe("a monthly limit", () => {
     expect(days().map((row) => (row as { cost: number }).cost)).toEqual([30_000, 30_000]);
   });
 
-  test("behind the month's end is no runway's end", () => {
+  test("that would be reached after the month's end gives no runway", () => {
     metered.clock.advance(Date.UTC(2026, 10, 30, 23) - MORNING);
     metered.setTerms(payer, { monthlyLimit: 60_000n });
     metered.run(payer);
@@ -333,7 +333,7 @@ describe("a monthly limit", () => {
 });
 
 describe("a suspended account", () => {
-  test("has its instances stopped at its next settling, what they cost until then charged", async () => {
+  test("has its instances stopped at its next settling, and pays for them until then", async () => {
     const instanceId = metered.run(payer);
     metered.clock.advance(10 * SECOND);
     metered.setTerms(payer, { suspended: true });
@@ -342,7 +342,7 @@ describe("a suspended account", () => {
     expect(metered.told).toEqual([{ accountId: payer.accountId, stopped: "suspended" }]);
   });
 
-  test("has them stopped where nothing is charged too", async () => {
+  test("has them stopped also if nothing is charged", async () => {
     await using free = openMetered(0n);
     const person = free.account(0n);
     const instanceId = free.run(person);
@@ -367,7 +367,7 @@ describe("a step of the wall clock", () => {
     expect([costOf(instanceId), balance()]).toEqual([60_000n, 10_000_000n - 60_000n]);
   });
 
-  test("into another month and back forgets nothing of the limit, and holds no later month to it", () => {
+  test("into another month and back neither forgets the limit's usage nor charges it to a later month", () => {
     metered.setTerms(payer, { monthlyLimit: 30_000n });
     const instanceId = metered.run(payer);
     metered.clock.advance(30 * MINUTE);
@@ -387,7 +387,7 @@ describe("a step of the wall clock", () => {
   });
 });
 
-describe("a transaction that is undone", () => {
+describe("a transaction that is rolled back", () => {
   const undone = (work: () => void) =>
     expect(() =>
       metered.store.transaction(() => {
@@ -428,7 +428,7 @@ describe("a transaction that is undone", () => {
     expect(costOf(kept)).toBe(166n);
   });
 
-  test("in a shared commit undoes its own changes alone", async () => {
+  test("in a shared commit undoes only its own changes", async () => {
     const { store } = metered;
     const [one, other] = [metered.run(payer), metered.run(payer)];
     metered.clock.advance(10 * SECOND);
@@ -447,7 +447,7 @@ describe("a transaction that is undone", () => {
     expect(metered.meter.runningInstances(payer.accountId)).toBe(1);
   });
 
-  test("two changes of one instance in a shared commit count once", async () => {
+  test("counts two changes of one instance in a shared commit once", async () => {
     const { store } = metered;
     const instanceId = metered.run(payer);
     metered.clock.advance(10 * SECOND);

@@ -1,8 +1,8 @@
 import { expect } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { createInstances, type Instances } from "../../src/instances/instances.ts";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import type { Terms } from "../../src/meter/funds.ts";
 import { createMeter, type Meter } from "../../src/meter/meter.ts";
 import type { RunwayWarning, StopReason } from "../../src/meter/runway.ts";
@@ -12,7 +12,7 @@ import { ampleQuotas } from "../support/quotas.ts";
 import { openGround } from "../support/route-harness.ts";
 
 export const HOURLY = 30_000n;
-/** The morning of the 15th: no day, month or hour ends by accident. */
+/** The morning of the 15th, so that no day, month or hour ends by accident. */
 export const MORNING = Date.UTC(2026, 10, 15, 9, 30);
 
 /** Instances on a meter, on a real database, with a clock moved by hand. */
@@ -22,7 +22,7 @@ export interface Metered extends AsyncDisposable {
   ledger: Ledger;
   readonly meter: Meter;
   readonly instances: Instances;
-  /** What the accounts were told, in order. */
+  /** What was reported to the accounts, in order. */
   told: ({ accountId: string; stopped: StopReason } | ({ accountId: string } & RunwayWarning))[];
   account(credit: bigint): Caller;
   setTerms(caller: Caller, terms: Partial<Terms>): void;
@@ -31,7 +31,7 @@ export interface Metered extends AsyncDisposable {
   start(instanceId: string): void;
   stop(instanceId: string): void;
   remove(instanceId: string): void;
-  /** The process dies and another begins: what was not committed is gone. */
+  /** The process dies and another one starts: what was not committed is lost. */
   crash(pricePerHour?: bigint): void;
 }
 

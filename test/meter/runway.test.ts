@@ -12,7 +12,7 @@ afterEach(async () => {
   await metered[Symbol.asyncDispose]();
 });
 
-/** Lets time go by as the appliance does: read every ten seconds, and when it is due. */
+/** Lets time pass as in a running server, which reads the meters every ten seconds and when an account is due. */
 function run(accountId: string, ms: number): void {
   for (let passed = 0; passed < ms; passed += 10 * SECOND) {
     metered.clock.advance(10 * SECOND);
@@ -41,11 +41,14 @@ test.each([
   [100n, 120n, 20n, 100n, "insufficient_balance"],
   [100n, 20n, 50n, 0n, "monthly_limit"],
   [0n, 20n, 50n, 0n, "insufficient_balance"],
-] as const)("of %p with a limit of %p and %p spent there is left %p: %p", (balance, limit, spent, amount, reason) => {
-  expect(remainingOf(balance, limit, spent)).toEqual({ amount, reason });
-});
+] as const)(
+  "with a balance of %p, a limit of %p and %p spent, what is left is %p: %p",
+  (balance, limit, spent, amount, reason) => {
+    expect(remainingOf(balance, limit, spent)).toEqual({ amount, reason });
+  },
+);
 
-test("each is told once, on the way down, and then the stop", () => {
+test("each level is reported once, on the way down, and then the stop", () => {
   const payer = metered.account(26n * HOURLY);
   const { accountId } = payer;
   metered.run(payer);
@@ -54,7 +57,7 @@ test("each is told once, on the way down, and then the stop", () => {
   expect(metered.told[0]).toMatchObject({ reason: "insufficient_balance" });
 });
 
-test("says when it stops", () => {
+test("a warning says when instances stop", () => {
   const payer = metered.account(HOURLY / 2n);
   const { accountId } = payer;
   metered.run(payer);
@@ -63,7 +66,7 @@ test("says when it stops", () => {
   expect(metered.told).toEqual([{ accountId, reason: "insufficient_balance", secondsLeft: 1_800, stopsAt }]);
 });
 
-test("of several levels passed at once the last is told", () => {
+test("if several levels are passed at once, only the last is reported", () => {
   const payer = metered.account(48n * HOURLY);
   const { accountId } = payer;
   metered.run(payer);
@@ -74,7 +77,7 @@ test("of several levels passed at once the last is told", () => {
   expect(warnings()).toEqual([240]);
 });
 
-test("a top-up begins it again; a restart does not", () => {
+test("a top-up starts the levels again; a restart does not", () => {
   const payer = metered.account(2n * HOURLY);
   const { accountId } = payer;
   metered.run(payer);
@@ -90,7 +93,7 @@ test("a top-up begins it again; a restart does not", () => {
   expect(warnings()).toHaveLength(3);
 });
 
-test("is the limit's where that ends first", () => {
+test("the runway is that of the limit if it ends first", () => {
   const payer = metered.account(10_000_000n);
   metered.setTerms(payer, { monthlyLimit: 2n * HOURLY });
   metered.run(payer);
@@ -103,7 +106,7 @@ test("is the limit's where that ends first", () => {
   ]);
 });
 
-test("where more instances make it shorter, what is left is told anew", () => {
+test("if more instances make it shorter, the new runway is reported", () => {
   const payer = metered.account(30n * HOURLY);
   metered.run(payer);
   metered.meter.settle(payer.accountId);

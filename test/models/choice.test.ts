@@ -4,14 +4,14 @@ import { createModelChoice } from "../../src/models/choice.ts";
 
 const modelsOf = (written: string) => loadConfig({ ROOST_MODELS: written, ROOST_DATA_DIR: "/nowhere" }).config.models;
 
-test("ROOST_MODELS takes names with commas between, * for any, and by default none beside the host's own", () => {
+test("ROOST_MODELS takes names separated by commas, or * for any; by default only the host's own model is allowed", () => {
   expect(modelsOf("")).toEqual([]);
   expect(modelsOf("gpt-x, openai:qwen3:4b,local:other")).toEqual(["gpt-x", "openai:qwen3:4b", "local:other"]);
   expect(modelsOf("*")).toEqual(["*"]);
   for (const wrong of [",", "a,,b", "a,", "a b", "a,a"]) expect(() => modelsOf(wrong)).toThrow(ConfigError);
 });
 
-test("a name is allowed exactly as it was written, with openai: before it or not", () => {
+test("a name is allowed exactly as written, with or without openai:", () => {
   const { allows } = createModelChoice(["gpt-x", "openai:qwen3:4b", "local:other"], "openai:own");
   const yes = ["openai:gpt-x", "openai:qwen3:4b", "openai:own", "local:smollm2-135m-instruct", "local:whatever"];
   const no = ["openai:GPT-X", "openai:qwen3", "openai:gpt-x2", "openai:openai:gpt-x", "openai:*", "gpt-x", "openai:"];
@@ -24,7 +24,7 @@ test("* allows every model", () => {
   expect(["openai:a", "openai:b:c", "local:own"].every(allows)).toBe(true);
 });
 
-test("with a local model of the host's own and nothing allowed, no model of a server may be named", () => {
+test("if the host's own model is local and no others are allowed, agents may not name a server's model", () => {
   const { allows, expected } = createModelChoice([], "local:own");
   expect(allows("openai:gpt-x")).toBe(false);
   expect(expected).toBe("local:<name>");

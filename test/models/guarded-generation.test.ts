@@ -14,7 +14,7 @@ const messages: ChatMessage[] = [
 
 const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
-/** A model that writes these answers word by word, the next one whenever it has to begin anew. */
+/** A model that writes these answers word by word, the next one whenever it has to begin again. */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
   const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
   const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));
@@ -69,19 +69,19 @@ async function shownBy(generation: ReturnType<typeof scripted>) {
   throw new Error("it does not end");
 }
 
-test("a beginning that echoes the question is written anew and never shown", async () => {
+test("a beginning that echoes the question is written again and never shown", async () => {
   const { pieces, text } = await shownBy(scripted([QUESTION, "A short novel is best. You can read it in an hour."]));
   expect(text).toBe("A short novel is best. You can read it in an hour.");
   for (const piece of pieces) expect(piece).not.toContain("What should");
 });
 
-test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {
+test("a beginning about something else is written again; if none of four is close, the closest is shown", async () => {
   const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice."];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
 });
 
-test("an answer of one sentence comes in words, once its beginning is near enough", async () => {
+test("an answer of one sentence is shown word by word, once its beginning is close enough", async () => {
   const answer = "Take a short novel with you and enjoy it slowly as all of the land goes by outside.";
   const { pieces, text } = await shownBy(scripted([answer]));
   expect(text).toBe(answer);
@@ -90,7 +90,7 @@ test("an answer of one sentence comes in words, once its beginning is near enoug
   expect(pieces[0]).not.toContain("slowly");
 });
 
-test("half a beginning that is far from what was asked is written anew before its sentence has ended", async () => {
+test("half a beginning that is far from the question is written again before its sentence has ended", async () => {
   const far = "It is said that all of the cats in this town are grey at night and by day.";
   const looks: string[] = [];
   const nearness = async (text: string) => {
@@ -119,14 +119,14 @@ test("an answer ends before a sentence that has left the subject", async () => {
   expect(pieces.join("")).not.toContain("My");
 });
 
-test("a story, which was to be long, may leave its subject", async () => {
+test("a story, which should be long, may leave its subject", async () => {
   const answer =
     "Take a short novel with you on the train. My cat has slept on the old sofa since noon today. And so on.";
   const nearness = async (text: string) => (text.includes("cat") ? 0 : 0.5);
   expect((await shownBy(scripted([answer], { nearness }))).text).toBe(answer);
 });
 
-test("while nothing has been shown a turn writes several tokens, and one token afterwards", async () => {
+test("while nothing has been shown, a turn writes several tokens, then one", async () => {
   const generation = scripted(["Take a short novel with you and enjoy it slowly as all of the land goes by outside."]);
   const written: number[] = [];
   for (let done = false; !done; ) {
@@ -138,23 +138,23 @@ test("while nothing has been shown a turn writes several tokens, and one token a
   for (const tokens of written.slice(1)) expect(tokens).toBeLessThanOrEqual(1);
 });
 
-test("after the words that introduce an agent comes the name that it was told", async () => {
+test("after the words that introduce an agent comes the agent's name", async () => {
   expect((await shownBy(scripted(["Hello! My name is"]))).text).toBe("Hello! My name is Odile.");
 });
 
-test("an answer that would go on as the user ends before it does", async () => {
+test("an answer that would continue as the user ends before that", async () => {
   const { text } = await shownBy(scripted(["Take a novel with you.\nUser: Which one? Tell me more."]));
   expect(text).toStartWith("Take a novel with you.");
   expect(text).not.toContain("User:");
 });
 
-test("an answer that goes round in circles ends, and what comes again is not shown", async () => {
+test("an answer that goes round in circles ends, and the repetition is not shown", async () => {
   const { text } = await shownBy(scripted(["Take a novel with you. It is a good thing to do. Take a novel with you."]));
   expect(text).toStartWith("Take a novel with you. It is a good thing to do.");
   expect(loops(text)).toBe(false);
 });
 
-test("an answer that its limit cuts ends with a whole sentence", async () => {
+test("an answer that reaches its limit ends with a whole sentence", async () => {
   const answer =
     "Take a novel with you. It is good to have one. And then there is also the question of which one it is.";
   const { text, reason } = await shownBy(scripted([answer], { maxTokens: 15 }));
@@ -162,13 +162,13 @@ test("an answer that its limit cuts ends with a whole sentence", async () => {
   expect(reason).toBe("length");
 });
 
-test("an answer ends after as many sentences as were wished", async () => {
+test("an answer ends after the number of sentences that was asked for", async () => {
   const wish = { sentences: 2, words: Number.POSITIVE_INFINITY };
   const answer = "Take a novel with you. It is good to have one. And a second one. And a third.";
   expect((await shownBy(scripted([answer], { wish }))).text).toBe("Take a novel with you. It is good to have one.");
 });
 
-test("a beginning of more words than were wished is written anew", async () => {
+test("a beginning with more words than were asked for is written again", async () => {
   const wish = { sentences: 1, words: 3 };
   const answers = ["That is a question that many people ask.", "A novel."];
   expect((await shownBy(scripted(answers, { wish }))).text).toBe("A novel.");
@@ -179,7 +179,7 @@ test("a stop string ends the answer and is not shown", async () => {
   expect(text).toBe("Take a novel with you. ");
 });
 
-test("the README's first question is not echoed by the real model, and nothing of its prompt is shown", async () => {
+test("the real model does not echo the README's first question, and shows nothing of its prompt", async () => {
   const system = "You are a warm, well-read librarian. Answer in two sentences.\n\nYour name is Librarian.";
   const question = "Good evening! What should I read on a train?";
   for (const seed of [1, 2, 3]) {

@@ -44,7 +44,7 @@ test.each([
   expect(createGuard(chat(QUESTION)).faultIn(text)).toBeNull();
 });
 
-test("who is asked for its name says it", () => {
+test("an agent that is asked for its name gives it", () => {
   const guard = createGuard(chat("Who are you?"));
   expect(guard.faultOfBeginning("I am a friend of all who read.")).toBe("name");
   expect(guard.faultOfBeginning("I am Odile, and I keep the books.")).toBeNull();
@@ -52,18 +52,18 @@ test("who is asked for its name says it", () => {
   expect(createGuard(chat("Who are you?", "You are a cat.")).faultOfBeginning("I am a cat.")).toBeNull();
 });
 
-test("what may become the question, or has to say a name first, is not judged by half of it", () => {
+test("half a beginning that may become the question, or must give a name, is not accepted early", () => {
   expect(createGuard(chat(QUESTION)).mayFail("Well, what should I ")).toBe(true);
   expect(createGuard(chat(QUESTION)).mayFail("I would take a novel ")).toBe(false);
   expect(createGuard(chat("Who are you?")).mayFail("I would take a novel ")).toBe(true);
 });
 
-test("a greeting may be greeted back, and one who is asked for it may say what it is", () => {
+test("a greeting may be greeted back, and an agent that is asked may say what it is", () => {
   expect(createGuard(chat("Hello!")).faultIn("Hello! How can I help you today?")).toBeNull();
   expect(createGuard(chat("Are you a robot?")).faultIn("Yes, I am an AI assistant.")).toBeNull();
 });
 
-test("a persona that speaks German does not go on in English", () => {
+test("a persona that speaks German does not continue in English", () => {
   const guard = createGuard(chat("Guten Morgen!", "Du bist eine freundliche Bäckerin. Du heißt Greta."));
   expect(guard.faultIn("Guten Morgen! I am glad to have you here.")).toBe("language");
   expect(guard.faultIn("Guten Morgen! Was darf es für dich sein?")).toBeNull();
@@ -73,7 +73,7 @@ test("a persona that speaks German does not go on in English", () => {
   expect(shown("Guten Morgen! Was darf ")).toBe("Guten Morgen! Was darf");
 });
 
-test("what may become a fault is held back until it has gone another way", () => {
+test("text that may become a fault is held back until it differs", () => {
   const guard = createGuard(chat(QUESTION));
   const safe = (text: string) => text.slice(0, guard.safeLength(text));
   expect(safe("I would take a novel wi")).toBe("I would take a novel ");
@@ -83,7 +83,7 @@ test("what may become a fault is held back until it has gone another way", () =>
   expect(safe("I like the book about the sea, and I like the book ")).toBe("I like the book about the sea, and ");
 });
 
-test("whatever a text says, all of it but its last words is safe in the end, and none is shown that becomes a fault", () => {
+test("of any text, all but the last words is safe in the end, and nothing is shown that becomes a fault", () => {
   const guard = createGuard(chat(QUESTION));
   const text = "I would take a short novel. You will like it.\nYour name is Odile.";
   let shown = 0;
@@ -105,11 +105,11 @@ test.each([
   ["Why?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
   ["Good evening!", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Say yes or no: is it late?", "You are kind.", { sentences: 1, words: Number.POSITIVE_INFINITY }],
-])("the length of an answer is the one that was asked for: %s %s", (question, system, wish) => {
+])("the length of an answer is what was asked for: %s %s", (question, system, wish) => {
   expect(lengthWished(chat(question, system))).toEqual(wish);
 });
 
-test("a beginning fits what was asked, in its language", () => {
+test("a beginning fits the question, in its language", () => {
   expect(openingsFor("I cannot sleep. What should I do?", "en")).toContain("You could");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
@@ -119,7 +119,7 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("The sun is shining.", "en")).toEqual([]);
 });
 
-test("sentences end at their marks and lines, not at titles, letters or a list's numbers", () => {
+test("sentences end at their marks and lines, not after titles, letters or list numbers", () => {
   expect(sentencesOf('He met Dr. J. Doe. "Hello!" he said.\nIt was late')).toEqual([
     "He met Dr. J. Doe.",
     '"Hello!"',

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
 });
 
-/** A cache folder that is not there yet, and two files to unpack into it. */
+/** A cache folder that does not exist yet, and two files to unpack into it. */
 async function setting() {
   const root = mkdtempSync(join(tmpdir(), "roost-files-"));
   folders.push(root);
@@ -23,7 +23,7 @@ async function setting() {
   return { cacheDir: join(root, "cache"), files, write };
 }
 
-test("files are unpacked for their owner alone", async () => {
+test("unpacked files are readable by their owner only", async () => {
   const { cacheDir, files } = await setting();
   const folder = await unpack(files, cacheDir);
   expect(await Bun.file(join(folder, "models/a/big.onnx")).text()).toBe("weights");
@@ -40,7 +40,7 @@ test("the second start finds them and writes nothing", async () => {
   expect((await stat(join(folder, "native/lib.so"))).mtimeMs).toBe(mtimeMs);
 });
 
-test("starts at the same moment agree on one whole folder and leave nothing else", async () => {
+test("several starts at once agree on one complete folder and leave nothing else", async () => {
   const { cacheDir, files } = await setting();
   const script = `const { unpack } = await import(${JSON.stringify(join(import.meta.dir, "../../src/models/local/files.ts"))});
     process.stdout.write(await unpack(${JSON.stringify(files)}, ${JSON.stringify(cacheDir)}));`;
@@ -52,16 +52,16 @@ test("starts at the same moment agree on one whole folder and leave nothing else
   expect(await readdir(cacheDir)).toHaveLength(1);
 });
 
-test("a folder that another process takes away meanwhile disturbs nobody", async () => {
+test("a folder that another process removes meanwhile does no harm", async () => {
   const { cacheDir, files } = await setting();
   await mkdir(cacheDir);
-  // Listed, and not there when it is looked at.
+  // Listed, but gone when it is checked.
   await symlink(join(cacheDir, "gone"), join(cacheDir, "models-other.tmp"));
   const folder = await unpack(files, cacheDir);
   expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");
 });
 
-test("a damaged folder is unpacked anew", async () => {
+test("a damaged folder is unpacked again", async () => {
   const { cacheDir, files } = await setting();
   const folder = await unpack(files, cacheDir);
   await writeFile(join(folder, "native/lib.so"), "");
@@ -69,7 +69,7 @@ test("a damaged folder is unpacked anew", async () => {
   expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");
 });
 
-test("a file that was changed since is unpacked anew before it is loaded, and the others are left alone", async () => {
+test("a file that was changed is unpacked again before it is loaded, and the others are left alone", async () => {
   const { cacheDir, files } = await setting();
   const folder = await unpack(files, cacheDir);
   const [library, model] = [join(folder, "native/lib.so"), join(folder, "models/a/big.onnx")];
@@ -86,7 +86,7 @@ test("a file that was changed since is unpacked anew before it is loaded, and th
   expect((await readdir(join(folder, "native"))).sort()).toEqual(["lib.so"]);
 });
 
-test("a file that is another again when it was unpacked anew is not loaded", async () => {
+test("a file that still differs after unpacking it again is not loaded", async () => {
   const { cacheDir, files, write } = await setting();
   const lying = { ...files, "native/lib.so": { ...(await write("lib", "code")), sha256: "0".repeat(64) } };
   const folder = await unpack(lying, cacheDir);
@@ -94,14 +94,14 @@ test("a file that is another again when it was unpacked anew is not loaded", asy
   await verify(lying, folder, "models/");
 });
 
-test("a cache folder that others could read is closed to them", async () => {
+test("a cache folder that others can read is closed to them", async () => {
   const { cacheDir, files } = await setting();
   await mkdir(cacheDir, { mode: 0o755 });
   await unpack(files, cacheDir);
   expect((await stat(cacheDir)).mode & 0o777).toBe(0o700);
 });
 
-test("other contents go into another folder, and an old version's is removed", async () => {
+test("other contents go into another folder, and the folder of an old version is removed", async () => {
   const { cacheDir, files, write } = await setting();
   const old = await unpack(files, cacheDir);
   await utimes(old, new Date(0), new Date(0));

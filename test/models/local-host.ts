@@ -1,4 +1,7 @@
-/** A host of its own: says "answering" at the first words, then goes on with a long answer or, with `short`, is done. */
+/**
+ * A separate host process: prints "answering" at the first words, then continues a long answer or, with `short`, is
+ * done.
+ */
 import { chat, never, openLocalEngine } from "./local-setting.ts";
 
 const { engine } = openLocalEngine();

@@ -15,7 +15,7 @@ function setting(slots = 3, budgetRows = 10_000) {
     copyRows: (from, to, rows) => calls.push(`copy ${rows} rows from ${from} to ${to}`),
     discard: (slot) => calls.push(`discard ${slot}`),
   });
-  /** Claims as a generation does: runs what is missing, and gives the slot back. */
+  /** Claims a slot as a generation does: runs the missing tokens, and gives it back. */
   function answer(prompt: number[], rows = prompt.length, owner = ME) {
     const slot = cache.claim(owner, prompt, rows);
     const cached = slot.tokens.length;
@@ -26,7 +26,7 @@ function setting(slots = 3, budgetRows = 10_000) {
   return { cache, calls, answer };
 }
 
-test("the next turn goes on in the conversation's own slot", () => {
+test("the next turn continues in the conversation's own slot", () => {
   const { answer, calls } = setting();
   const first = answer(conversation(1));
   expect(answer([...conversation(1), 7, 8, 9])).toEqual({ index: first.index, cached: 200 });
@@ -49,7 +49,7 @@ test("another conversation with the same system prompt gets a copy of its rows i
   expect(answer([...conversation(1), 7])).toEqual({ index: first.index, cached: 200 });
 });
 
-test("the rows of a slot at work are copied, not taken", () => {
+test("the rows of a busy slot are copied, not taken", () => {
   const { cache, calls } = setting();
   const busy = cache.claim(ME, SYSTEM, 200);
   busy.tokens.push(...SYSTEM);
@@ -77,14 +77,14 @@ test("with one slot, a new conversation goes back to the shared prefix", () => {
 test("beyond the memory budget idle conversations are forgotten, oldest first", () => {
   const { answer, calls } = setting(3, 450);
   answer(conversation(1), 250);
-  answer(conversation(2), 250); // 200 rows lie there, up to 250 come: all fits
+  answer(conversation(2), 250); // it holds 200 rows and may need up to 250: all fits
   expect(calls).toEqual(["copy 100 rows from 0 to 1"]);
   answer(conversation(3), 250);
   expect(calls.slice(2)).toEqual(["discard 0"]);
   expect(answer(conversation(2)).cached).toBe(199);
 });
 
-test("a slot at work is never emptied, whatever the budget", () => {
+test("a busy slot is never emptied, whatever the budget", () => {
   const { cache, calls } = setting(2, 100);
   cache.claim(ME, conversation(1), 500);
   cache.claim(ME, conversation(2), 500);
@@ -92,7 +92,7 @@ test("a slot at work is never emptied, whatever the budget", () => {
   expect(() => cache.claim(ME, conversation(3), 1)).toThrow("no free slot");
 });
 
-test("another's rows are never gone on from, nor copied: how soon an answer comes tells nothing of what others asked", () => {
+test("another owner's rows are neither continued nor copied: timing reveals nothing about others' prompts", () => {
   const { answer, calls } = setting();
   const mine = answer(conversation(1));
   const other = answer(conversation(1), 200, "inst_other");
@@ -103,7 +103,7 @@ test("another's rows are never gone on from, nor copied: how soon an answer come
   expect(answer(conversation(1), 200, "inst_other").cached).toBe(199);
 });
 
-test("a slot that changes hands keeps nothing for its next owner", () => {
+test("a slot that changes owners keeps nothing for its next owner", () => {
   const { answer } = setting(1);
   answer(conversation(1));
   expect(answer(conversation(1), 200, "inst_other").cached).toBe(0);

@@ -54,12 +54,12 @@ test("a model process that cannot be started makes the model unavailable", async
   await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "unavailable" });
 });
 
-test("a model process that says nothing is killed, and the request fails as silent", async () => {
+test("a silent model process is killed, and the request fails as silent", async () => {
   const { engine } = open({ command: [process.execPath, "-e", "process.on('message', () => {})"], silentMs: 200 });
   await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "silent" });
 });
 
-test("a host that was blocked accuses no model process: what it said meanwhile is read first", async () => {
+test("a host that was blocked does not blame the model process: waiting messages are read first", async () => {
   const command = [process.execPath, join(import.meta.dir, "talking-process.ts")];
   const { engine } = open({ command, silentMs: 50 });
   const blocked = new Int32Array(new SharedArrayBuffer(4));
@@ -82,7 +82,7 @@ test("an idle model process ends, and starts again for the next request", async 
   expect(engine.stats().starts).toBe(2);
 });
 
-test("closing fails what is left and refuses what comes after", async () => {
+test("closing fails the remaining work and refuses new requests", async () => {
   const { engine } = open();
   const answer = collect(engine.stream(chat("Tell me about the sea."), never)).catch((error) => error);
   await engine.close();
@@ -121,7 +121,7 @@ test("no model process outlives a host that was killed", async () => {
   await new Response(host.stderr).text();
 });
 
-test("a host with nothing else to do ends although the model is loaded", async () => {
+test("a host with nothing else to do exits although the model is loaded", async () => {
   const host = Bun.spawn([process.execPath, join(import.meta.dir, "local-host.ts"), "short"], {
     stdio: ["ignore", "ignore", "ignore"],
   });

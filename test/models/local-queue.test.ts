@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createQueue } from "../../src/models/local/queue.ts";
 import { never } from "./local-setting.ts";
 
-/** Enters, and writes its name down when it is in. */
+/** Enters the queue, and records its name when it is let in. */
 function enter(queue: ReturnType<typeof createQueue>, order: string[], name: string, signal = never) {
   const entered = queue.enter(name.slice(0, 1), signal);
   void entered.then(
@@ -12,7 +12,7 @@ function enter(queue: ReturnType<typeof createQueue>, order: string[], name: str
   return entered;
 }
 
-test("a few requests of an instance are in at once, the others wait in their order; another instance's do not", async () => {
+test("a few requests of an instance are let in at once, the others wait in order; another instance's do not", async () => {
   const queue = createQueue(2);
   const order: string[] = [];
   const [first, second, third, fourth] = ["a1", "a2", "a3", "a4"].map((name) => enter(queue, order, name));
@@ -27,7 +27,7 @@ test("a few requests of an instance are in at once, the others wait in their ord
   expect(queue.waiting()).toBe(0);
 });
 
-test("one that is aborted while it waits leaves the line, and leaving twice frees one place only", async () => {
+test("a request that is aborted while it waits leaves the queue, and leaving twice frees only one slot", async () => {
   const queue = createQueue(1);
   const order: string[] = [];
   const leave = await enter(queue, order, "a1");

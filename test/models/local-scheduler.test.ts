@@ -56,7 +56,7 @@ test("accounts take turns, however many instances each of them has, and so do th
   expect(busy.every((instance, at) => instance !== busy[at + 1])).toBe(true);
 });
 
-test("who has a hundred instances waits behind who has none at work", async () => {
+test("an account with a hundred instances waits for one that has nothing running", async () => {
   const scheduler = createScheduler(4);
   const order: string[] = [];
   const nothing = () => {};
@@ -75,7 +75,7 @@ test("an instance with many requests leaves a slot to the others", async () => {
   expect(order.indexOf("end b5")).toBeLessThan(3);
 });
 
-test("waiting requests of the instance with the fewest at work start first", async () => {
+test("waiting requests of the instance with the fewest running start first", async () => {
   const scheduler = createScheduler(2);
   const order: string[] = [];
   const done = [1, 2, 3].map((id) => submit(scheduler, order, id, "a", 3));
@@ -93,7 +93,7 @@ test("a cancelled request takes no further turn and gives its slot back", async 
   expect(order).toEqual(["a1", "a1", "a1", "end a1", "a2", "end a2"]);
 });
 
-test("a request that waits can be cancelled before it starts", async () => {
+test("a waiting request can be cancelled before it starts", async () => {
   const scheduler = createScheduler(1);
   const order: string[] = [];
   const first = submit(scheduler, order, 1, "a", 3);
@@ -104,7 +104,7 @@ test("a request that waits can be cancelled before it starts", async () => {
   expect(order.filter((turn) => turn === "b2")).toEqual([]);
 });
 
-test("a request that fails gives its slot back and harms no other", async () => {
+test("a request that fails gives its slot back and affects no other", async () => {
   const scheduler = createScheduler(1);
   const order: string[] = [];
   const failing = submit(scheduler, order, 1, "a", 3, () => {

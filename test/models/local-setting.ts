@@ -1,4 +1,4 @@
-/** A local engine with the real model, running from source, and shorthands for asking it. */
+/** A local engine with the real model, running from source, and shorthands for requests to it. */
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

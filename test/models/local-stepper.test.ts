@@ -28,7 +28,7 @@ async function run(slot: number, between: () => Promise<unknown> = async () => {
   return (await stepper.step(slot, 159, tokens.slice(159))).slice();
 }
 
-test("what other slots do changes nothing, to the last bit", async () => {
+test("the result does not depend on what other slots do, to the last bit", async () => {
   const alone = await run(0);
   let past = 0;
   const beside = await run(1, async () => {
@@ -38,7 +38,7 @@ test("what other slots do changes nothing, to the last bit", async () => {
   expect(Buffer.from(beside.buffer).equals(Buffer.from(alone.buffer))).toBe(true);
 });
 
-test("copied rows go on like the rows they were copied from", async () => {
+test("copied rows continue like the original ones", async () => {
   await run(0);
   const expected = (await stepper.step(0, 140, [42])).slice();
   await run(0);
@@ -48,7 +48,7 @@ test("copied rows go on like the rows they were copied from", async () => {
   expect(Buffer.from(copied.slice().buffer).equals(Buffer.from(expected.buffer))).toBe(true);
 });
 
-test("rows beyond the prefix that is gone back to are not seen", async () => {
+test("rows beyond the prefix that a slot was rewound to are not seen", async () => {
   await stepper.step(1, 0, other);
   const rewound = await run(1);
   const fresh = await run(0);

@@ -7,7 +7,7 @@ setDefaultTimeout(60_000);
 const { engine, close } = openLocalEngine();
 afterAll(close);
 
-/** Prompt tokens that an answer found in the cache. */
+/** The prompt tokens of an answer that were in the cache. */
 async function cachedBy(work: () => Promise<unknown>): Promise<number> {
   const before = engine.stats().cachedTokens;
   await work();
@@ -36,7 +36,7 @@ test("the model's own end of turn finishes an answer", async () => {
 
 test("a stop string ends the answer and is not shown", async () => {
   const request = chat("What is a library?", { maxTokens: 24 });
-  // A prompt that is run in chunks rounds otherwise than one from the cache, and may be answered in other words.
+  // A prompt that runs in chunks is rounded differently from one in the cache, and may get another answer.
   await collect(engine.stream(request, never));
   const whole = textOf(await collect(engine.stream(request, never)));
   const stop = whole.slice(20, 33); // across several tokens
@@ -45,7 +45,7 @@ test("a stop string ends the answer and is not shown", async () => {
   expect(events.at(-1)).toEqual({ type: "finish", reason: "stop" });
 });
 
-test("the next turn of a conversation finds the turns before in the cache", async () => {
+test("the next turn of a conversation finds the earlier turns in the cache", async () => {
   const messages: ModelMessage[] = chat("Name one famous novel.").messages;
   const first = await collect(engine.stream(chat("", { messages, maxTokens: 16 }), never));
   const usage = first.find((event) => event.type === "usage");
@@ -54,7 +54,7 @@ test("the next turn of a conversation finds the turns before in the cache", asyn
   expect(cached).toBeGreaterThanOrEqual(usage?.promptTokens ?? Number.NaN);
 });
 
-test("a new conversation shares another's system prompt within its instance, and does not take its place", async () => {
+test("a new conversation shares another's system prompt within its instance, and does not take its slot", async () => {
   const one = chat("Which book should a child of six read?", { maxTokens: 4 });
   const two = chat("Do you lend out films?", { maxTokens: 4 });
   await collect(engine.stream(one, never));
@@ -72,7 +72,7 @@ test("an equal prompt of another instance finds nothing in the cache", async () 
   expect(await cachedBy(() => collect(engine.stream(other, never)))).toBe(0);
 });
 
-test("a prompt without end is refused before it is sent to the model process", async () => {
+test("an endless prompt is refused before it is sent to the model process", async () => {
   const before = engine.stats().promptTokens;
   const answer = collect(engine.stream(chat("word ".repeat(20_000)), never));
   await expect(answer).rejects.toMatchObject({ kind: "context_overflow", overflow: { limitTokens: 2_048 } });
@@ -89,7 +89,7 @@ test("a request that is aborted while it is tokenised leaves nothing behind", as
   expect(engine.stats()).toMatchObject({ active: 0, queued: 0 });
 });
 
-test("one's long prompts are tokenised in turns: another's short question does not wait for them", async () => {
+test("one account's long prompts are tokenised in turns: another's short question does not wait for them", async () => {
   let ended = 0;
   const long = Array.from({ length: 24 }, (_, at) =>
     collect(engine.stream(chat(`${at} ${"é ".repeat(30_000)}`, { accountId: "acct_busy" }), never)).catch((error) => {
@@ -137,7 +137,7 @@ test("a prompt that leaves no room for an answer is refused with its length", as
   await answer.catch((error) => expect(error.overflow.promptTokens).toBeGreaterThan(3_000));
 });
 
-test("an unknown model is rejected with the name of the one there is", async () => {
+test("an unknown model is rejected with the name of the existing one", async () => {
   const answer = collect(engine.stream(chat("Hi", { model: "local:gpt-7" }), never));
   await expect(answer).rejects.toMatchObject({ kind: "rejected", message: expect.stringContaining(LOCAL_MODEL) });
   expect(() => engine.abilities("local:gpt-7")).toThrow(LOCAL_MODEL);
@@ -147,7 +147,7 @@ test("the model has a context of 2,048 tokens and takes no tools", () => {
   expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: false, prompt: "short" });
 });
 
-test("vectors of like sentences lie close together", async () => {
+test("vectors of similar sentences are close together", async () => {
   const texts = ["A cat sits on the mat.", "A feline rests on a rug.", "Stocks fell sharply today."];
   const [cat = [], feline = [], stocks = []] = (await engine.embed(texts, never)).map((vector) => [...vector]);
   const cosine = (a: number[], b: number[]) => a.reduce((sum, value, i) => sum + value * (b[i] ?? 0), 0);

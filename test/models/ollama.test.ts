@@ -1,19 +1,19 @@
 import { afterEach, expect, test } from "bun:test";
 import { createOllamaWatch } from "../../src/models/ollama.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 type Served = { status?: number; body: string | object };
-const servers: Bun.Server<undefined>[] = [];
-const appliances: Appliance[] = [];
+const ollamas: Bun.Server<undefined>[] = [];
+const servers: TestServer[] = [];
 afterEach(async () => {
-  for (const server of servers.splice(0)) await server.stop(true);
-  for (const appliance of appliances.splice(0)) await appliance.stop();
+  for (const ollama of ollamas.splice(0)) await ollama.stop(true);
+  for (const server of servers.splice(0)) await server.stop();
 });
 
 /** Answers on /v1/models alone, and counts. */
 function serve(answer: () => Served | Promise<Served>): { url: string; asked: () => number } {
   let asked = 0;
-  const server = Bun.serve({
+  const ollama = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request) {
@@ -23,14 +23,14 @@ function serve(answer: () => Served | Promise<Served>): { url: string; asked: ()
       return new Response(typeof body === "string" ? body : JSON.stringify(body), { status });
     },
   });
-  servers.push(server);
-  return { url: `http://127.0.0.1:${server.port}/v1`, asked: () => asked };
+  ollamas.push(ollama);
+  return { url: `http://127.0.0.1:${ollama.port}/v1`, asked: () => asked };
 }
 const models = (...ids: string[]): Served => ({
   body: { object: "list", data: ids.map((id) => ({ id, object: "model" })) },
 });
 
-test("models that talk are offered; names that a shell could take for more than a name are not", async () => {
+test("models that can chat are offered, but not names that a shell could interpret", async () => {
   const { url } = serve(() =>
     models(
       "qwen3:8b",
@@ -56,12 +56,12 @@ test.each([
   ["a refusal", { ...models("qwen3:8b"), status: 401 }],
   ["a redirect", { status: 302, body: "" }],
   ["more than is read", { body: { data: [{ id: "a".repeat(2 * 1024 * 1024) }] } }],
-] as const)("%s is no Ollama", async (_, served) => {
+] as const)("%s is not an Ollama", async (_, served) => {
   const { url } = serve(() => served);
   expect(await createOllamaWatch(url, () => 0)()).toBeNull();
 });
 
-test("who asks at once, or within half a minute, waits for one look", async () => {
+test("concurrent callers, and those within half a minute, share one request", async () => {
   let now = 0;
   const { url, asked } = serve(() => models("qwen3:8b"));
   const look = createOllamaWatch(url, () => now);
@@ -76,23 +76,23 @@ test("who asks at once, or within half a minute, waits for one look", async () =
 
 async function hostWith(settings: Record<string, string> = {}) {
   const { url, asked } = serve(() => models("qwen3:8b"));
-  const appliance = await startAppliance(settings, { ollamaUrl: url });
-  appliances.push(appliance);
-  return { url, asked, appliance, person: await appliance.signUp() };
+  const server = await startTestServer(settings, { ollamaUrl: url });
+  servers.push(server);
+  return { url, asked, server, person: await server.signUp() };
 }
 
-test("an Ollama is told of to who asks from this machine, and to nobody behind a proxy or under another name", async () => {
-  const { url, asked, appliance, person } = await hostWith({ ROOST_PUBLIC_URL: "https://agents.example.com" });
+test("an Ollama is shown to clients on this machine, but not through a proxy or under another host name", async () => {
+  const { url, asked, server, person } = await hostWith({ ROOST_PUBLIC_URL: "https://agents.example.com" });
   for (const headers of [{ "X-Forwarded-For": "192.0.2.1" }, { Via: "1.1 proxy" }, { Host: "agents.example.com" }]) {
     const { body } = await person.ask("GET", "/v1/host", undefined, headers);
     expect(body).toEqual({ model: "local:smollm2-135m-instruct", ollama: null });
   }
   expect(asked()).toBe(0);
   const { body } = await person.ask("GET", "/v1/host");
-  expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${appliance.dataDir}/roost.toml` });
+  expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${server.dataDir}/roost.toml` });
 });
 
-test("nothing is offered, and nobody looked for, where the operator has said which model answers", async () => {
+test("if the operator has chosen a model, nothing is offered and no Ollama is looked for", async () => {
   const { asked, person } = await hostWith({
     ROOST_MODEL: "openai:mock",
     ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1",

@@ -8,7 +8,7 @@ test.each([
   ["'My password is correct-horse-battery' is refused", "'…' is refused"],
   ["one: You are Ada, a librarian. two: please keep it. three", "one…two…three"],
   ["correct-horse-battery", "…"],
-])("what a server repeats of the prompt is left out of its words: %p", (words, shown) => {
+])("what a server's error repeats of the prompt is removed: %p", (words, shown) => {
   const clean = withoutEchoes(words, PROMPT);
   expect(clean.replace(/[ :]*…[ ,.]*/g, "…")).toBe(shown);
 });

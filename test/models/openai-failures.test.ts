@@ -40,7 +40,7 @@ describe("a failure tells the operator what to do", () => {
     [{ detail: [{ msg: "field required" }] }, "field required"],
     ["<html><h1>Bad</h1></html>", "(400)."],
     [{ error: { message: "x".repeat(5000) } }, "…"],
-  ])("whatever form the server's words have: %p", async (body, words) => {
+  ])("whatever format the server's error has: %p", async (body, words) => {
     const { url } = mock({ kind: "status", status: 400, body });
     const { detail } = await failure(ask(url));
     expect(detail).toContain(words);
@@ -88,7 +88,7 @@ describe("a failure tells the operator what to do", () => {
     }
   });
 
-  test("an answer that is no model's, such as a web page, points at the base URL", async () => {
+  test("an answer that is not a model's, such as a web page, points to the base URL", async () => {
     const { url } = mock(
       { kind: "raw", chunks: ["<html>\n\nhello</html>"], contentType: "text/html" },
       bytes('{"hello":1}'),
@@ -102,7 +102,7 @@ describe("a failure tells the operator what to do", () => {
   });
 });
 
-describe("a failure tells a tenant what one can do, and nothing of the server", () => {
+describe("a failure tells a tenant what to do, and nothing about the server", () => {
   test.each([
     [401, "ask the host's operator"],
     [404, 'does not know the model "qwen3:4b": choose another'],
@@ -138,7 +138,7 @@ describe("a server cannot break the host", () => {
     }
   });
 
-  test("by ending before its answer does: what came is delivered, and nothing is tried again", async () => {
+  test("by ending before its answer does: what arrived is delivered, and nothing is retried", async () => {
     for (const breakOff of ["end", "reset"] as const) {
       let socket: RawSocket | undefined;
       const server = await raw((accepted) => {
@@ -160,7 +160,7 @@ describe("a server cannot break the host", () => {
     expect((await failure(ask(url))).kind).toBe("broken");
   });
 
-  test("by silence, before the headers or within the answer, which is not tried again", async () => {
+  test("by silence, before the headers or within the answer, which is not retried", async () => {
     const answers: MockAnswer[] = [{ kind: "hang" }, { kind: "text", tokens: ["a"], ending: "hang" }];
     for (const answer of answers) {
       const server = mock(answer);
@@ -181,7 +181,7 @@ describe("a server cannot break the host", () => {
     expect(finishOf(await ask(server.url))).toEqual(["stop"]);
   });
 
-  test("nor does a slow reader count as a silent server", async () => {
+  test("and a slow reader does not count as a silent server", async () => {
     const { url } = mock({ kind: "text", tokens: ["a", "b", "c"], delayMs: 1 });
     const got: ModelEvent[] = [];
     for await (const batch of engine(url, { idleTimeoutMs: 30 }).stream(QUESTION, new AbortController().signal)) {

@@ -33,7 +33,7 @@ export function mock(...answers: MockAnswer[]): MockModelServer {
   return server;
 }
 
-/** An engine that never really waits between tries, and the waits it would have made. */
+/** An engine that does not really wait between tries, and the waits that it would have made. */
 export function engine(baseUrl: string, options: Partial<OpenAiOptions> = {}) {
   const waits: number[] = [];
   const wait = async (ms: number) => void waits.push(ms);
@@ -55,7 +55,7 @@ export async function failure(promise: Promise<unknown>) {
   expect(error).toMatchObject({ name: "ModelError" });
   const { message, detail } = error as ModelError;
   for (const words of [message, detail ?? ""]) expect(words).not.toContain(KEY);
-  // What a tenant reads tells neither where the server is, nor what it said, nor what the operator has set.
+  // A tenant sees neither the server's address, nor its error text, nor the operator's settings.
   expect(message).not.toMatch(/127\.0\.0\.1|localhost|https?:|ROOST_|mock failure/);
   return { ...(error as ModelError), message, detail: detail ?? message };
 }

@@ -19,8 +19,8 @@ import {
 
 afterEach(stopServers);
 
-describe("a request is tried again", () => {
-  test.each([408, 429, 500, 503])("twice after %i, waiting longer each time, and told to the log", async (status) => {
+describe("a request is retried", () => {
+  test.each([408, 429, 500, 503])("twice after %i, waiting longer each time, and logged", async (status) => {
     const server = mock({ kind: "status", status }, { kind: "status", status });
     const told: number[] = [];
     const { stream, waits } = engine(server.url, { log: ({ attempt }) => told.push(attempt) });
@@ -30,7 +30,7 @@ describe("a request is tried again", () => {
     expect(told).toEqual([1, 2]);
   });
 
-  test("and given up after the third failure, with the server's words", async () => {
+  test("and given up after the third failure, with the server's message", async () => {
     const overloaded = { kind: "status", status: 503, body: { error: { message: `busy\n\u0007 ${KEY}` } } } as const;
     const server = mock(overloaded, overloaded, overloaded, overloaded);
     const error = await failure(ask(server.url));
@@ -58,7 +58,7 @@ describe("a request is tried again", () => {
     expect(refused.waits.length).toBe(2);
   });
 
-  test.skipIf(process.platform !== "linux")("when no connection comes about within its deadline", async () => {
+  test.skipIf(process.platform !== "linux")("if no connection is made within its deadline", async () => {
     const host = await openFullListener();
     const { stream, waits } = engine(`http://127.0.0.1:${host.port}/v1`, { connectTimeoutMs: 60 });
     const error = await failure(collect(stream(QUESTION, new AbortController().signal)));
@@ -68,7 +68,7 @@ describe("a request is tried again", () => {
     expect(waits.length).toBe(2);
   });
 
-  test("but not while a server that took the connection thinks longer than connecting may take", async () => {
+  test("but not while a connected server takes longer to answer than connecting may take", async () => {
     const server = mock({ kind: "text", tokens: ["slow"], headDelayMs: 60 });
     expect(textOf(await ask(server.url, { connectTimeoutMs: 20 }))).toBe("slow");
     expect(server.requests.length).toBe(1);
@@ -92,7 +92,7 @@ describe("a request is tried again", () => {
     }
   });
 
-  test("without what the server does not know, and the next request leaves it out at once", async () => {
+  test("without what the server does not support, which the next request leaves out at once", async () => {
     const refuse = (message: string): MockAnswer => ({ kind: "status", status: 400, body: { error: { message } } });
     const server = mock(
       refuse("Unrecognized field: stream_options"),
@@ -113,7 +113,7 @@ describe("a request is tried again", () => {
     ]);
   });
 
-  test("and not without what a tenant had the server repeat: others' requests are written as before", async () => {
+  test("but not without what a tenant made the server repeat: others' requests stay the same", async () => {
     const words = [
       "stream_options: max_completion_tokens",
       "temperature is not supported; at most 1 completion tokens",
@@ -165,7 +165,7 @@ describe("an abort ends everything with the signal's reason", () => {
     await server.left(1);
   });
 
-  test("within the wait before another try", async () => {
+  test("within the wait before a retry", async () => {
     const server = mock({ kind: "status", status: 429, headers: { "Retry-After": "10" } });
     const abort = new AbortController();
     const real = createOpenAiEngine({ baseUrl: server.url, log: () => queueMicrotask(() => abort.abort(reason)) });

@@ -20,7 +20,7 @@ import {
 afterEach(stopServers);
 
 describe("an answer", () => {
-  test("comes as text, usage and finish, all that arrived together in one batch", async () => {
+  test("arrives as text, usage and finish, with all that came together in one batch", async () => {
     const { url } = mock();
     const batches = await Array.fromAsync(engine(url).stream(QUESTION, new AbortController().signal));
     expect(batches.flat().filter(({ type }) => type !== "text")).toEqual([
@@ -31,7 +31,7 @@ describe("an answer", () => {
     expect(batches.length).toBeLessThanOrEqual(2);
   });
 
-  test("is asked for with the model's own name, the key, tools and the whole conversation", async () => {
+  test("is requested with the model's own name, the key, tools and the whole conversation", async () => {
     const server = mock();
     const toolCalls = [
       { id: "c1", name: "look", input: '{"at":1}' },
@@ -70,7 +70,7 @@ describe("an answer", () => {
           content: "",
           tool_calls: [
             { id: "c1", type: "function", function: { name: "look", arguments: '{"at":1}' } },
-            // What is not JSON would make the server refuse the whole conversation.
+            // Anything but JSON would make the server refuse the whole conversation.
             { id: "c2", type: "function", function: { name: "look", arguments: '{"invalid":"{broken"}' } },
           ],
         },
@@ -103,7 +103,7 @@ describe("an answer", () => {
     expect(events.slice(-2).map(({ type }) => type)).toEqual(["usage", "finish"]);
   });
 
-  test("keeps an emoji whole that the server cut in half between tokens", async () => {
+  test("keeps an emoji whole that the server split between tokens", async () => {
     const { url } = mock(
       bytes(sse(delta({ content: "a\ud83e" })), `${sse(delta({ content: "\udd89" }, "stop"))}data: [DONE]\n\n`),
     );
@@ -112,20 +112,20 @@ describe("an answer", () => {
     expect(batches.flat().every((event) => event.type !== "text" || event.text.isWellFormed())).toBe(true);
   });
 
-  test("leaves the model's reasoning out", async () => {
+  test("leaves out the model's reasoning", async () => {
     const { url } = mock(
       bytes(sse(delta({ reasoning_content: "hm", thinking: "hm" }), delta({ content: "Yes" }, "stop"))),
     );
     expect(textOf(await ask(url))).toBe("Yes");
   });
 
-  test("without [DONE], or without the last blank line, is complete once its finish reason came", async () => {
+  test("without [DONE], or without the last blank line, is complete once its finish reason has arrived", async () => {
     const { url } = mock(bytes(sse(delta({ content: "a" }, "stop")).trimEnd()), bytes("data:[DONE]"));
     expect(finishOf(await ask(url))).toEqual(["stop"]);
     expect(finishOf(await ask(url))).toEqual(["stop"]);
   });
 
-  test("as one JSON document from a server that ignores `stream` is taken as it is", async () => {
+  test("as one JSON document, from a server that ignores `stream`, is accepted", async () => {
     const choices = [
       {
         message: { content: "whole", tool_calls: [{ function: { name: "look", arguments: { at: 1 } } }] },
@@ -162,7 +162,7 @@ describe("tool calls", () => {
     { id: "b", name: "ask", input: '{"who":"the owl"}' },
   ];
 
-  test.each([false, true])("are put together from their deltas (each in one chunk: %p)", async (whole) => {
+  test.each([false, true])("are assembled from their deltas (each in one chunk: %p)", async (whole) => {
     const { url } = mock({ kind: "tools", calls, whole, text: "Let me see" });
     const events = await ask(url);
     expect(callsOf(events)).toEqual(expected);
@@ -207,7 +207,7 @@ describe("tool calls", () => {
     expect(made.every(({ id, input }) => id.length > 0 && input === "{}")).toBe(true);
   });
 
-  test("without a name break the answer", async () => {
+  test("without a name are an error", async () => {
     const { url } = mock(
       bytes(sse(delta({ tool_calls: [{ index: 0, id: "a", function: { arguments: "{}" } }] }, "tool_calls"))),
     );

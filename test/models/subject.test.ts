@@ -11,28 +11,28 @@ const chat = (...asked: string[]): ChatMessage[] => [
   ]),
 ];
 
-test("an answer is to be near its question", () => {
+test("an answer should be close to its question", () => {
   expect(subjectOf(chat("What is in your stew?")).texts).toEqual(["What is in your stew?"]);
 });
 
-test("who is asked of itself may answer with its character", () => {
+test("an agent that is asked about itself may answer with its character", () => {
   expect(subjectOf(chat("What do you do all day?")).texts).toContain(SYSTEM);
 });
 
-test("a text that is to be said otherwise is what its answer is near, and nearer than an answer is to a question", () => {
+test("a text to be rewritten is what its answer should be close to, closer than to a question", () => {
   const { texts, enough } = subjectOf(chat("Rewrite this politely: Go away."));
   expect(texts).toEqual(["Go away."]);
   expect(enough).toBeGreaterThan(subjectOf(chat("What is in your stew?")).enough);
 });
 
 test.each(["Translate 'sea' into French.", "How do you say that in German?", "Say yes or no: is it hot?"])(
-  "nothing is far from: %s",
+  "any answer is accepted for: %s",
   (question) => {
     expect(subjectOf(chat(question)).texts).toEqual([]);
   },
 );
 
-test("a message of few words is taken with the one before it", () => {
+test("a message of few words is combined with the one before it", () => {
   expect(subjectOf(chat("I love the sea.", "And you?")).texts).toContain("I love the sea. And you?");
   expect(subjectOf(chat("I love the sea.", "What is in your stew?")).texts).toHaveLength(1);
 });

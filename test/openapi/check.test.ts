@@ -35,7 +35,7 @@ const answer = (value: unknown, more: Partial<Exchange> & { sent?: Record<string
   ...more,
 });
 
-test("an answer as the document describes it passes", () => {
+test("an answer that matches the document passes", () => {
   check(answer(thing));
   check(answer({ ...thing, size: 3 }));
   check(answer({ error }, { status: 404 }));

@@ -3,15 +3,15 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
 import { VERSION } from "../../src/app/start.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
-import { startAppliance } from "../support/appliance.ts";
 import type { Described, OpenApi, Operation } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
 type Parameter = { name: string; in: string; required?: boolean; schema: object };
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const { routes } = appliance.app;
-const document: OpenApi & Record<string, unknown> = (await appliance.ask("GET", "/openapi.json")).body;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const { routes } = server.app;
+const document: OpenApi & Record<string, unknown> = (await server.ask("GET", "/openapi.json")).body;
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -24,11 +24,11 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 const operationAt = (path: string, method: string) =>
   operations.find((operation) => operation.path === path && operation.method === method)?.operation as Operation;
 
-test("the document is valid OpenAPI 3.1 to a validator of its own", async () => {
+test("an independent validator accepts the document as OpenAPI 3.1", async () => {
   expect(await new Validator().validate(structuredClone(document))).toMatchObject({ valid: true });
 });
 
-/** What a reference of the document points at; throws where there is nothing. */
+/** The target of a reference in the document; throws if there is none. */
 function resolve(reference: string): unknown {
   const parts = reference.slice(2).split("/");
   const found = parts.reduce<unknown>((node, part) => (node as Record<string, unknown>)[part], document);
@@ -40,7 +40,7 @@ function behind(parameter: object): Parameter {
   return ("$ref" in parameter ? resolve(String(parameter.$ref)) : parameter) as Parameter;
 }
 
-/** A route's path as the document has it. */
+/** A route's path as in the document. */
 const documented = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
 
 /** Every object of the document, with the keys that lead to it. */
@@ -50,14 +50,14 @@ function* nodesOf(node: unknown, at: string[] = []): Generator<{ node: Record<st
   for (const [key, value] of Object.entries(node)) yield* nodesOf(value, [...at, key]);
 }
 
-test("it is the document of the routes, each of them in it once", () => {
+test("the document contains every route once, and nothing else", () => {
   expect(document).toEqual(JSON.parse(JSON.stringify(openApiDocument(routes, VERSION))));
   expect(operations.map(({ path, method }) => `${method} ${path}`).sort()).toEqual(
     routes.map(({ method, path }) => `${method.toLowerCase()} ${documented(path)}`).sort(),
   );
 });
 
-test("every reference leads somewhere, and every component is referred to", () => {
+test("every reference leads somewhere, and every component is referenced", () => {
   const references = [...nodesOf(document)].flatMap(({ node }) => (typeof node.$ref === "string" ? [node.$ref] : []));
   for (const reference of references) resolve(reference);
   const used = new Set(references);
@@ -66,7 +66,7 @@ test("every reference leads somewhere, and every component is referred to", () =
   expect([...schemas, ...shared].filter((name) => !used.has(name))).toEqual([]);
 });
 
-test("every operation has an id of its own that a client's method can be named for, a section and a summary", () => {
+test("every operation has a unique id that is a valid method name, a section and a summary", () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const id of ids) expect(id).toMatch(/^[a-z]+[A-Z][A-Za-z]+$/);
@@ -88,7 +88,7 @@ test("an operation declares exactly the parameters of its path, each required, a
   }
 });
 
-test("every schema compiles, and holds nothing but keywords of JSON Schema 2020-12", () => {
+test("every schema compiles, and has only keywords of JSON Schema 2020-12", () => {
   const $defs = JSON.parse(JSON.stringify(document.components.schemas).replaceAll("#/components/schemas/", "#/$defs/"));
   const schemas = [...nodesOf(document)].filter(({ at }) => at.at(-1) === "schema");
   expect(schemas.length).toBeGreaterThan(100);
@@ -119,7 +119,7 @@ test("responses and parameters have what OpenAPI 3.1 requires of them", () => {
   }
 });
 
-test("whatever needs a credential says so with 401 and 403, and the rest is open", () => {
+test("whatever needs a credential declares 401 and 403, and the rest needs none", () => {
   for (const route of routes) {
     const operation = operationAt(documented(route.path), route.method.toLowerCase());
     const { security, responses } = operation as Operation & { security: unknown[] };
@@ -140,7 +140,7 @@ test("records are shared: an instance is described once", () => {
   expect(copies).toHaveLength(1);
 });
 
-test("what reading gives is a record with a name of its own, for the type that a client makes of it", () => {
+test("every GET returns a record with a name, for the type that a client makes of it", () => {
   for (const { path, method, operation } of operations) {
     const schema = operation.responses["200"]?.content?.["application/json"]?.schema;
     if (method !== "get" || schema === undefined) continue;
@@ -164,7 +164,7 @@ test("a file is text with an ETag, unchanged or not, and new or not", () => {
   expect(read["200"]).toMatchObject({ content: { "text/plain": {} }, headers: { ETag: {} } });
 });
 
-test("a status that several failures have is described by all of them, each code with an example", () => {
+test("a status of several failures is described by all of them, each code with an example", () => {
   const send = operationAt("/v1/instances/{instanceId}/agents/{agentId}/messages", "post").responses["503"];
   const { description, content } = resolve(send?.$ref ?? "") as { description: string } & Described;
   expect(description).toMatch(/^The instance is not running.*Or: The host's disk or memory is full/);
@@ -173,7 +173,7 @@ test("a status that several failures have is described by all of them, each code
   expect(schema).toEqual({ $ref: "#/components/schemas/Error" });
 });
 
-test("ids, cursors and all that a path takes have a pattern, and examples that fit it and all else of their schema", () => {
+test("ids, cursors and all path parameters have a pattern, and examples that match it and the rest of their schema", () => {
   const formed = [...nodesOf(document)].filter(({ node }) => node.type === "string" && Array.isArray(node.examples));
   for (const { node } of formed) {
     for (const example of node.examples as string[]) z.fromJSONSchema(node).parse(example);
@@ -181,7 +181,7 @@ test("ids, cursors and all that a path takes have a pattern, and examples that f
   for (const { parameters } of operations) {
     for (const { name, in: place, schema } of parameters) {
       if (place === "header" || !(place === "path" || name === "after" || name.endsWith("Id"))) continue;
-      // A list's cursor is the host's alone to make.
+      // Only the host can make a cursor.
       const isExemplary =
         "examples" in schema || "limit" in Object.fromEntries(parameters.map((one) => [one.name, one]));
       expect({ name, formed: "pattern" in schema && isExemplary }).toEqual({ name, formed: true });
@@ -193,14 +193,14 @@ test("ids, cursors and all that a path takes have a pattern, and examples that f
   }
 });
 
-test("whatever a body takes that has a pattern has an example: one made of the pattern would say nothing", () => {
+test("body fields that have a pattern have an example: one generated from the pattern would say nothing", () => {
   const bare = [...nodesOf(document)].filter(
     ({ node, at }) => at.includes("requestBody") && typeof node.pattern === "string" && !("examples" in node),
   );
   expect(bare.filter(({ at }) => at.at(-1) !== "propertyNames").map(({ at }) => at.join("."))).toEqual([]);
 });
 
-test("the example of an error is one that the error's own schema takes", () => {
+test("the example of an error matches the error's schema", () => {
   const $defs = JSON.parse(JSON.stringify(document.components.schemas).replaceAll("#/components/schemas/", "#/$defs/"));
   for (const response of Object.values(document.components.responses)) {
     for (const { schema, examples = {} } of Object.values(response.content ?? {})) {

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Route } from "../../src/http/route.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Answer, type Appliance, type Ask, type Person, startAppliance } from "../support/appliance.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { type Answer, type Ask, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /**
- * That nothing is answered which /openapi.json does not declare, every test holds (support/openapi-check.ts). Here is the
- * other half: whatever a route declares to go wrong does go wrong.
+ * Every test checks that no answer is one that /openapi.json does not declare (support/openapi-check.ts). This is the
+ * other half: every failure that a route declares can happen.
  */
 interface Failure {
   route: Route;
@@ -16,14 +16,14 @@ interface Failure {
   code: string;
 }
 
-/** What a failure needs, in place of a request that is well. */
+/** What a failure needs instead of a valid request. */
 type Request = Ask & { path?: string };
 
 const clock = handClock();
 let mock: MockModelServer;
-let appliance: Appliance;
-/** Where everybody has had what a second or a minute allows. */
-let spent: Appliance;
+let server: TestServer;
+/** A server on which all rate limits are used up. */
+let spent: TestServer;
 let spentToken: string;
 let owner: Person;
 let suspended: Person;
@@ -34,10 +34,10 @@ let otherSlug: string;
 beforeAll(async () => {
   mock = startMockModelServer({ record: false, answer: () => ({ kind: "status", status: 400 }) });
   const model = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
-  appliance = await startAppliance({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
-  owner = await appliance.signUp();
-  suspended = await appliance.signUp();
-  appliance.foundation.accounts.setSuspended(suspended.accountId, true);
+  server = await startTestServer({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
+  owner = await server.signUp();
+  suspended = await server.signUp();
+  server.foundation.accounts.setSuspended(suspended.accountId, true);
   const made = async (path: string, body: object, headers = {}) => (await owner.ask("POST", path, body, headers)).body;
   const { instanceId } = await made("/v1/instances", { name: "one" }, { "Idempotency-Key": "used" });
   const { agentId } = await made(`/v1/instances/${instanceId}/agents`, { name: "Ada" });
@@ -51,13 +51,13 @@ beforeAll(async () => {
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 
   const least = { ROOST_READS_PER_SECOND: "1", ROOST_WRITES_PER_SECOND: "1", ROOST_ADDRESS_REQUESTS: "1" };
-  spent = await startAppliance(least, { clock });
+  spent = await startTestServer(least, { clock });
   const { accounts, store } = spent.foundation;
   const account = store.transaction(() => accounts.create({ email: "a@example.org", name: "A", credit: 0n, note: "" }));
   spentToken = signedToken(spent.dataDir, account.accountId, {});
 });
 afterAll(async () => {
-  await appliance.stop();
+  await server.stop();
   await spent.stop();
   await mock.stop();
 });
@@ -73,38 +73,38 @@ const json = (body: unknown): Request => ({
 });
 const PROOF = { "X-PAYMENT": `{"txHash":"0x${"ab".repeat(32)}","network":"base"}` };
 
-/** A code that was mailed to who is suspended by now, or whose invite is used up by now. */
+/** A code mailed to somebody who has been suspended, or whose invite has been used up, since then. */
 async function mailedCode(email: string, inviteCode?: string): Promise<string> {
   clock.advance(MINUTE + SECOND);
-  await appliance.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
-  return appliance.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
+  await server.ask("POST", "/v1/auth/send-code", { body: { email, inviteCode } });
+  return server.foundation.outbox.list().find(({ to }) => to === email)?.code ?? "";
 }
 
-/** What one route alone answers so, or answers so for a reason of its own. */
+/** Failures of one route only, or with a reason of its own. */
 const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/auth/send-code invite_required": () => json({ email: "stranger@example.org" }),
   "POST /v1/auth/verify-code unauthorized": () => json({ email: owner.email, code: "00000000" }),
   async "POST /v1/auth/verify-code invite_required"() {
-    const { code: inviteCode } = appliance.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60 * MINUTE });
+    const { code: inviteCode } = server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60 * MINUTE });
     const code = await mailedCode("late@example.org", inviteCode);
     const firstCode = await mailedCode("first@example.org", inviteCode);
-    await appliance.ask("POST", "/v1/auth/verify-code", { body: { email: "first@example.org", code: firstCode } });
+    await server.ask("POST", "/v1/auth/verify-code", { body: { email: "first@example.org", code: firstCode } });
     return json({ email: "late@example.org", code });
   },
   async "POST /v1/auth/verify-code forbidden"() {
-    const { accounts } = appliance.foundation;
+    const { accounts } = server.foundation;
     accounts.setSuspended(suspended.accountId, false);
     const code = await mailedCode(suspended.email);
     accounts.setSuspended(suspended.accountId, true);
     return json({ email: suspended.email, code });
   },
   "POST /v1/auth/redeem-link unauthorized": () => json({ link: "nothing" }),
-  "POST /v1/auth/redeem-link forbidden": () => json({ link: appliance.foundation.links.create(suspended.email, 0n) }),
+  "POST /v1/auth/redeem-link forbidden": () => json({ link: server.foundation.links.create(suspended.email, 0n) }),
   "POST /v1/auth/keys not_found": () => json({ instanceId: `inst_${UNKNOWN}` }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
   "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),
-  /** The default one. */
+  /** The default conversation. */
   "DELETE /v1/instances/:instanceId/agents/:agentId/conversations/:conversationId conflict": () => ({}),
   "POST /v1/instances/:instanceId/agents/:agentId/messages model_error": () => json({ message: "hello" }),
   async "POST /v1/instances/:instanceId/agents/:agentId/messages instance_not_ready"() {
@@ -113,7 +113,7 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   },
 };
 
-/** What every route answers so for one reason. */
+/** Failures that every route has for the same reason. */
 function generic({ route, code, status }: Failure): Request | null {
   switch (code) {
     case "unauthorized":
@@ -159,12 +159,15 @@ async function provoke(failure: Failure): Promise<Answer | null> {
   const { path = pathOf(route), headers = {}, ...asked } = request;
   const typed = code === "payment_required" ? { ...headers, "Content-Type": "application/json" } : headers;
   const credential = route.access === "public" ? {} : { token: owner.token };
-  return await appliance.ask(method, path, { ...credential, ...asked, headers: typed });
+  return await server.ask(method, path, { ...credential, ...asked, headers: typed });
 }
 
-/** What is no route's own: the host's faults, its fullness, and bodies that do not come (test/http/incoming-bodies.test.ts). */
+/**
+ * Failures of no particular route: errors of the host, a full host, and bodies that do not arrive
+ * (test/http/incoming-bodies.test.ts).
+ */
 const isOfHost = ({ code, status }: Failure): boolean => code === "internal_error" || status === 408;
-/** Answered while an upgrade's workspaces are being read: test/agents/large-workspaces.test.ts. */
+/** While workspaces are being read after an upgrade: test/agents/large-workspaces.test.ts. */
 const isOfUpgrade = ({ code, route }: Failure): boolean =>
   code === "instance_not_ready" && !route.path.endsWith("/messages");
 
@@ -180,11 +183,11 @@ function declared(document: OpenApi, route: Route): Failure[] {
     });
 }
 
-test("every failure that the document declares of a route is answered by it", async () => {
-  const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+test("every failure that the document declares for a route happens", async () => {
+  const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
   const wrong: string[] = [];
   let right = 0;
-  for (const failure of appliance.app.routes.flatMap((route) => declared(document, route))) {
+  for (const failure of server.app.routes.flatMap((route) => declared(document, route))) {
     if (isOfHost(failure) || isOfUpgrade(failure)) continue;
     const { route, status, code } = failure;
     const answer = await provoke(failure);

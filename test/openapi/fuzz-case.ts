@@ -8,11 +8,11 @@ export interface FuzzCase {
   request: RawRequest;
   /** The operation that the request is for. */
   operationId: string;
-  /** Whether the request is HTTP; what is not may be refused by the server's parser, in its own words. */
+  /** Whether the request is valid HTTP; otherwise the server's parser may refuse it in its own way. */
   isHttp: boolean;
-  /** Whether method and path are an operation's own, so that the document describes the answer. */
+  /** Whether method and path are those of an operation, so that the document describes the answer. */
   isOperation: boolean;
-  /** Whether nothing but 401 is right. */
+  /** Whether only 401 is right. */
   isRefused: boolean;
 }
 
@@ -25,7 +25,7 @@ interface Target {
   isOpen: boolean;
 }
 
-/** What a case leaves less of for the cases behind it. */
+/** What a case uses up, so that later cases have less. */
 const DESTRUCTIVE = /^(delete(Instance|InstanceAgent|Key)|revokeTokens|signOut|stopInstance)$/;
 
 const PATH_PARTS = [
@@ -99,10 +99,10 @@ const CONTENT_TYPES = [
   ";",
   "multipart/form-data",
 ];
-/** Some of these no server knows; Bun's parser refuses them. */
+/** Some of these are unknown to every server; Bun's parser refuses them. */
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get", "FOO"];
 
-/** The operations of a document, with everything that a case needs of them. */
+/** The operations of a document, with everything that a case needs. */
 export function targetsOf(document: OpenApi): Target[] {
   const shared = (parameter: Record<string, unknown>) =>
     (typeof parameter.$ref === "string"
@@ -119,7 +119,7 @@ export function targetsOf(document: OpenApi): Target[] {
   );
 }
 
-/** One request for one of the operations: right, at a limit, or wrong in a few ways at once. */
+/** A request for one of the operations: valid, at a limit, or wrong in a few ways at once. */
 export function makeCase(targets: readonly Target[], document: OpenApi, world: World, random: Random): FuzzCase {
   let target = random.pick(targets);
   if (DESTRUCTIVE.test(target.operation.operationId) && random.chance(0.97)) target = random.pick(targets);
@@ -147,7 +147,7 @@ export function makeCase(targets: readonly Target[], document: OpenApi, world: W
   };
 }
 
-/** What the grammar of HTTP allows, of a size that servers take. */
+/** What the grammar of HTTP allows, of a size that servers accept. */
 function isHttp({ method, target, headers }: RawRequest): boolean {
   const known = METHODS.slice(0, 7).includes(method);
   const names = headers.map(([name]) => name.toLowerCase());

@@ -6,12 +6,12 @@ import { openFuzzGround, type World } from "./world.ts";
 
 export interface FuzzOptions {
   seed: number;
-  /** The first case; the world is as new at it where it is a multiple of `CASES_OF_A_WORLD`. */
+  /** The first case; the world is fresh if this is a multiple of `CASES_OF_A_WORLD`. */
   from?: number;
-  /** The number of cases, or how long to go on. */
+  /** The number of cases, or how long to run. */
   cases?: number;
   durationMs?: number;
-  /** How many failures end it. */
+  /** After how many failures to stop. */
   maxFailures?: number;
 }
 
@@ -23,20 +23,20 @@ export interface FuzzFailure {
 
 export interface FuzzReport {
   cases: number;
-  /** How often each status answered. */
+  /** How often each status was the answer. */
   statuses: Record<string, number>;
   failures: FuzzFailure[];
 }
 
-/** A world is broken bit by bit; so many cases on it stands a new one. */
+/** Cases break the world bit by bit; after this many, there is a new one. */
 export const CASES_OF_A_WORLD = 150;
 const PATIENCE_MS = 5_000;
 
-/** Sends case after case to an appliance of its own, and judges each answer. */
+/** Sends case after case to a new server, and checks each answer. */
 export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10 }: FuzzOptions): Promise<FuzzReport> {
   await using ground = await openFuzzGround();
-  const { appliance } = ground;
-  const document: OpenApi = (await appliance.ask("GET", "/openapi.json")).body;
+  const { server } = ground;
+  const document: OpenApi = (await server.ask("GET", "/openapi.json")).body;
   const targets = targetsOf(document);
   const check = openApiCheck(document);
   const report: FuzzReport = { cases: 0, statuses: {}, failures: [] };
@@ -46,20 +46,20 @@ export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10
   for (let number = from; report.cases < (cases ?? Number.POSITIVE_INFINITY) && performance.now() < until; number++) {
     if (world === undefined || number % CASES_OF_A_WORLD === 0) world = await ground.newWorld();
     const made = makeCase(targets, document, world, createRandom(seed, number));
-    const outcome = await sendRaw(appliance.url, made.request, PATIENCE_MS);
+    const outcome = await sendRaw(server.url, made.request, PATIENCE_MS);
     report.cases++;
     const status = outcome.answers[0]?.status ?? outcome.ended;
     report.statuses[status] = (report.statuses[status] ?? 0) + 1;
     const wrong = [...faultsOf(made, outcome, check), ...ground.faults().map((fault) => `the log says: ${fault}`)];
     if (wrong.length === 0) continue;
     const what = `${made.operationId}: ${wrong.join("; ")}`;
-    report.failures.push({ number, what, curl: asCurl(appliance.url, made.request) });
+    report.failures.push({ number, what, curl: asCurl(server.url, made.request) });
     if (report.failures.length >= maxFailures) break;
   }
   return report;
 }
 
-/** What is wrong with an outcome, in words; nothing for one as it should be. */
+/** What is wrong with an outcome; null if nothing is. */
 function faultsOf(made: FuzzCase, { answers, ended }: RawOutcome, check: ReturnType<typeof openApiCheck>): string[] {
   const { wire } = made.request;
   const [first, second] = answers;

@@ -5,7 +5,7 @@ const CASES = 1_500;
 
 /** The same requests every time; `npm run fuzz -- 5m` looks for new ones. */
 test.each([1, 2, 3, 4])(
-  "whatever is asked, the answer is one that the document describes, in time and no fault of the host (seed %i)",
+  "whatever is requested, the answer matches the document, in time and without a server error (seed %i)",
   async (seed) => {
     const { cases, failures, statuses } = await fuzz({ seed, cases: CASES });
     expect(failures).toEqual([]);

@@ -68,10 +68,10 @@ const VALUES = [
   `[${"1,".repeat(20_000)}1]`,
 ];
 
-/** Text that somebody would try. */
+/** Text that an attacker would try. */
 export const hostileText = (random: Random): string => random.pick(TEXTS);
 
-/** A JSON value that nobody asked for, as JSON text. */
+/** An unexpected JSON value, as JSON text. */
 export const hostileValue = (random: Random): string =>
   random.chance(0.5) ? random.pick(VALUES) : JSON.stringify(hostileText(random));
 
@@ -108,10 +108,10 @@ const BODIES: (() => string | Uint8Array)[] = [
   () => `{"name":"x"${" ".repeat(MIB)}}`,
 ];
 
-/** A body that no schema has. */
+/** A body that matches no schema. */
 export const hostileBody = (random: Random): string | Uint8Array => random.pick(BODIES)();
 
-/** What fits the patterns and formats of the document; a value of a schema is found among them. */
+/** Values for the patterns and formats of the document; a schema's value is chosen among them. */
 const SAMPLES = [
   "Ada",
   "ada-2",
@@ -127,7 +127,7 @@ const SAMPLES = [
   "desc",
 ];
 
-/** JSON text that fits a schema; with `spoil`, here and there something else instead. */
+/** JSON text that matches a schema; with `spoil`, some of it is replaced. */
 export function valueFor(given: Json, document: OpenApi, random: Random, spoil: number, depth = 0): string {
   if (spoil > 0 && random.chance(spoil)) return hostileValue(random);
   const again = (schema: Json): string => valueFor(schema, document, random, spoil, depth + 1);

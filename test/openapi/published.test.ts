@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
-import { startAppliance } from "../support/appliance.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const document: OpenApi = (await appliance.ask("GET", "/openapi.json")).body;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const document: OpenApi = (await server.ask("GET", "/openapi.json")).body;
 
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).flatMap(([method, operation]) =>
@@ -13,8 +13,9 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 );
 
 /**
- * Clients are made of the document: a method is named for its operation id, a module for its tag. What has been published
- * stays. Something new is added with `bun test test/openapi/published.test.ts --update-snapshots`; look at the difference.
+ * Clients are generated from the document: a method is named for its operation id, a module for its tag. What has been
+ * published stays. Additions are recorded with `bun test test/openapi/published.test.ts --update-snapshots`; look at
+ * the difference.
  */
 test("the operations of the published document are these", () => {
   expect(operations.map(({ name }) => name)).toMatchSnapshot();
@@ -25,7 +26,7 @@ test("the records of the published document have these names", () => {
 });
 
 for (const { name, shared, ...operation } of operations) {
-  test(`${name} is published as it was: its id, tag, parameters, body and statuses`, () => {
+  test(`${name} is published as before: its id, tag, parameters, body and statuses`, () => {
     const { operationId, tags, parameters, requestBody, responses } = operation as Record<string, unknown>;
     expect({
       operationId,

@@ -1,4 +1,4 @@
-/** Choices that a seed fixes. */
+/** Random choices that depend only on a seed. */
 export interface Random {
   /** A whole number from 0 up to, not including, `below`. */
   below(below: number): number;
@@ -10,7 +10,7 @@ export interface Random {
 
 /** The same choices for the same seed and number. */
 export function createRandom(seed: number, number: number): Random {
-  // Mulberry32, begun at a place that neighbouring numbers do not share.
+  // Mulberry32, started at different places for neighbouring numbers.
   let state = Number(Bun.hash.xxHash32(`${seed} ${number}`));
   const next = (): number => {
     state = (state + 0x6d2b79f5) | 0;

@@ -1,23 +1,23 @@
 import { connect } from "node:net";
 
-/** A request as its bytes go over the wire. */
+/** A request as its bytes are sent. */
 export interface RawRequest {
   method: string;
   target: string;
   headers: [name: string, value: string][];
   body: Uint8Array | null;
-  /** How the bytes are sent: with a length, in chunks, in pieces, cut off, or with a second request behind them. */
+  /** How the bytes are sent: with a length, in chunks, in pieces, cut off, or followed by a second request. */
   wire: "plain" | "chunked" | "pieces" | "truncated" | "pipelined";
 }
 
 export interface RawAnswer {
   status: number;
   headers: Headers;
-  /** Null for an event stream, which is left after its head. */
+  /** Null for an event stream, of which only the head is read. */
   body: string | null;
 }
 
-/** What came back: answers in order, and why there are no more. */
+/** The result: answers in order, and why there are no more. */
 export interface RawOutcome {
   answers: RawAnswer[];
   ended: "complete" | "closed" | "timeout";
@@ -25,7 +25,7 @@ export interface RawOutcome {
 
 const SECOND = (host: string): string => `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-/** The bytes of a request, in the writes that they are sent with. */
+/** The bytes of a request, split into writes. */
 function writesOf(request: RawRequest, host: string): Buffer[] {
   const { method, target, headers, body, wire } = request;
   const own = headers.some(([name]) => name.toLowerCase() === "host") ? [] : [["Host", host]];
@@ -63,7 +63,7 @@ function writesOf(request: RawRequest, host: string): Buffer[] {
   }
 }
 
-/** Sends a request over a connection of its own and reads what comes, for at most `timeoutMs`. */
+/** Sends a request on its own connection and reads what arrives, for at most `timeoutMs`. */
 export function sendRaw(url: string, request: RawRequest, timeoutMs: number): Promise<RawOutcome> {
   const { hostname, port, host } = new URL(url);
   const wanted = request.wire === "pipelined" ? 2 : 1;
@@ -103,7 +103,7 @@ export function sendRaw(url: string, request: RawRequest, timeoutMs: number): Pr
   });
 }
 
-/** The first whole answer in these bytes; null while there is none. */
+/** The first complete answer in these bytes; null if there is none yet. */
 function takeAnswer(bytes: Buffer, isHead: boolean, closed: boolean): { answer: RawAnswer; rest: Buffer } | null {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return null;
@@ -138,7 +138,7 @@ function unchunked(bytes: Buffer): string {
   }
 }
 
-/** The request for a person's shell. What curl cannot break stays whole in it. */
+/** The request as a shell command for people. What curl cannot send broken is complete in it. */
 export function asCurl(url: string, { method, target, headers, body, wire }: RawRequest): string {
   const quote = (text: string): string =>
     /^[\x20-\x7e]*$/.test(text)

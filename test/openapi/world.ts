@@ -1,16 +1,16 @@
 import type { Log } from "../../src/lib/log.ts";
-import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 export type Header = [name: string, value: string];
 
-/** What there is to ask for, and who may ask. A fuzz run breaks it and gets a new one. */
+/** The things to request, and the credentials. A fuzz run breaks it and gets a new one. */
 export interface World {
   /** By kind. */
   credentials: Record<string, Header[]>;
-  /** Values for the parameters of paths that lead to something, by the parameter's name. */
+  /** Values of path parameters that exist, by the parameter's name. */
   ids: Record<string, string[]>;
-  /** Admits anybody. */
+  /** An invite code that works for anybody. */
   inviteCode: string;
 }
 
@@ -18,13 +18,13 @@ export interface World {
 export const REFUSED = new Set(["none", "garbage", "basic", "revoked", "unsigned", "strangers", "empty"]);
 
 export interface FuzzGround extends AsyncDisposable {
-  appliance: Appliance;
+  server: TestServer;
   newWorld(): Promise<World>;
-  /** Faults that the log told of since the last call. */
+  /** Errors in the log since the last call. */
   faults(): string[];
 }
 
-/** The appliance with a model that answers at once and fails now and then, and with its log kept. */
+/** The server with a model that answers at once and fails now and then, and with its log kept. */
 export async function openFuzzGround(): Promise<FuzzGround> {
   let asked = 0;
   const mock = startMockModelServer({
@@ -34,13 +34,13 @@ export async function openFuzzGround(): Promise<FuzzGround> {
   const logged: string[] = [];
   const log = keepErrors((line) => void logged.push(line));
   const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
-  const appliance = await startAppliance(settings, { log });
+  const server = await startTestServer(settings, { log });
   return {
-    appliance,
-    newWorld: () => newWorld(appliance),
+    server,
+    newWorld: () => newWorld(server),
     faults: () => logged.splice(0),
     async [Symbol.asyncDispose]() {
-      await appliance.stop();
+      await server.stop();
       await mock.stop();
     },
   };
@@ -58,8 +58,8 @@ function keepErrors(keep: (line: string) => void): Log {
   return log as unknown as Log;
 }
 
-async function newWorld(appliance: Appliance): Promise<World> {
-  const [owner, stranger] = [await appliance.signUp(), await appliance.signUp()];
+async function newWorld(server: TestServer): Promise<World> {
+  const [owner, stranger] = [await server.signUp(), await server.signUp()];
   const create = async (path: string, body: object, who = owner) => (await who.ask("POST", path, body)).body;
   const { instanceId } = await create("/v1/instances", { name: "one" });
   const other = await create("/v1/instances", { name: "two" });
@@ -78,7 +78,7 @@ async function newWorld(appliance: Appliance): Promise<World> {
   await owner.ask("DELETE", `/v1/auth/keys/${revoked.keyId}`);
   const apiKey = (value: string): Header[] => [["X-API-Key", value]];
   const bearer = (value: string): Header[] => [["Authorization", `Bearer ${value}`]];
-  const { code } = appliance.foundation.invites.create({ uses: 1_000_000, credit: 0n, lifeMs: 3_600_000 });
+  const { code } = server.foundation.invites.create({ uses: 1_000_000, credit: 0n, lifeMs: 3_600_000 });
 
   return {
     inviteCode: code,

@@ -3,7 +3,7 @@ import type { NetworkName } from "../../src/chain/networks.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createFacilitator } from "../../src/payments/facilitator/facilitator.ts";
 import { type HandClock, HOUR, handClock, SECOND } from "../lib/hand-clock.ts";
-import type { Answer } from "../support/appliance.ts";
+import type { Answer } from "../support/test-server.ts";
 import { decode, launch, recipientOf, type Settling, signPayment, startSettling } from "./settling.ts";
 
 const RECIPIENT = "0x00000000000000000000000000000000000000A1";
@@ -27,7 +27,7 @@ async function quoteIn(settling: Settling): Promise<Answer> {
   return answer;
 }
 
-test("a 402 tells each version of the protocol what to pay, beside the quote of our own", async () => {
+test("a 402 tells clients of each protocol version what to pay, beside our own quote", async () => {
   await using settling = await startSettling({ settings: { ROOST_WALLET: RECIPIENT } });
   const { body, headers } = await quoteIn(settling);
   expect(body.error).toMatchObject({ code: "payment_required", status: 402 });
@@ -39,11 +39,11 @@ test("a 402 tells each version of the protocol what to pay, beside the quote of 
     extra: { name: "USD Coin", version: "2" },
   };
   const about = { description: "1.00 USDC for the balance of the account", mimeType: "application/json" };
-  const resource = `${settling.appliance.url}/v1/billing/top-up`;
+  const resource = `${settling.server.url}/v1/billing/top-up`;
   expect(body.x402Version).toBe(1);
   expect(body.accepts).toEqual([{ ...shared, network: "base", maxAmountRequired: "1000000", resource, ...about }]);
   const required = decode(headers.get("PAYMENT-REQUIRED"));
-  // What our own quote asks for, and why, is nothing for those who pay by the protocol's second version.
+  // The message of our own quote is not for clients of the protocol's second version.
   expect(body.error.message).toStartWith(`${required.error}: pay exactly`);
   expect(required).toEqual({
     x402Version: 2,
@@ -53,7 +53,7 @@ test("a 402 tells each version of the protocol what to pay, beside the quote of 
   });
 });
 
-test("ethereum is never offered in version 1: its client would fall over the name", async () => {
+test("ethereum is never offered in version 1: its client would fail at the name", async () => {
   await using settling = await startSettling({ networks: ["ethereum", "polygon", "base"] });
   const { first, second } = advertisedIn(await quoteIn(settling));
   expect(first.map(({ network }) => network)).toEqual(["polygon", "base"]);
@@ -73,15 +73,15 @@ test.each<[string, NetworkName[], NetworkName[], string[]]>([
   },
 );
 
-test("nothing is offered where one payment of 1.00 would not be enough", async () => {
+test("nothing is offered if one payment of 1.00 would not be enough", async () => {
   await using settling = await startSettling({ settings: { ROOST_MINIMUM_LAUNCH_BALANCE: "1.50" } });
   const person = await settling.someone();
   expect(advertisedIn(await launch(person))).toEqual({ first: [], second: [] });
   const asked = async (amount: string) => advertisedIn(await person.ask("POST", "/v1/billing/top-up", { amount }));
   expect(await asked("1.01")).toEqual({ first: [], second: [] });
   expect((await asked("1.00")).first).toHaveLength(1);
-  // Half of it is there: what is missing is less than 1.00 now.
-  const { ledger } = settling.appliance.foundation;
+  // Half of it is there, so less than 1.00 is missing now.
+  const { ledger } = settling.server.foundation;
   ledger.post({ type: "credit", accountId: person.accountId, amount: 750_000n, against: "grants" });
   expect(advertisedIn(await launch(person)).first).toHaveLength(1);
 });
@@ -93,7 +93,7 @@ test("a minimum top-up above what a facilitator settles stops the start", () => 
   expect(() => loadConfig({ ...settings, ROOST_FACILITATOR_URL: "x402.org" })).toThrow("ROOST_FACILITATOR_URL");
 });
 
-test("without a facilitator nothing is advertised, and a signed payment is refused in clear words", async () => {
+test("without a facilitator nothing is advertised, and a signed payment is refused with a clear message", async () => {
   await using settling = await startSettling({ settings: { ROOST_FACILITATOR_URL: "" } });
   const answer = await quoteIn(settling);
   expect(advertisedIn(answer)).toEqual({ first: [], second: [] });
@@ -114,7 +114,7 @@ test.each<[string, () => Response | Promise<Response>]>([
   ["hangs", () => new Promise<Response>(() => {})],
   ["is out of order", () => new Response("", { status: 503 })],
   ["talks of something else", () => Response.json({ kinds: "all of them" })],
-])("while the facilitator %s nothing is offered, and the 402 comes all the same", async (_what, answer) => {
+])("while the facilitator %s nothing is offered, and the 402 still comes", async (_what, answer) => {
   await using settling = await startSettling();
   settling.facilitator.misbehave("/supported", answer);
   const startedAt = performance.now();
@@ -125,7 +125,7 @@ test.each<[string, () => Response | Promise<Response>]>([
   expect(settling.facilitator.count("/supported")).toBe(1);
 });
 
-test("what a facilitator settles is asked once an hour, and once in ten seconds while it does not say", async () => {
+test("the facilitator is asked once an hour what it settles, or every ten seconds while it does not answer", async () => {
   const clock: HandClock = handClock();
   let isUp = true;
   let asked = 0;
@@ -153,7 +153,7 @@ test("what a facilitator settles is asked once an hour, and once in ten seconds 
   expect(await kindsAfter(SECOND)).toEqual([1, 3]);
 });
 
-test("a facilitator that hangs, before its answer or within it, is left at its deadline", async () => {
+test("a facilitator that hangs, before or during its answer, is abandoned at its deadline", async () => {
   const left: string[] = [];
   using server = Bun.serve({
     port: 0,

@@ -4,30 +4,32 @@ import { decodePaymentResponseHeader, wrapFetchWithPayment as wrapSecond, x402Cl
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createSigner, decodeXPaymentResponse, wrapFetchWithPayment as wrapFirst } from "x402-fetch";
-import type { Person } from "../support/appliance.ts";
+import type { Person } from "../support/test-server.ts";
 import { balanceOf, type Settling, startSettling } from "./settling.ts";
 
 const ONE_USDC = 1_000_000n;
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** Version 1: its signer is of one network, and takes the option of that one. It refuses more than 0.10 by itself. */
+/**
+ * Version 1: its signer belongs to one network and takes that network's option. By default it refuses more than 0.10.
+ */
 const firstClient = async (network: string, key: Hex): Promise<Fetch> =>
   wrapFirst(fetch, await createSigner(network, key), ONE_USDC);
 
-/** Version 2 as it comes: it takes the first option, and refuses more than 1.00. */
+/** Version 2 with its defaults: it takes the first option, and refuses more than 1.00. */
 const secondClient = (key: Hex): Fetch =>
   wrapSecond(fetch, registerExactEvmScheme(new x402Client(), { signer: privateKeyToAccount(key) }));
 
-const createInstance = (client: Fetch, { appliance }: Settling, person: Person): Promise<Response> =>
-  client(`${appliance.url}/v1/instances`, {
+const createInstance = (client: Fetch, { server }: Settling, person: Person): Promise<Response> =>
+  client(`${server.url}/v1/instances`, {
     method: "POST",
     headers: { Authorization: `Bearer ${person.token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ name: "Paid by a client" }),
   });
 
 test.each(["base", "polygon"] as const)(
-  "x402-fetch meets the 402 of a new instance, pays on %s and gets its instance",
+  "x402-fetch gets the 402 of a new instance, pays on %s and gets its instance",
   async (network) => {
     await using settling = await startSettling({ networks: ["base", "polygon"] });
     const person = await settling.someone();
@@ -48,7 +50,7 @@ test.each(["base", "polygon"] as const)(
 );
 
 test.each(["base", "polygon", "ethereum"] as const)(
-  "@x402/fetch does the same by version 2 of the protocol, on %s",
+  "@x402/fetch does the same with version 2 of the protocol, on %s",
   async (network) => {
     await using settling = await startSettling({ networks: [network] });
     const person = await settling.someone();
@@ -68,7 +70,7 @@ test.each(["base", "polygon", "ethereum"] as const)(
   },
 );
 
-test("@x402/fetch pays by version 1 where the facilitator settles that alone", async () => {
+test("@x402/fetch pays with version 1 if the facilitator settles only that", async () => {
   await using settling = await startSettling();
   settling.facilitator.misbehave("/supported", () =>
     Response.json({ kinds: [{ x402Version: 1, scheme: "exact", network: "base" }] }),
@@ -86,7 +88,7 @@ test("a client tops up, and the answer says what was credited", async () => {
   const person = await settling.someone();
   const client = secondClient(settling.payer("base").privateKey);
   const topUp = () =>
-    client(`${settling.appliance.url}/v1/billing/top-up`, {
+    client(`${settling.server.url}/v1/billing/top-up`, {
       method: "POST",
       headers: { Authorization: `Bearer ${person.token}` },
     });
@@ -97,7 +99,7 @@ test("a client tops up, and the answer says what was credited", async () => {
   }
 });
 
-test("a payer without the money gets a 402 that says so, and a stopped instance is started by one with it", async () => {
+test("a payer without the money gets a 402 that says so; with it, a payer starts a stopped instance", async () => {
   await using settling = await startSettling();
   const person = await settling.someone();
   const poor = secondClient(`0x${"5".repeat(64)}`);
@@ -111,9 +113,9 @@ test("a payer without the money gets a 402 that says so, and a stopped instance 
   const rich = secondClient(settling.payer("base").privateKey);
   const { instanceId } = (await (await createInstance(rich, settling, person)).json()) as { instanceId: string };
   await person.ask("POST", `/v1/instances/${instanceId}/stop`);
-  const { ledger } = settling.appliance.foundation;
+  const { ledger } = settling.server.foundation;
   ledger.post({ type: "reversal", accountId: person.accountId, amount: -ONE_USDC, against: "grants" });
-  const started = await rich(`${settling.appliance.url}/v1/instances/${instanceId}/start`, {
+  const started = await rich(`${settling.server.url}/v1/instances/${instanceId}/start`, {
     method: "POST",
     headers: { Authorization: `Bearer ${person.token}` },
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
-import type { Answer, Person } from "../support/appliance.ts";
+import type { Answer, Person } from "../support/test-server.ts";
 import {
   balanceOf,
   type Changes,
@@ -41,7 +41,7 @@ const topUps = async (who: Person): Promise<number> =>
 
 describe("a signed payment is credited once", () => {
   test.each([1, 2] as const)(
-    "presented again, version %i, it is known, and the request goes on with what there is",
+    "presented again, version %i, it is recognised, and the request proceeds with the balance there is",
     async (version) => {
       const header = await sign({ version });
       const before = settledTimes();
@@ -65,7 +65,7 @@ describe("a signed payment is credited once", () => {
     expect(await topUps(person)).toBe(1);
   });
 
-  test("presented by another account, at once and after, it is refused there", async () => {
+  test("presented by another account, at once and later, it is refused there", async () => {
     const thief = await settling.someone();
     const header = await sign();
     const [first, second] = await Promise.all([launch(person, header), launch(thief, header)]);
@@ -78,7 +78,7 @@ describe("a signed payment is credited once", () => {
     expect(await balanceOf(loser)).toBe("0.000000");
   });
 
-  test("what is settled elsewhere before it is presented here is nobody's", async () => {
+  test("settled elsewhere before it is presented here, it is credited to nobody", async () => {
     const header = await sign();
     const payload = decode(header["X-PAYMENT"] ?? "");
     settling.facilitator.misbehave("/verify", () => Response.json({ isValid: true }));
@@ -94,14 +94,14 @@ describe("a signed payment is credited once", () => {
   });
 });
 
-test("no signed payment is settled for the start of an instance that is not there", async () => {
+test("no signed payment is settled to start an instance that does not exist", async () => {
   const before = settling.facilitator.calls.length;
   const start = await person.ask("POST", `/v1/instances/${newId("inst")}/start`, undefined, await sign());
   expect(start.status).toBe(404);
   expect(settling.facilitator.calls.length).toBe(before);
 });
 
-describe("what is not what was asked for is refused before anybody is told of it", () => {
+describe("a payment that differs from what was asked for is refused before the facilitator sees it", () => {
   const now = Math.floor(Date.now() / 1000);
   test.each<[string, Changes, string]>([
     ["another amount", { value: "1000001" }, "amount"],
@@ -156,7 +156,7 @@ describe("what is not what was asked for is refused before anybody is told of it
     "X-PAYMENT": encode({ ...decode(header["X-PAYMENT"] ?? ""), ...change }),
   });
 
-  test("a signature by somebody else is refused by the facilitator, and settled by nobody", async () => {
+  test("a signature by somebody else is refused by the facilitator and not settled", async () => {
     const before = settledTimes();
     const header = await sign();
     const forged = decode(header["X-PAYMENT"] ?? "") as { payload: { authorization: { from: string } } };
@@ -168,7 +168,7 @@ describe("what is not what was asked for is refused before anybody is told of it
   });
 });
 
-describe("a facilitator that lies is believed nothing", () => {
+describe("a facilitator that lies is never believed:", () => {
   const claim = (transaction: string) =>
     settling.facilitator.misbehave("/settle", () => Response.json({ success: true, transaction, network: "base" }));
   const refusedLaunch = async (who: Person, header: Record<string, string>): Promise<Answer> => {
@@ -178,12 +178,12 @@ describe("a facilitator that lies is believed nothing", () => {
     return answer;
   };
 
-  test("a transaction that there is not", async () => {
+  test("a transaction that does not exist", async () => {
     claim(`0x${"ab".repeat(32)}`);
     await refusedLaunch(person, await sign());
   });
 
-  test("somebody's payment of an invoice; that one is credited to its own account all the same", async () => {
+  test("somebody's payment of an invoice; that one is still credited to its own account", async () => {
     const other = await settling.someone();
     const { amount } = (await launch(other)).body.x402;
     const hash = await base().transfer({ to: recipient as `0x${string}`, amount: BigInt(amount.replace(".", "")) });
@@ -195,7 +195,7 @@ describe("a facilitator that lies is believed nothing", () => {
     expect(await balanceOf(other)).toBe(amount);
   });
 
-  test("somebody's signed payment, and one of the same payer's that was credited before", async () => {
+  test("somebody's signed payment, or one by the same payer that was credited before", async () => {
     const other = await settling.someone();
     const payer = settling.payer("base");
     const paid = await launch(other, await signPayment(payer, recipient));
@@ -206,13 +206,13 @@ describe("a facilitator that lies is believed nothing", () => {
     expect(own.status).toBe(402);
   });
 
-  test("a plain transfer of the same payer's, of that amount", async () => {
+  test("a plain transfer by the same payer, of the same amount", async () => {
     const payer = settling.payer("base");
     claim(await base().transfer({ from: payer.address, to: recipient as `0x${string}`, amount: 1_000_000n }));
     await refusedLaunch(person, await signPayment(payer, recipient));
   });
 
-  test("where the node searches no logs, the named transaction must hold the payer's own transfer, not credited before", async () => {
+  test("if the node cannot search logs, the named transaction must contain the payer's own uncredited transfer", async () => {
     const refuseLogs = () =>
       settling.proxies.base?.lie((result, { method }) => {
         if (method === "eth_getLogs") throw new Error("block range is too large");
@@ -235,7 +235,7 @@ describe("a facilitator that lies is believed nothing", () => {
   });
 });
 
-describe("a facilitator that talks nonsense costs nobody anything", () => {
+describe("invalid answers of a facilitator cost nobody anything", () => {
   const nonsense: [string, () => Response][] = [
     ["a page", () => new Response("<html>", { headers: { "Content-Type": "text/html" } })],
     ["a fault", () => new Response("out of order", { status: 500 })],
@@ -255,20 +255,23 @@ describe("a facilitator that talks nonsense costs nobody anything", () => {
     expect(settledTimes()).toBe(before);
   });
 
-  test.each(nonsense)("%s, to /settle: it is asked once, and no second payment is invited", async (_what, answer) => {
-    const before = settledTimes();
-    settling.facilitator.misbehave("/settle", answer);
-    const refused = await launch(person, await sign());
-    expect(refused.status).toBe(402);
-    expect(refused.body.error.message).toContain("do not pay again");
-    expect(refused.headers.has("Retry-After")).toBe(true);
-    expect(refused.body).not.toHaveProperty("accepts");
-    expect(refused.headers.has("PAYMENT-REQUIRED")).toBe(false);
-    expect(settledTimes()).toBe(before + 1);
-    expect(await balanceOf(person)).toBe("0.000000");
-  });
+  test.each(nonsense)(
+    "%s, to /settle: it is called once, and no second payment is requested",
+    async (_what, answer) => {
+      const before = settledTimes();
+      settling.facilitator.misbehave("/settle", answer);
+      const refused = await launch(person, await sign());
+      expect(refused.status).toBe(402);
+      expect(refused.body.error.message).toContain("do not pay again");
+      expect(refused.headers.has("Retry-After")).toBe(true);
+      expect(refused.body).not.toHaveProperty("accepts");
+      expect(refused.headers.has("PAYMENT-REQUIRED")).toBe(false);
+      expect(settledTimes()).toBe(before + 1);
+      expect(await balanceOf(person)).toBe("0.000000");
+    },
+  );
 
-  test("a refusal to settle is told, and another payment invited", async () => {
+  test("a refusal to settle is reported, and another payment requested", async () => {
     settling.facilitator.misbehave("/settle", () =>
       Response.json({ success: false, errorReason: "insufficient_funds", transaction: "", network: "base" }),
     );
@@ -281,7 +284,7 @@ describe("a facilitator that talks nonsense costs nobody anything", () => {
 describe("money that is on the chain reaches its account", () => {
   const silent = () => new Response("gone", { status: 502 });
 
-  test.each([1, 2] as const)("though the facilitator died after it had sent it, version %i", async (version) => {
+  test.each([1, 2] as const)("although the facilitator died after sending it, version %i", async (version) => {
     settling.facilitator.misbehave("/settle", async (honest) => {
       await honest();
       return silent();
@@ -293,7 +296,7 @@ describe("money that is on the chain reaches its account", () => {
     expect(await balanceOf(person)).toBe("1.000000");
   });
 
-  test("though this host's node is behind the facilitator's", async () => {
+  test("although this host's node is behind the facilitator's", async () => {
     let looks = 0;
     settling.proxies.base?.lie((result, { method }) => (method === "eth_getLogs" && looks++ < 3 ? [] : result));
     expect((await launch(person, await sign())).status).toBe(201);
@@ -301,7 +304,7 @@ describe("money that is on the chain reaches its account", () => {
     expect(await balanceOf(person)).toBe("1.000000");
   });
 
-  test("though the facilitator says that it failed", async () => {
+  test("although the facilitator says that it failed", async () => {
     settling.facilitator.misbehave("/settle", async (honest) => {
       await honest();
       return Response.json({ success: false, errorReason: "unexpected_settle_error" });
@@ -312,7 +315,7 @@ describe("money that is on the chain reaches its account", () => {
     expect(await balanceOf(person)).toBe("1.000000");
   });
 
-  test("when its payer presents it again, later", async () => {
+  test("if its payer presents it again later", async () => {
     settling.facilitator.misbehave("/settle", silent);
     const header = await sign();
     expect((await launch(person, header)).status).toBe(402);
@@ -323,30 +326,30 @@ describe("money that is on the chain reaches its account", () => {
     expect(await balanceOf(person)).toBe("1.000000");
   });
 
-  test("without anybody asking, across a restart", async () => {
+  test("without any request, after a restart", async () => {
     settling.facilitator.misbehave("/settle", silent);
     expect((await launch(person, await sign())).status).toBe(402);
     await sendLast();
-    await settling.appliance.restart();
+    await settling.server.restart();
     await comesToHold(async () => (await balanceOf(person)) === "1.000000");
     expect(await topUps(person)).toBe(1);
   });
 
-  test("though this host stops while the facilitator thinks, which holds up no stop", async () => {
+  test("although this host stops while the facilitator is slow, which does not delay the stop", async () => {
     settling.facilitator.misbehave("/settle", () => new Promise<Response>(() => {}));
     const before = settledTimes();
     const asked = launch(person, await sign()).catch(() => null);
     await comesToHold(async () => settledTimes() > before);
     const startedAt = performance.now();
-    await settling.appliance.restart();
+    await settling.server.restart();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     await asked;
     await sendLast();
-    await settling.appliance.restart();
+    await settling.server.restart();
     await comesToHold(async () => (await balanceOf(person)) === "1.000000");
   });
 
-  test("nothing is given away while the chain cannot be seen", async () => {
+  test("nothing is given away while the chain cannot be reached", async () => {
     const before = settling.facilitator.calls.length;
     settling.proxies.base?.refuse();
     const answer = await launch(person, await sign());

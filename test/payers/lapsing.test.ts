@@ -3,7 +3,7 @@ import { createAuthorizations } from "../../src/payments/facilitator/authorizati
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { balanceOf, launch, recipientOf, signPayment, startSettling } from "./settling.ts";
 
-test("a signed payment that never came to the chain ends with its time, and only then another one is invited", async () => {
+test("a signed payment that never reached the chain ends with its validity, and only then another one is requested", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
@@ -16,7 +16,7 @@ test("a signed payment that never came to the chain ends with its time, and only
   expect(await offered()).toBe(0);
   clock.advance(4 * MINUTE);
   expect(await offered()).toBe(0);
-  // The chain would not take it any more; that it did before, a node may still be about to tell.
+  // The chain would not accept it any more, but a node may still report that it did before.
   clock.advance(2 * MINUTE);
   expect(await offered()).toBe(1);
   expect(await presented()).toContain("is not in a block");
@@ -32,13 +32,13 @@ test("a signed payment that never came to the chain ends with its time, and only
   expect(await balanceOf(person)).toBe("1.000000");
 });
 
-test("what was credited is forgotten a month later, long after it has expired; what is open is found by an index", async () => {
+test("credited payments are forgotten after a month, long after they expired; open ones are found by an index", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
   const header = await signPayment(settling.payer("base"), await recipientOf(person));
   expect((await launch(person, header)).status).toBe(201);
-  const { store } = settling.appliance.foundation;
+  const { store } = settling.server.foundation;
   const statuses = () =>
     store.sqlite.query<{ status: string }, []>("SELECT status FROM authorizations").values().flat();
   const authorizations = createAuthorizations(store);
@@ -56,7 +56,7 @@ test("what was credited is forgotten a month later, long after it has expired; w
   expect(plan.all()[0]?.detail).toContain("open_authorizations");
 });
 
-test("a signed payment that does not arrive is looked for 300 times a minute at most, however often it is presented", async () => {
+test("a signed payment that does not arrive is looked up at most 300 times a minute, however often it is presented", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
@@ -70,7 +70,7 @@ test("a signed payment that does not arrive is looked for 300 times a minute at 
   expect((await launch(person, header)).status).toBe(402);
 });
 
-test("who has four payments with a facilitator that thinks is asked to wait, and another is not", async () => {
+test("an account with four payments at a slow facilitator is asked to wait, and another account is not", async () => {
   await using settling = await startSettling();
   const [pest, other] = [await settling.someone(), await settling.someone()];
   const recipient = await recipientOf(pest);

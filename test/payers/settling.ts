@@ -2,25 +2,25 @@ import { privateKeyToAccount } from "viem/accounts";
 import { NETWORKS, type NetworkName } from "../../src/chain/networks.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { type Anvil, type AnvilAccount, startAnvil } from "../support/anvil.ts";
-import { type Answer, type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { startFacilitator, type TestFacilitator } from "../support/facilitator.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
+import { type Answer, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { AUTHORIZATION } from "../support/usdc/authorization.ts";
 
-/** An appliance with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
+/** A server with chains and a facilitator of its own. Instances cost nothing, so that balances are exact. */
 export interface Settling extends AsyncDisposable {
-  appliance: Appliance;
+  server: TestServer;
   facilitator: TestFacilitator;
   chains: Record<string, Anvil>;
-  /** In front of each chain's node; the appliance asks these. */
+  /** In front of each chain's node; the server asks these. */
   proxies: Record<string, RpcProxy>;
-  /** Signs up somebody without credit. */
+  /** Signs up a new person without credit. */
   someone(): Promise<Person>;
   /** An account of the chain that has paid nothing yet. */
   payer(network: NetworkName): AnvilAccount;
 }
 
-/** Where nobody listens: a network that nothing is to be asked of. */
+/** Nobody listens there: a network that must not be called. */
 const NOBODY = "http://127.0.0.1:9";
 
 export async function startSettling({
@@ -42,7 +42,7 @@ export async function startSettling({
   const rpcUrl = (network: NetworkName) => ({
     [`ROOST_${network.toUpperCase()}_RPC_URL`]: proxies[network]?.url ?? NOBODY,
   });
-  const appliance = await startAppliance(
+  const server = await startTestServer(
     {
       ROOST_NETWORKS: networks.join(","),
       ...rpcUrl("base"),
@@ -56,18 +56,18 @@ export async function startSettling({
   );
   let payers = 0;
   return {
-    appliance,
+    server,
     facilitator,
     chains,
     proxies,
-    someone: () => appliance.signUp(undefined, "0"),
+    someone: () => server.signUp(undefined, "0"),
     payer(network) {
       const account = chains[network]?.accounts[payers++ % 8];
       if (!account) throw new Error(`no chain ${network}`);
       return account;
     },
     async [Symbol.asyncDispose]() {
-      await appliance.stop();
+      await server.stop();
       await facilitator.stop();
       await Promise.all(Object.values(proxies).map((proxy) => proxy.stop()));
       await Promise.all(started.map((anvil) => anvil.stop()));
@@ -75,7 +75,7 @@ export async function startSettling({
   };
 }
 
-/** Asks for an instance, with these headers. */
+/** Requests an instance with these headers. */
 export const launch = (person: Person, headers: Record<string, string> = {}): Promise<Answer> =>
   person.ask("POST", "/v1/instances", { name: "Paid" }, headers);
 
@@ -93,7 +93,7 @@ export interface Changes {
   asset?: string;
 }
 
-/** The header that a payer signs by hand, for what a 402 asks: as the protocol's clients do, or changed. */
+/** The header that a payer signs for a 402, as the protocol's clients do, or changed. */
 export async function signPayment(
   payer: AnvilAccount,
   recipient: string,

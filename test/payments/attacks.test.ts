@@ -19,7 +19,7 @@ const NO_INVOICE = "the transfer's amount matches no open invoice of this accoun
 const SOMEBODY_ELSE = "0x00000000000000000000000000000000000000a2";
 const UNKNOWN_HASH = `0x${"ab".repeat(32)}`;
 
-test("a proof that is presented again by its owner credits nothing, and the request goes on", async () => {
+test("a proof that its owner presents again credits nothing, and the request proceeds", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -31,7 +31,7 @@ test("a proof that is presented again by its owner credits nothing, and the requ
   expect(again.body.error.message).toContain("already credited");
 });
 
-test("a stolen proof credits its owner, and tells the thief what an unknown amount would", async () => {
+test("a stolen proof credits its owner, and tells the thief only what an unknown amount would", async () => {
   await using paying = await startPaying();
   const [owner, thief] = [await paying.someone(), await paying.someone()];
   await quoteFor(thief);
@@ -96,7 +96,7 @@ test("a transfer to somebody else is refused", async () => {
   expect(await balanceOf(person)).toBe("0.000000");
 });
 
-test("a Transfer log of another contract is worth nothing", async () => {
+test("a Transfer log of another contract is worthless", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount, asset } = await quoteFor(person);
@@ -108,7 +108,7 @@ test("a Transfer log of another contract is worth nothing", async () => {
   expect(await balanceOf(person)).toBe("0.000000");
 });
 
-test("bridged USDC.e is refused in words that say so", async () => {
+test("bridged USDC.e is refused with a message that says so", async () => {
   await using paying = await startPaying({ network: "polygon" });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -120,7 +120,7 @@ test("bridged USDC.e is refused in words that say so", async () => {
   expect(await balanceOf(person)).toBe("0.000000");
 });
 
-test("a transaction that failed is refused", async () => {
+test("a failed transaction is refused", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   await quoteFor(person);
@@ -144,7 +144,7 @@ test.each([-1, 1])("an amount that is off by %p micro-USDC matches no invoice", 
 
 /** Gives the account's invoice the amount of a transfer that was made before it was opened. */
 function askFor(paying: Awaited<ReturnType<typeof startPaying>>, invoiceId: string, amount: string): void {
-  const { store } = paying.appliance.foundation;
+  const { store } = paying.server.foundation;
   store.transaction(() =>
     store.sqlite.run("UPDATE invoices SET amount = ? WHERE invoice_id = ?", [Number(micros(amount)), invoiceId]),
   );
@@ -165,7 +165,7 @@ test("a transfer in the block that was the head when the invoice was opened matc
 test.each([
   [9, 201],
   [11, 402],
-])("where no node named a head, a block %d minutes before the invoice is answered %d", async (minutes, expected) => {
+])("if no node reported a head, a block %d minutes before the invoice is answered %d", async (minutes, expected) => {
   await using paying = await startPaying({ confirmations: 1 });
   const person = await paying.someone();
   const txHash = await paying.pay("1.234567");
@@ -178,7 +178,7 @@ test.each([
   expect((await launch(person, txHash)).status).toBe(expected);
 });
 
-test("a transfer that is not deep enough is credited in the background when it is", async () => {
+test("a transfer that is not deep enough is credited in the background once it is", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount, invoiceId } = await quoteFor(person);
@@ -195,7 +195,7 @@ test("a transfer that is not deep enough is credited in the background when it i
   expect(await entriesOf(person)).toEqual([["top_up", amount]]);
 });
 
-test("one node of two that lies credits nobody", async () => {
+test("one lying node of two credits nobody", async () => {
   await using paying = await startPaying({ nodes: 2 });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -212,7 +212,7 @@ test("one node of two that lies credits nobody", async () => {
   expect(await balanceOf(person)).toBe("0.000000");
 });
 
-test("nodes that hang are waited for in bounds; the claim is kept and credited when they answer", async () => {
+test("nodes that hang are waited for within bounds; the claim is kept and credited when they answer", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount, invoiceId } = await quoteFor(person);
@@ -279,7 +279,7 @@ test("two transfers in one transaction credit both their accounts, each once", a
   expect(await entriesOf(other)).toEqual([["top_up", second.amount]]);
 });
 
-test("two transfers of one amount in one transaction are two credits, told as their sum", async () => {
+test("two transfers of one amount in one transaction are two credits, reported as their sum", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = (await topUp(person)).body.x402;

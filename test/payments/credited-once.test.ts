@@ -25,13 +25,13 @@ const transfer = fc.record({
   amount: fc.constantFrom(...AMOUNTS),
   from: fc.constant(STRANGER),
 });
-/** Presented by anybody, at a depth; or removed by a reorganisation. */
+/** Presented by somebody, at some depth; or removed by a reorganisation. */
 const event = fc.oneof(
   fc.record({ kind: fc.constant("present" as const), confirmations: fc.bigInt({ min: 1n, max: 14n }) }),
   fc.record({ kind: fc.constant("reverse" as const), at: fc.nat(2) }),
 );
 
-test("whatever is presented, replayed and reversed, a log is credited once, and a replay changes nothing", () => {
+test("whatever is presented, replayed and reversed, each log is credited once, and a replay changes nothing", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-once-"));
   const { store, ledger, audit, accounts, clock } = openFoundation({ dataDir }, handClock());
   const rows = paymentQueries(store.db);
@@ -39,13 +39,13 @@ test("whatever is presented, replayed and reversed, a log is credited once, and 
   const invoices = { pay: nothing, unpay: nothing };
   const books = createCredits({ store, clock, ledger, audit, invoices, meter: { settle: nothing } });
   const { sqlite } = store;
-  // One transaction for all runs, each a savepoint of it: the disk is spared.
+  // One transaction for all runs, each a savepoint of it, to spare the disk.
   sqlite.run("BEGIN IMMEDIATE");
   try {
     const owners = ["ada", "bob"].map(
       (name) => accounts.create({ email: `${name}@example.com`, name, credit: 0n, note: "" }).accountId,
     );
-    // The third amount is nobody's.
+    // The third amount belongs to nobody.
     const open = AMOUNTS.slice(0, 2).map((amount, at): Invoice => {
       const invoice = {
         invoiceId: `inv_${at}`,

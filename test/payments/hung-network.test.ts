@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { startRpcProxy } from "../support/rpc-proxy.ts";
 import { launch, quoteFor, startPaying } from "./paying.ts";
 
-test("a network whose nodes hang, and who presents a hundred transactions of it, hold up no payment of another", async () => {
+test("a network whose nodes hang, and an account that presents a hundred of its transactions, delay no other payment", async () => {
   const hanging = startRpcProxy("http://127.0.0.1:9");
   hanging.hang();
   await using paying = await startPaying({
@@ -21,7 +21,7 @@ test("a network whose nodes hang, and who presents a hundred transactions of it,
   await hanging.stop();
 });
 
-test("a host that is asked to stop asks a network that hangs about nothing more", async () => {
+test("a host that is asked to stop makes no more calls to a network that hangs", async () => {
   const hanging = startRpcProxy("http://127.0.0.1:9");
   hanging.hang();
   await using paying = await startPaying({
@@ -33,7 +33,7 @@ test("a host that is asked to stop asks a network that hangs about nothing more"
   );
   while (hanging.calls("eth_getTransactionReceipt") < 2) await Bun.sleep(10);
   const began = performance.now();
-  await paying.appliance.app.stop();
+  await paying.server.app.stop();
   expect(performance.now() - began).toBeLessThan(4_000);
   await Promise.all(junk);
   await hanging.stop();

@@ -65,7 +65,7 @@ function openInvoices(heads: Heads = { base: async () => 7n, polygon: async () =
   };
 }
 
-test("an amount is what is needed, to a cent, and 1 to 9,999 micro-USDC that nobody else has", async () => {
+test("an amount is what is needed, to a cent, plus 1 to 9,999 micro-USDC that nobody else has", async () => {
   using at = openInvoices();
   const seen = new Set<string>();
   for (let nth = 0; nth < 300; nth++) {
@@ -79,7 +79,7 @@ test("an amount is what is needed, to a cent, and 1 to 9,999 micro-USDC that nob
   expect(seen.size).toBe(300);
 });
 
-test("a cent whose amounts are all taken is followed by the next", async () => {
+test("after a cent whose amounts are all taken comes the next", async () => {
   using at = openInvoices();
   const taken = at.account();
   const insert = at.sqlite.prepare(
@@ -93,7 +93,7 @@ test("a cent whose amounts are all taken is followed by the next", async () => {
   expect((await at.quote(at.account())).amount).toStartWith("1.00");
 });
 
-test("an open invoice is quoted again for what it covers, and not for less than half of it", async () => {
+test("an open invoice is quoted again for what it covers, but not for less than half of it", async () => {
   using at = openInvoices();
   const payer = at.account();
   const large = await at.quote(payer, { missing: 4_000_000n });
@@ -105,7 +105,7 @@ test("an open invoice is quoted again for what it covers, and not for less than 
   expect((await at.quote(payer, { invoiceId: large.invoiceId })).invoiceId).toBe(large.invoiceId);
 });
 
-test("a top-up's own amount is quoted to its cents exactly", async () => {
+test("a top-up is quoted for exactly the cents that it asked for", async () => {
   using at = openInvoices();
   const payer = at.account();
   const quote = await at.quote(payer, { amount: 3_000_000n });
@@ -123,7 +123,7 @@ test("two requests at once are quoted the same invoice", async () => {
   expect(at.invoices.countOpen()).toBe(1);
 });
 
-test("no account has more than three open, and the one that fits least gives way", async () => {
+test("no account has more than three open invoices, and the one that fits least is replaced", async () => {
   using at = openInvoices();
   const payer = at.account();
   const amounts = [1_000_000n, 10_000_000n, 50_000_000n, 20_000_000n];
@@ -136,7 +136,7 @@ test("no account has more than three open, and the one that fits least gives way
   expect(at.invoices.withAmount(micros(quotes[2]?.amount ?? ""))).toHaveLength(1);
 });
 
-test("an account is refused a hundred and first new quote within an hour", async () => {
+test("the hundred and first new quote of an account within an hour is refused", async () => {
   using at = openInvoices();
   const payer = at.account();
   for (let nth = 0n; nth < 100n; nth++) await at.quote(payer, { amount: MINIMUM + nth * 10_000n });
@@ -146,7 +146,7 @@ test("an account is refused a hundred and first new quote within an hour", async
   expect((await at.quote(payer, { amount: 9_000_000n })).amount).toStartWith("9.00");
 });
 
-test("an invoice lives a day; its amount stays its account's for 30, and is forgotten then", async () => {
+test("an invoice is open for a day; its amount belongs to its account for 30 days and is then free", async () => {
   using at = openInvoices();
   const payer = at.account();
   const { amount, invoiceId } = await at.quote(payer);
@@ -166,7 +166,7 @@ test("an invoice lives a day; its amount stays its account's for 30, and is forg
   expect(at.sqlite.query("SELECT 1 FROM invoices WHERE invoice_id = ?").all(invoiceId)).toEqual([]);
 });
 
-test("the heads of all networks are noted, and a node that hangs holds a quote up for 1.5 s at most", async () => {
+test("the heads of all networks are recorded, and a node that hangs delays a quote by 1.5 s at most", async () => {
   using at = openInvoices({ base: async () => 7n, ethereum: () => new Promise(() => {}), polygon: async () => null });
   const began = performance.now();
   const { invoiceId } = await at.quote(at.account(), { network: "ethereum" });
@@ -175,7 +175,7 @@ test("the heads of all networks are noted, and a node that hangs holds a quote u
   expect(heads.get(invoiceId)?.heads).toBe('{"base":"7"}');
 });
 
-test("the network that was asked for is named first, else the first that is configured", async () => {
+test("the network that was asked for comes first, else the first configured one", async () => {
   using at = openInvoices();
   const payer = at.account();
   expect((await at.quote(payer)).network).toBe("base");
@@ -183,7 +183,7 @@ test("the network that was asked for is named first, else the first that is conf
   expect([network, options.map((option) => option.network)]).toEqual(["polygon", ["base", "polygon"]]);
 });
 
-test("a balance that suffices is asked for nothing, unless a payment was refused", async () => {
+test("a sufficient balance is asked for nothing, unless a payment was refused", async () => {
   using at = openInvoices();
   const rich = at.account(500_000n);
   await at.invoices.requireBalance(rich, 500_000n, null);
@@ -202,7 +202,7 @@ test("a balance that suffices is asked for nothing, unless a payment was refused
   });
 });
 
-test("a balance that does not suffice is answered with what a program and a person can do", async () => {
+test("a balance that is too low is answered with what a program and a person can do", async () => {
   for (const cutOff of [false, true]) {
     using at = openInvoices(undefined, cutOff);
     const { message, body } = (await at.invoices

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createNotFoundCache } from "../../src/payments/not-found-cache.ts";
 import { handClock, SECOND } from "../lib/hand-clock.ts";
 
-test("what was not found is known for as long as it was said, by everybody", () => {
+test("what was not found is remembered as long as announced, for everybody", () => {
   const clock = handClock();
   const missing = createNotFoundCache<string>(clock);
   missing.note("a", "one", "not there", 2);
@@ -12,7 +12,7 @@ test("what was not found is known for as long as it was said, by everybody", () 
   expect(missing.find("a")).toBeUndefined();
 });
 
-test("an account that names thousands of things pushes out its own, and nobody else's", () => {
+test("an account that looks up thousands of transactions evicts only its own", () => {
   const missing = createNotFoundCache<true>(handClock());
   missing.note("mine", "me", true, 12);
   for (let nth = 0; nth < 50_000; nth++) missing.note(`junk ${nth}`, "pest", true, 12);
@@ -21,7 +21,7 @@ test("an account that names thousands of things pushes out its own, and nobody e
   expect(missing.find("junk 49799")).toBeUndefined();
 });
 
-test("a thousand accounts that each name as much as they may are bounded all the same", () => {
+test("a thousand accounts that each look up as many as they may are bounded all the same", () => {
   const clock = handClock();
   const missing = createNotFoundCache<true>(clock);
   for (let nth = 0; nth < 20_000; nth++) missing.note(`key ${nth}`, `account ${nth % 1_000}`, true, 12);

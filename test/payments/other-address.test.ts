@@ -7,7 +7,7 @@ const NOW_OURS: Address = "0x00000000000000000000000000000000000000A1";
 const BEFORE: Address = "0x00000000000000000000000000000000000000A2";
 const AMOUNT = 1_000_001n;
 
-/** What becomes of a transfer to this address, where the invoice of its amount names that one. */
+/** The outcome of a transfer to one address if the invoice of its amount names another. */
 function kindOf(to: Address, payTo: string): string | undefined {
   const invoice: Invoice = {
     invoiceId: "inv_1",
@@ -27,13 +27,13 @@ function kindOf(to: Address, payTo: string): string | undefined {
   return matchTransfers({ ...block, transfers } as never, { ...known, invoicesOf: () => [invoice] })[0]?.kind;
 }
 
-test("a transfer pays the invoice that names the address it went to, however its letters are written", () => {
+test("a transfer pays the invoice that names the address it went to, in upper or lower case", () => {
   expect(kindOf(NOW_OURS, NOW_OURS)).toBe("due");
   expect(kindOf(NOW_OURS, NOW_OURS.toLowerCase())).toBe("due");
   expect(kindOf(NOW_OURS, BEFORE)).toBe("unmatched");
 });
 
-test("nothing is credited of what goes to an address that was this host's before, whatever an invoice says", () => {
+test("nothing is credited that goes to an earlier address of this host, whatever an invoice says", () => {
   expect(kindOf(BEFORE, BEFORE)).toBe("wrong_recipient");
   expect(kindOf(BEFORE, NOW_OURS)).toBe("wrong_recipient");
 });

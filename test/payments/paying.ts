@@ -4,27 +4,27 @@ import { createLedger } from "../../src/ledger/ledger.ts";
 import { parseMoney } from "../../src/lib/money.ts";
 import { type HandClock, handClock } from "../lib/hand-clock.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
-import { type Answer, type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
+import { type Answer, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-/** Where nobody listens: a network of which nothing is to be asked. */
+/** Nobody listens there: a network that must not be called. */
 const NOBODY = "http://127.0.0.1:9";
 
-/** An appliance that takes payments on a chain of its own. Instances cost nothing, so that balances are exact. */
+/** A server that takes payments on a chain of its own. Instances cost nothing, so that balances are exact. */
 export interface Paying extends AsyncDisposable {
   anvil: Anvil;
-  /** The nodes that the appliance asks, each in front of the chain. */
+  /** The nodes that the server asks, each in front of the chain. */
   proxies: RpcProxy[];
   /** The first of them. */
   proxy: RpcProxy;
-  appliance: Appliance;
+  server: TestServer;
   clock: HandClock;
   recipient: Address;
-  /** Signs up somebody with this credit. */
+  /** Signs up a new person with this credit. */
   someone(credit?: string): Promise<Person>;
-  /** Transfers exactly this much, as a quote writes it, and buries it as deep as is asked for. */
+  /** Transfers exactly this amount, as a quote writes it, and mines the given number of blocks. */
   pay(amount: string, depth?: number): Promise<Hex>;
-  /** Polls until it holds, ten seconds of the appliance's clock at a time. */
+  /** Polls until it is true, advancing the server's clock by ten seconds each time. */
   until(holds: () => boolean | Promise<boolean>): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export async function startPaying({
   const proxy = startRpcProxy(anvil.url);
   const proxies = [proxy, ...Array.from({ length: nodes - 1 }, () => startRpcProxy(anvil.url))];
   const clock = handClock();
-  const appliance = await startAppliance(
+  const server = await startTestServer(
     {
       ROOST_NETWORKS: network,
       ROOST_BASE_RPC_URL: NOBODY,
@@ -56,16 +56,16 @@ export async function startPaying({
     },
     { clock },
   );
-  const { body } = await (await appliance.signUp(undefined, "0")).ask("POST", "/v1/billing/top-up");
+  const { body } = await (await server.signUp(undefined, "0")).ask("POST", "/v1/billing/top-up");
   const recipient: Address = body.x402.recipient;
   return {
     anvil,
     proxies,
     proxy,
-    appliance,
+    server,
     clock,
     recipient,
-    someone: (credit = "0") => appliance.signUp(undefined, credit),
+    someone: (credit = "0") => server.signUp(undefined, credit),
     async pay(amount, depth = confirmations) {
       const hash = await anvil.transfer({ to: recipient, amount: micros(amount) });
       if (depth > 1) await anvil.mine(depth - 1);
@@ -80,7 +80,7 @@ export async function startPaying({
       }
     },
     async [Symbol.asyncDispose]() {
-      await appliance.stop();
+      await server.stop();
       await Promise.all(proxies.map((one) => one.stop()));
       await anvil.stop();
     },
@@ -93,11 +93,11 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
-/** Asks for an instance, with a proof of payment where there is one. */
+/** Requests an instance, with a proof of payment if there is one. */
 export const launch = (person: Person, txHash?: string, network: NetworkName = "base"): Promise<Answer> =>
   person.ask("POST", "/v1/instances", { name: "Paid" }, txHash === undefined ? {} : proofOf(txHash, network));
 
-/** Asks for a top-up, with a proof of payment where there is one. */
+/** Requests a top-up, with a proof of payment if there is one. */
 export const topUp = (
   person: Person,
   body: { amount?: string; network?: string } = {},
@@ -122,16 +122,16 @@ export async function entriesOf(person: Person): Promise<[string, string][]> {
   return body.data.map(({ type, amount }: { type: string; amount: string }) => [type, amount]).reverse();
 }
 
-/** What two answers have to tell apart: all but what names the request. */
+/** An answer without what identifies the request, to compare two of them. */
 export function seen({ status, headers, body }: Answer): unknown {
   const { requestId: _, ...error } = body.error;
   const named = new Set(["date", "x-request-id", "content-length"]);
   return { status, headers: [...headers].filter(([name]) => !named.has(name)), body: { ...body, error } };
 }
 
-/** What the journal's sides sum to: all of them, and the customer's; and what the account owes. */
-export function booksOf({ appliance }: Paying, { accountId }: Person): { all: bigint; customer: bigint; owed: bigint } {
-  const { store, clock } = appliance.foundation;
+/** The sums of the journal's postings: all of them, and the customer's; and what the account owes. */
+export function booksOf({ server }: Paying, { accountId }: Person): { all: bigint; customer: bigint; owed: bigint } {
+  const { store, clock } = server.foundation;
   const sum = (where: string) => {
     const query = `SELECT coalesce(sum(amount), 0) AS sum FROM postings ${where}`;
     return BigInt(store.sqlite.query<{ sum: number }, []>(query).get()?.sum ?? 0);
@@ -141,8 +141,8 @@ export function booksOf({ appliance }: Paying, { accountId }: Person): { all: bi
 }
 
 /** Statuses of the rows of `payments` or `claims`, oldest first. */
-export const statusesOf = ({ appliance }: Paying, table: "payments" | "claims"): string[] =>
-  appliance.foundation.store.sqlite
+export const statusesOf = ({ server }: Paying, table: "payments" | "claims"): string[] =>
+  server.foundation.store.sqlite
     .query<{ status: string }, []>(`SELECT status FROM ${table} ORDER BY created_at`)
     .all()
     .map(({ status }) => status);

@@ -3,7 +3,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { createPaymentTimer } from "../../src/payments/payment-timer.ts";
 import { HOUR, handClock, SECOND } from "../lib/hand-clock.ts";
 
-test("a recheck that a hanging network holds up keeps no claim and no later recheck waiting, and a stop waits for it", async () => {
+test("a recheck that a hanging network delays holds up no claim and no later recheck, and a stop waits for it", async () => {
   const clock = handClock();
   const rechecks: PromiseWithResolvers<void>[] = [];
   const second = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ test("a recheck that a hanging network holds up keeps no claim and no later rech
   await stopping;
 });
 
-test("once it has stopped it looks at nothing more", async () => {
+test("after a stop it checks nothing more", async () => {
   const clock = handClock();
   const looked = Promise.withResolvers<void>();
   let looks = 0;
@@ -52,7 +52,7 @@ test("once it has stopped it looks at nothing more", async () => {
   await watching.stop();
   const before = looks;
   clock.advance(HOUR);
-  // Timers of one length fire in the order they were set: behind this, another look would have begun.
+  // Timers of one length fire in the order they were set: after this one, another check would have started.
   await new Promise((resolve) => setTimeout(resolve, 1));
   expect(looks).toBe(before);
 });

@@ -14,7 +14,7 @@ test.each<Case>([
   ["base", 10, LARGE, 9n, true, 2],
   ["base", 10, LARGE, 500n, false, 60],
   ["base", 10, LARGE, 10n, true, "enough"],
-  // As good as final where nodes have no such tag.
+  // As good as final for nodes without the tag.
   ["base", 10, LARGE, 1_000n, false, "enough"],
   ["ethereum", 12, LARGE, 1n, false, 132],
   ["ethereum", 12, LARGE, 11n, true, 12],
@@ -24,7 +24,7 @@ test.each<Case>([
   // Its blocks are final long before that.
   ["polygon", 128, LARGE, 1n, false, 10],
   ["polygon", 128, LARGE, 128n, false, "enough"],
-])("on %s with %d confirmations asked, %d micro-USDC at a depth of %d, final: %p, must wait %p s", (...args) => {
+])("on %s with %d confirmations required, %d micro-USDC at a depth of %d, final: %p, must wait %p s", (...args) => {
   const [network, atLeast, amount, confirmations, finalized, expected] = args;
   const mined = { blockNumber: 1n, blockHash: "0x", blockTimeMs: 0, transfers: [], confirmations, finalized };
   const depth = depthOf(network, atLeast, amount, mined);

@@ -21,14 +21,14 @@ const CONFIRMATIONS = 4n;
 const RECIPIENT: Address = "0x00000000000000000000000000000000000000A1";
 const STRANGER: Address = "0x00000000000000000000000000000000000000A2";
 
-/** A transaction of the chain that the test plays; out of the chain while its block is null. */
+/** A transaction of the simulated chain; not in the chain while its block is null. */
 interface Played {
   txHash: string;
   block: bigint | null;
   transfers: Transfer[];
 }
 
-/** A chain of one node that says what the test wants. */
+/** A chain with one node that answers as the test wants. */
 function playChain() {
   const played = new Map<string, Played>();
   const state = { head: 100n, isSilent: false };
@@ -55,7 +55,7 @@ function playChain() {
   };
 }
 
-test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisations leave books that hold, and each log credited once`, async () => {
+test(`after ${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisations the books are correct, and each log is credited once`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-payments-"));
   const clock = handClock();
   const { store, ledger, audit, accounts } = openFoundation({ dataDir }, clock);
@@ -159,7 +159,7 @@ test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisation
     expect(sum("SELECT sum(balance - owed) AS sum FROM balances")).toBe(standing - spent);
   }
 
-  // One transaction for all of it: its parts are savepoints then, and the disk is spared.
+  // One transaction for all of it, its parts being savepoints, to spare the disk.
   sqlite.run("BEGIN IMMEDIATE");
   try {
     meters.notePrice(1_000_000_000n, 0);
@@ -171,7 +171,7 @@ test(`${STEPS.toLocaleString("en")} payments, replays, thefts and reorganisation
     const reversed = sum("SELECT count(*) AS sum FROM payments WHERE status = 'reversed'");
     const again = sum("SELECT count(*) AS sum FROM journal_entries WHERE type = 'top_up'");
     const once = sum("SELECT count(*) AS sum FROM payments");
-    // The play had all of it: credits, reversals, debts, and credits of what came back.
+    // All of it happened: credits, reversals, debts, and new credits after a reversal.
     for (const count of [once, reversed, again - once, spent]) expect(count).toBeGreaterThan(0n);
     expect(sum("SELECT sum(owed) AS sum FROM balances")).toBeGreaterThan(0n);
   } finally {

@@ -9,9 +9,9 @@ import { balanceOf, booksOf, launch, type Paying, startPaying, statusesOf } from
 
 const NO_INVOICE = "the transfer's amount matches no open invoice of this account";
 
-/** The rules of payments on an appliance's books and chain, to be called as a facilitator's client calls them. */
-async function paymentsOf({ appliance, anvil, recipient, clock }: Paying) {
-  const { store, ledger, audit } = appliance.foundation;
+/** The rules of payments on a server's books and chain, to be called as a facilitator's client calls them. */
+async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
+  const { store, ledger, audit } = server.foundation;
   const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock })]]);
   const balanceOf = (accountId: string) => ledger.accountBalance(accountId).balance;
   const told = { minimumTopUp: 1_000_000n, topUpAt: () => "", isCutOff: () => false, advertise: advertiseNothing };
@@ -33,7 +33,7 @@ async function settledTransfer(paying: Paying, accountId: string): Promise<Settl
   return { accountId, network: "base", txHash, payer: payer?.address ?? "", amount: 1_000_000n };
 }
 
-test("what a facilitator settled is credited in its first block, once, by no invoice", async () => {
+test("what a facilitator settled is credited in its first block, once, without an invoice", async () => {
   await using paying = await startPaying();
   const [person, other] = [await paying.someone(), await paying.someone()];
   const { creditSettled } = await paymentsOf(paying);
@@ -62,7 +62,7 @@ test.each([
   expect(statusesOf(paying, "claims")).toEqual(["refused"]);
 });
 
-test("of one transaction that settles the signatures of two accounts both are credited", async () => {
+test("if one transaction settles the signatures of two accounts, both are credited", async () => {
   await using paying = await startPaying();
   const [person, other] = [await paying.someone(), await paying.someone()];
   const { creditSettled } = await paymentsOf(paying);
@@ -76,7 +76,7 @@ test("of one transaction that settles the signatures of two accounts both are cr
   expect([await balanceOf(person), await balanceOf(other)]).toEqual(["1.000000", "1.000000"]);
 });
 
-test("the hash of a settlement, presented by another account, is a hash without an invoice", async () => {
+test("for another account, the hash of a settlement is a hash without an invoice", async () => {
   await using paying = await startPaying();
   const [person, thief] = [await paying.someone(), await paying.someone()];
   const { creditSettled } = await paymentsOf(paying);

@@ -22,7 +22,7 @@ test.each<[NetworkName, number]>([
   expect(await balanceOf(person)).toBe(quote.amount);
 });
 
-test("a payment is credited though the request that brought it fails", async () => {
+test("a payment is credited although its request fails", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -31,7 +31,7 @@ test("a payment is credited though the request that brought it fails", async () 
   expect(await balanceOf(person)).toBe(amount);
 });
 
-test("a payment is credited though the request that brought it names no instance of the account", async () => {
+test("a payment is credited although its request names no instance of the account", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -42,7 +42,7 @@ test("a payment is credited though the request that brought it names no instance
   expect(await balanceOf(person)).toBe(amount);
 });
 
-test("a key whose request brought a malformed proof works with a good one", async () => {
+test("an Idempotency-Key whose request had a malformed proof works with a good one", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const key = { "Idempotency-Key": "launch-1" };
@@ -61,7 +61,7 @@ test("a key whose request brought a malformed proof works with a good one", asyn
   expect(await balanceOf(person)).toBe(amount);
 });
 
-test("a proof that is not accepted is a 402 though the balance would suffice", async () => {
+test("a proof that is not accepted is a 402 although the balance would suffice", async () => {
   await using paying = await startPaying();
   const person = await paying.someone("5.00");
   const { status, headers, body } = await launch(person, unknownHash(1));
@@ -70,7 +70,7 @@ test("a proof that is not accepted is a 402 though the balance would suffice", a
   expect(body.x402.amount).toStartWith("1.00");
 });
 
-test("a proof that is too shallow is quoted the invoice that it pays, whatever is missing by then", async () => {
+test("for a proof that is not deep enough, the invoice that it pays is quoted, whatever is missing by then", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount, invoiceId } = (await topUp(person, { amount: "7.00" })).body.x402;
@@ -79,25 +79,25 @@ test("a proof that is too shallow is quoted the invoice that it pays, whatever i
   expect([status, body.x402.invoiceId]).toEqual([402, invoiceId]);
 });
 
-test("an invoice is credited when it is paid late, or twice, and no more after 30 days", async () => {
+test("an invoice is credited if it is paid late, or twice, but not after 30 days", async () => {
   await using paying = await startPaying({ confirmations: 1 });
   const person = await paying.someone();
   const { amount } = (await topUp(person)).body.x402;
   paying.clock.advance(25 * HOUR);
-  // Presented by others: the person's token is over by now.
+  // Presented by others: the person's token has expired by now.
   await launch(await paying.someone(), await paying.pay(amount));
   paying.clock.advance(29 * DAY);
   await launch(await paying.someone(), await paying.pay(amount));
   paying.clock.advance(DAY);
   await launch(await paying.someone(), await paying.pay(amount));
-  const { store } = paying.appliance.foundation;
+  const { store } = paying.server.foundation;
   const credited = store.sqlite
     .query<{ accountId: string; amount: number }, []>("SELECT account_id AS accountId, amount FROM payments")
     .all();
   expect(credited).toEqual([1, 2].map(() => ({ accountId: person.accountId, amount: Number(micros(amount)) })));
 });
 
-test("more than 100 USDC on base wait until their block is final", async () => {
+test("more than 100 USDC on base must wait until their block is final", async () => {
   await using paying = await startPaying({ confirmations: 2 });
   const person = await paying.someone();
   const { amount } = (await topUp(person, { amount: "100.00" })).body.x402;
@@ -109,19 +109,19 @@ test("more than 100 USDC on base wait until their block is final", async () => {
   expect((await topUp(person, {}, txHash)).status).toBe(201);
 });
 
-test("a claim outlives a restart, and is credited after it", async () => {
+test("a claim survives a restart, and is credited afterwards", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
   const txHash = await paying.pay(amount, 2);
   await launch(person, txHash);
-  await paying.appliance.restart();
+  await paying.server.restart();
   await paying.anvil.mine(8);
   await paying.until(async () => (await balanceOf(person)) === amount);
   expect(statusesOf(paying, "claims")).toEqual(["credited"]);
 });
 
-test("a claim that nothing decides is over after a day", async () => {
+test("a claim that stays undecided expires after a day", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   await launch(person, unknownHash(1));
@@ -131,7 +131,7 @@ test("a claim that nothing decides is over after a day", async () => {
   await paying.until(() => statusesOf(paying, "claims")[0] === "expired");
 });
 
-test("what was credited in the background is told once as a credit, and is already credited from then on", async () => {
+test("a credit made in the background is reported once as new, and then as already credited", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -146,7 +146,7 @@ test("what was credited in the background is told once as a credit, and is alrea
   expect(await entriesOf(person)).toEqual([["top_up", amount]]);
 });
 
-test("an account may present 100 new transactions a minute, and 20 of its claims are kept", async () => {
+test("an account may present 100 new transactions a minute, and 20 of its claims are stored", async () => {
   await using paying = await startPaying();
   const [person, other] = [await paying.someone(), await paying.someone()];
   for (let nth = 1; nth <= 100; nth++) expect((await launch(person, unknownHash(nth))).status).toBe(402);

@@ -4,13 +4,13 @@ import { formatMoney } from "../../src/lib/money.ts";
 import { MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { balanceOf, booksOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
 
-const auditOf = ({ appliance }: Awaited<ReturnType<typeof startPaying>>): string[] =>
-  appliance.foundation.audit
+const auditOf = ({ server }: Awaited<ReturnType<typeof startPaying>>): string[] =>
+  server.foundation.audit
     .read(0, 1000)
     .map(({ action }) => action)
     .filter((action) => action.startsWith("payment."));
 
-test("a transfer that a reorganisation removes before it is credited is not credited, until it is mined again", async () => {
+test("a transfer that a reorganisation removes before it is credited is not credited until it is mined again", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -44,7 +44,7 @@ test("a credited transfer that is removed is reversed, and its invoice can be pa
   expect((await topUp(person)).body.x402).toMatchObject({ invoiceId, amount });
 });
 
-test("what was spent of a reversed top-up stops the instances and is taken from the next one", async () => {
+test("if a reversed top-up was spent, instances stop, and the debt is taken from the next one", async () => {
   await using paying = await startPaying({ confirmations: 2, settings: { ROOST_PRICE_PER_HOUR: "0.50" } });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -94,13 +94,13 @@ test("a reversed transfer that is mined again and presented is credited again, o
   expect(booksOf(paying, person)).toEqual({ all: 0n, customer: micros(amount), owed: 0n });
 });
 
-test("a transfer that only moves to another block stays credited, and becomes final ten minutes after it at the earliest", async () => {
+test("a transfer that only moves to another block stays credited, and becomes final ten minutes later at the earliest", async () => {
   await using paying = await startPaying({ confirmations: 3 });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
   const txHash = await paying.pay(amount);
   await launch(person, txHash);
-  const { sqlite } = paying.appliance.foundation.store;
+  const { sqlite } = paying.server.foundation.store;
   const block = () => sqlite.query<{ block: string }, []>("SELECT block_hash AS block FROM payments").get()?.block;
   const before = block();
   await paying.anvil.reorg(4, [txHash]);
@@ -115,7 +115,7 @@ test("a transfer that only moves to another block stays credited, and becomes fi
   expect(await entriesOf(person)).toEqual([["top_up", amount]]);
 });
 
-test("nodes that are silent, or that forget a transaction for one moment, reverse nothing", async () => {
+test("nodes that are silent, or miss a transaction for a moment, cause no reversal", async () => {
   await using paying = await startPaying({ confirmations: 2 });
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
@@ -145,7 +145,7 @@ test.each<[string, (amount: string, recipient: string) => [string, string]]>([
   ["of another amount", (amount) => [word(micros(amount)), word(5_000_000n)]],
   ["of another token", () => [NETWORKS.base.asset.slice(2).toLowerCase(), "b".repeat(40)]],
 ])(
-  "a credited transfer that is one %s after a reorganisation is reversed, and nobody's",
+  "a credited transfer that is one %s after a reorganisation is reversed, and belongs to nobody",
   async (_what, changeOf) => {
     await using paying = await startPaying({ confirmations: 2 });
     const person = await paying.someone();

@@ -1,37 +1,37 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Caller } from "../../src/accounts/caller.ts";
 import { findImbalance } from "../../src/ledger/imbalance.ts";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
 import { AppError } from "../../src/lib/app-error.ts";
 import { newId } from "../../src/lib/id.ts";
+import type { Caller } from "../../src/limits/caller.ts";
 import type { Wanted } from "../../src/payments/invoices.ts";
 import type { Payment } from "../../src/payments/payment.ts";
 import { billingRoutes } from "../../src/payments/routes.ts";
 import { DAY, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
-import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { type Ground, openGround, type RouteServer, serve } from "../support/route-harness.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { startPaying, topUp } from "./paying.ts";
 
 /** A Saturday's last hour, UTC. */
 const START = Date.UTC(2026, 10, 21, 23, 0);
 const clock = handClock(START);
-let appliance: Appliance;
+let server: TestServer;
 let owner: Person;
 beforeAll(async () => {
-  appliance = await startAppliance({ ROOST_NETWORKS: "polygon,base" }, { clock });
-  owner = await appliance.signUp();
+  server = await startTestServer({ ROOST_NETWORKS: "polygon,base" }, { clock });
+  owner = await server.signUp();
 });
-afterAll(() => appliance.stop());
+afterAll(() => server.stop());
 
 const create = async (person: Person, name = "one"): Promise<string> =>
   (await person.ask("POST", "/v1/instances", { name })).body.instanceId;
-/** Reads the meters of the person's account, as a tick does. */
+/** Reads the meters of the person's account, as the timer does. */
 const settle = (person: Person) => person.ask("PATCH", "/v1/auth/me", { monthlyLimit: null });
 const micros = (money: string): bigint => BigInt(money.replace(".", ""));
 
 describe("GET /v1/billing", () => {
-  test("tells what there is, what things cost, and the networks in their order", async () => {
-    const idle = await appliance.signUp();
+  test("shows the balance, what things cost, and the networks in their order", async () => {
+    const idle = await server.signUp();
     expect(await idle.ask("GET", "/v1/billing")).toMatchObject({
       status: 200,
       body: {
@@ -47,8 +47,8 @@ describe("GET /v1/billing", () => {
     });
   });
 
-  test("the balance is live, and its end is where the running instances bring it", async () => {
-    const person = await appliance.signUp(undefined, "0.60");
+  test("the balance is live, and emptyAt is when the running instances have used it up", async () => {
+    const person = await server.signUp(undefined, "0.60");
     await create(person);
     await create(person, "two");
     const emptyAt = clock.now() + 10 * HOUR;
@@ -60,8 +60,8 @@ describe("GET /v1/billing", () => {
 });
 
 describe("GET /v1/billing/usage", () => {
-  test("shows days newest first, live, and a deleted instance's too", async () => {
-    const person = await appliance.signUp();
+  test("shows days newest first, live, and also a deleted instance's", async () => {
+    const person = await server.signUp();
     const first = await create(person);
     const start = clock.now();
     const untilMidnight = DAY - (start % DAY);
@@ -83,7 +83,7 @@ describe("GET /v1/billing/usage", () => {
     ]);
     expect(all[0]).toEqual({ instanceId: second, day: today, seconds: 0, cost: "0.000000", currency: "USDC" });
     expect(all[1].seconds).toBe(5410);
-    // What the day before was short of one micro-USDC may be in it.
+    // It may include a fraction of a micro-USDC left over from the day before.
     expect(["0.045087", "0.045088"]).toContain(all[1].cost);
     expect(all[2]).toMatchObject({ seconds: Math.floor(untilMidnight / 1000) + 2 });
     const { accrued } = (await person.ask("GET", `/v1/instances/${first}`)).body.billing;
@@ -106,7 +106,7 @@ describe("GET /v1/billing/usage", () => {
     expect(elsewhere.status).toBe(400);
   });
 
-  test("refuses what are no days, and spans that end before they begin", async () => {
+  test("refuses invalid days, and spans that end before they begin", async () => {
     for (const query of [
       "from=2026-02-29",
       "from=2026-13-01",
@@ -134,8 +134,8 @@ describe("GET /v1/billing/usage", () => {
     }
   });
 
-  test("another's instance is not there, nor one that never was", async () => {
-    const stranger = await appliance.signUp();
+  test("another account's instance is 404, and so is an unknown one", async () => {
+    const stranger = await server.signUp();
     const foreign = await create(stranger);
     for (const id of [foreign, newId("inst"), "inst_1", "nonsense", ""]) {
       const { status, body } = await owner.ask("GET", `/v1/billing/usage?instanceId=${id}&from=nonsense`);
@@ -147,7 +147,7 @@ describe("GET /v1/billing/usage", () => {
 
 describe("GET /v1/billing/transactions", () => {
   test("sums an hour's usage into one line, at its last posting", async () => {
-    const person = await appliance.signUp();
+    const person = await server.signUp();
     clock.advance(HOUR - (clock.now() % HOUR));
     const instanceId = await create(person);
     const list = async () => (await person.ask("GET", "/v1/billing/transactions")).body.data;
@@ -187,14 +187,14 @@ describe("GET /v1/billing/transactions", () => {
     ]);
   });
 
-  test("a cursor of another account, or one made up, is refused", async () => {
+  test("a cursor of another account, or an invented one, is refused", async () => {
     const { body } = await owner.ask("GET", "/v1/billing/transactions?limit=1");
     expect(body).toMatchObject({ hasMore: false, nextCursor: null });
     const { accountId } = owner;
-    appliance.foundation.ledger.post({ type: "credit", accountId, amount: 1n, against: "grants" });
+    server.foundation.ledger.post({ type: "credit", accountId, amount: 1n, against: "grants" });
     const { nextCursor } = (await owner.ask("GET", "/v1/billing/transactions?limit=1")).body;
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).body.data).toHaveLength(1);
-    const other = await appliance.signUp();
+    const other = await server.signUp();
     expect((await other.ask("GET", `/v1/billing/transactions?after=${nextCursor}`)).status).toBe(400);
     const forged = Buffer.from(`${"m".repeat(12)}nonsense`).toString("base64url");
     expect((await owner.ask("GET", `/v1/billing/transactions?after=${forged}`)).status).toBe(400);
@@ -206,7 +206,7 @@ describe("POST /v1/billing/top-up", () => {
   let ledger: Ledger;
   let server: RouteServer;
   let caller: Caller;
-  /** What becomes of the payment that the next request carries. */
+  /** The outcome of the next request's payment. */
   let outcome: Payment | null = null;
   let quoted: Wanted | undefined;
   let presented = 0;
@@ -258,7 +258,7 @@ describe("POST /v1/billing/top-up", () => {
     expect(quoted).toMatchObject({ amount: 25_500_000n, network: "polygon" });
   });
 
-  test("an amount that is none, or a network that this host does not take, is refused", async () => {
+  test("an invalid amount, or a network that this host does not use, is refused", async () => {
     for (const body of [
       { amount: "0" },
       { amount: "0.000000" },
@@ -278,7 +278,7 @@ describe("POST /v1/billing/top-up", () => {
     expect((await ask({ amount: "1000000.00" })).status).toBe(402);
   });
 
-  test("with an accepted payment it is 201, once for a key that is repeated", async () => {
+  test("with an accepted payment it is 201, once for a repeated key", async () => {
     const amount = 1_003_217n;
     const headers = { "Payment-Response": "settled" };
     outcome = { kind: "credited", transactionId: "txn_1", amount, headers };
@@ -311,14 +311,14 @@ describe("POST /v1/billing/top-up", () => {
     expect(quoted).toMatchObject({ invoiceId: "inv_7", amount: 3_000_000n });
   });
 
-  test("a payment is taken even when the rest of the request is wrong", async () => {
+  test("a payment is credited even if the rest of the request is wrong", async () => {
     const before = presented;
     expect((await ask({ amount: "0" }, paying)).status).toBe(400);
     expect(presented).toBe(before + 1);
   });
 });
 
-test("what was paid on the chain is topped up once, and stands in the statement with its transfer", async () => {
+test("what was paid on the chain is topped up once, and is in the statement with its transfer", async () => {
   await using paying = await startPaying({ network: "polygon", confirmations: 1 });
   const person = await paying.someone("2.00");
   const asked = await topUp(person, { amount: "3", network: "polygon" });
@@ -338,12 +338,12 @@ test("what was paid on the chain is topped up once, and stands in the statement 
   expect(data[0]).toMatchObject({ transactionId, type: "top_up", amount, balanceAfter: balance, txHash });
   expect(data[0]).toMatchObject({ network: "polygon", instanceId: null });
   expect((await person.ask("GET", "/v1/billing")).body).toMatchObject({ balance, networks: ["polygon"] });
-  expect(findImbalance(paying.appliance.foundation.store)).toBeNull();
+  expect(findImbalance(paying.server.foundation.store)).toBeNull();
 });
 
-test("a balance that lasts for ages has an end that no date tells", async () => {
+test("a balance that lasts for ages has no emptyAt", async () => {
   const settings = { ROOST_PRICE_PER_HOUR: "0.000001", ROOST_MINIMUM_LAUNCH_BALANCE: "0" };
-  const host = await startAppliance(settings);
+  const host = await startTestServer(settings);
   const person = await host.signUp(undefined, "900000000.00");
   await create(person);
   const { status, body } = await person.ask("GET", "/v1/billing");
@@ -351,7 +351,7 @@ test("a balance that lasts for ages has an end that no date tells", async () => 
   await host.stop();
 });
 
-describe("who may", () => {
+describe("access", () => {
   const ROUTES = [
     ["GET", "/v1/billing"],
     ["GET", "/v1/billing/usage"],
@@ -359,26 +359,26 @@ describe("who may", () => {
     ["POST", "/v1/billing/top-up"],
   ] as const;
 
-  test("nobody without a credential, and no key that is limited to one instance", async () => {
+  test("is denied without a credential, and to a key limited to one instance", async () => {
     const instanceId = await create(owner);
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { instanceId })).body;
     for (const [method, path] of ROUTES) {
-      expect((await appliance.ask(method, path)).status).toBe(401);
-      const limited = await appliance.ask(method, path, { key });
+      expect((await server.ask(method, path)).status).toBe(401);
+      const limited = await server.ask(method, path, { key });
       expect([limited.status, limited.body.error.code]).toEqual([403, "forbidden"]);
     }
   });
 
-  test("a key that only reads sees the books and tops nothing up", async () => {
+  test("for a key that only reads shows the books but tops up nothing", async () => {
     const { key } = (await owner.ask("POST", "/v1/auth/keys", { scopes: ["read"] })).body;
     const statuses = [];
-    for (const [method, path] of ROUTES) statuses.push((await appliance.ask(method, path, { key })).status);
+    for (const [method, path] of ROUTES) statuses.push((await server.ask(method, path, { key })).status);
     expect(statuses).toEqual([200, 200, 200, 403]);
   });
 });
 
-test("the API's document offers X-PAYMENT where a payment may be asked for, and nowhere else", async () => {
-  const { paths } = (await appliance.ask("GET", "/openapi.json")).body;
+test("the API's document offers X-PAYMENT where a payment may be required, and nowhere else", async () => {
+  const { paths } = (await server.ask("GET", "/openapi.json")).body;
   const offers = Object.entries(paths as Record<string, Record<string, { parameters?: unknown[] }>>).flatMap(
     ([path, operations]) =>
       Object.entries(operations)

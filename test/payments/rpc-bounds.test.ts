@@ -1,23 +1,23 @@
 import { expect, test } from "bun:test";
 import { createHeads } from "../../src/payments/heads.ts";
 import { MINUTE, SECOND } from "../lib/hand-clock.ts";
-import type { Appliance } from "../support/appliance.ts";
+import type { TestServer } from "../support/test-server.ts";
 import { balanceOf, launch, type Paying, quoteFor, startPaying, topUp } from "./paying.ts";
 
 const unknownHash = (nth: number): string => `0x${nth.toString(16).padStart(64, "0")}`;
 const receipts = ({ proxy }: Paying): number => proxy.calls("eth_getTransactionReceipt");
 
-/** Asks for so many quotes at once, each of another amount. */
-const quotes = (person: Awaited<ReturnType<Appliance["signUp"]>>, from: number, count: number) =>
+/** Requests this many quotes at once, each for another amount. */
+const quotes = (person: Awaited<ReturnType<TestServer["signUp"]>>, from: number, count: number) =>
   Promise.all(Array.from({ length: count }, (_, nth) => topUp(person, { amount: `${from + nth}.00` })));
 
-test("quotes that are refused cost no call, and those of one moment share their reading of the head", async () => {
+test("refused quotes cost no call, and concurrent ones share one reading of the head", async () => {
   await using paying = await startPaying();
   const person = await paying.someone();
   const [calls, began] = [paying.proxy.calls("eth_blockNumber"), performance.now()];
   const first = await quotes(person, 1, 100);
   expect(first.map(({ status }) => status)).toEqual(Array(100).fill(402));
-  // Five a second at most, however many are asked for.
+  // Five a second at most, however many are requested.
   const most = Math.ceil((performance.now() - began) / 200) + 1;
   expect(paying.proxy.calls("eth_blockNumber") - calls).toBeLessThanOrEqual(most);
 
@@ -27,7 +27,7 @@ test("quotes that are refused cost no call, and those of one moment share their 
   expect(paying.proxy.calls()).toBe(before);
 });
 
-test("the head of a quote is never older than the quote, also where others share its reading", async () => {
+test("a quote's head is never older than the quote, also if others share its reading", async () => {
   let height = 0n;
   let reads = 0;
   const head = async () => {
@@ -52,7 +52,7 @@ test("the head of a quote is never older than the quote, also where others share
   expect(reads).toBeLessThanOrEqual(51);
 });
 
-test("one unknown transaction presented 600 times is looked for once, whoever presents it, until its Retry-After", async () => {
+test("one unknown transaction presented 600 times is looked up once, whoever presents it, until its Retry-After", async () => {
   await using paying = await startPaying();
   const [person, other] = [await paying.someone(), await paying.someone()];
   await Promise.all([quoteFor(person), quoteFor(other)]);
@@ -71,7 +71,7 @@ test("one unknown transaction presented 600 times is looked for once, whoever pr
   expect(receipts(paying)).toBe(2);
 });
 
-test("a transaction that was not found is found when its Retry-After is over, whoever asked too early", async () => {
+test("a transaction that was not found is found after its Retry-After, whoever asked too early", async () => {
   await using paying = await startPaying();
   const [person, stranger] = [await paying.someone(), await paying.someone()];
   const { amount } = await quoteFor(person);
@@ -88,7 +88,7 @@ test("a transaction that was not found is found when its Retry-After is over, wh
   expect(await balanceOf(person)).toBe(amount);
 });
 
-test("an account has 300 looks a minute, whatever it presents", async () => {
+test("an account has 300 lookups a minute, whatever it presents", async () => {
   await using paying = await startPaying({ confirmations: 1 });
   const person = await paying.someone();
   await quoteFor(person);
@@ -101,7 +101,7 @@ test("an account has 300 looks a minute, whatever it presents", async () => {
   expect((await launch(person, txHash)).status).toBe(402);
 });
 
-/** What is asked about these transactions is answered when it is let go; the rest goes to the chain at once. */
+/** Calls about these transactions are answered when released; all others go to the chain at once. */
 function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number; letGo(): void } {
   const { promise: released, resolve: letGo } = Promise.withResolvers<void>();
   let [now, most] = [0, 0];
@@ -134,7 +134,7 @@ test("a tenant whose hundred transactions keep the nodes busy delays no other's 
   await junk;
 });
 
-test("who presents another's transaction behind a crowd of his own holds it up for nobody", async () => {
+test("an account that presents another's transaction behind a crowd of its own delays it for nobody", async () => {
   await using paying = await startPaying();
   const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
   const { amount } = await quoteFor(payer);

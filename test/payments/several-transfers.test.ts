@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { formatMoney } from "../../src/lib/money.ts";
 import { balanceOf, booksOf, entriesOf, micros, startPaying, statusesOf, topUp } from "./paying.ts";
 
-test("of two transfers in one transaction the one that must wait is credited too, when it may be", async () => {
+test("of two transfers in one transaction, the one that must wait is credited too, once it may be", async () => {
   await using paying = await startPaying({ confirmations: 2 });
   const person = await paying.someone();
   const small = (await topUp(person)).body.x402.amount;

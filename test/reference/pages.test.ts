@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
-import { startAppliance } from "../support/appliance.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { startTestServer } from "../support/test-server.ts";
 
-const appliance = await startAppliance();
-afterAll(() => appliance.stop());
-const at = (path: string) => new URL(path, appliance.url).href;
+const server = await startTestServer();
+afterAll(() => server.stop());
+const at = (path: string) => new URL(path, server.url).href;
 
 const PAGES: [path: string, type: string][] = [
   ["/docs", "text/html"],
@@ -41,19 +41,19 @@ test("the licences of the viewer and of everything bundled with it are served", 
 
 interface Shown {
   operations: string[];
-  /** What the page asked of anybody but this host. */
+  /** The page's requests to other hosts. */
   outside: string[];
   troubles: string[];
 }
 
-/** The reference as a browser shows it that reaches this host and nothing else. */
+/** The reference in a browser that can reach only this host. */
 async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page: PageOf) => Promise<T>): Promise<T> {
   return await withBrowser(async (browser) => {
     const page = await browser.newPage();
     await page.emulateMedia({ colorScheme });
     const shown: Shown = { operations: [], outside: [], troubles: [] };
     await page.route("**", (route) => {
-      if (route.request().url().startsWith(appliance.url)) return route.continue();
+      if (route.request().url().startsWith(server.url)) return route.continue();
       shown.outside.push(route.request().url());
       return route.abort();
     });
@@ -69,7 +69,7 @@ async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page:
 }
 type PageOf = Awaited<ReturnType<Parameters<Parameters<typeof withBrowser>[0]>[0]["newPage"]>>;
 
-/** The answers that the document has for an operation, named as the reference names it. */
+/** The answers of an operation in the document, named as in the reference. */
 function answers({ paths }: OpenApi, id: string): object {
   const operations = Object.values(paths).flatMap((operations) => Object.values(operations));
   return (
@@ -78,9 +78,9 @@ function answers({ paths }: OpenApi, id: string): object {
 }
 
 browserTest(
-  "every operation is shown, and opens with all its answers, with no network and nothing refused",
+  "every operation is shown, and opens with all its answers, without a network and without blocked content",
   async () => {
-    const document = (await appliance.ask("GET", "/openapi.json")).body as OpenApi;
+    const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
     const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
       Object.values(operations).map(
         (one) => `operations-${(one as unknown as { tags: string[] }).tags[0]}-${one.operationId}`,
@@ -100,8 +100,8 @@ browserTest(
   },
 );
 
-browserTest("a pasted key works where the reference is tried out, and streams are not tried", async () => {
-  const { ask } = await appliance.signUp();
+browserTest("a pasted key works for trying out requests, and event streams are not tried", async () => {
+  const { ask } = await server.signUp();
   const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
   await show("dark", async ({ troubles }, page) => {
     expect(await page.locator("html.dark-mode").count()).toBe(1);

@@ -35,7 +35,7 @@ interface Play {
   cancelBehind?: number;
 }
 
-/** Plays a run against a scripted model, and gives all it told and all it asked. */
+/** Runs an agent against a scripted model, and returns all its events and all its calls. */
 async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelBehind = -1 }: Play) {
   const asked: ModelCall[] = [];
   const tools: string[] = [];
@@ -73,7 +73,7 @@ const kinds = (told: LoopEvent[]): string => told.map(({ type }) => type).join("
 const spoken = (told: LoopEvent[]): string =>
   told.flatMap((event) => (event.type === "delta" ? [event.text] : [])).join("");
 
-test("text alone completes the run, with what it cost", async () => {
+test("text alone completes the run, with its usage", async () => {
   const { told, asked, outcome } = await play({ answers: [[text("Hel", "lo"), [usage, finish()]]] });
   expect(told).toEqual([
     { type: "step" },
@@ -92,7 +92,7 @@ test("a model that says nothing at all completes the run", async () => {
   expect(long.outcome).toEqual({ kind: "completed", finishReason: "length" });
 });
 
-test("tool calls are made in their order, each told before and after, and told to the model", async () => {
+test("tool calls are made in order, each reported before and after, and their results go to the model", async () => {
   const first = [...text("Look. "), call("a"), call("b", "now", '{"timeZone":"UTC"}'), finish("tool_calls")];
   const { told, tools, last } = await play({ answers: [[first], [[...text("Done."), finish()]]] });
   expect(kinds(told)).toBe("step delta tool.started tool.completed tool.started tool.completed step delta ended");
@@ -110,7 +110,7 @@ test("tool calls are made in their order, each told before and after, and told t
   expect(spoken(told)).toBe("Look. Done.");
 });
 
-test("a tool's error is told as such, and the run goes on", async () => {
+test("a tool's error is reported as such, and the run continues", async () => {
   const callTool: CallTool = async () => ({ output: "no such zone", isError: true });
   const { told, outcome, last } = await play({ answers: [[[call("a")]], [text("Sorry.")]], callTool });
   expect(told[2]).toEqual({
@@ -124,7 +124,7 @@ test("a tool's error is told as such, and the run goes on", async () => {
   expect(outcome.kind).toBe("completed");
 });
 
-test("an agent that calls tools for ever is ended after 20 steps", async () => {
+test("an agent that calls tools forever is ended after 20 steps", async () => {
   const { told, asked, outcome } = await play({ answers: [[[call("a")]]] });
   expect(asked).toHaveLength(MAX_STEPS);
   expect(outcome).toMatchObject({ kind: "failed", code: "model_error" });
@@ -142,7 +142,7 @@ test("a run that takes too long is ended", async () => {
   });
 });
 
-test("cancelled between any two events, the run ends there and asks for nothing more", async () => {
+test("cancelled between any two events, the run ends there and makes no more calls", async () => {
   const answers = [
     [text("Look. "), [call("a"), call("b")]],
     [text("Do", "ne"), [usage, finish()]],
@@ -151,7 +151,7 @@ test("cancelled between any two events, the run ends there and asks for nothing 
   for (let behind = 0; behind < whole.told.length - 1; behind++) {
     const { told, tools, asked, outcome } = await play({ answers, cancelBehind: behind });
     expect([behind, outcome]).toEqual([behind, { kind: "cancelled" }]);
-    // What was under way when it was cancelled may still be told, once.
+    // What was in progress when it was cancelled may still be reported, once.
     expect(told.length).toBeLessThanOrEqual(behind + 3);
     expect(told.slice(0, behind)).toEqual(whole.told.slice(0, behind));
     expect(tools.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "tool.started").length);
@@ -159,7 +159,7 @@ test("cancelled between any two events, the run ends there and asks for nothing 
   }
 });
 
-test("a model's failure is told in its words, anything else in none", async () => {
+test("a model's failure is reported with its message, any other error without", async () => {
   const failed = await play({ answers: [new ModelError("silent", "the model said nothing for 60 s")] });
   expect(failed.outcome).toEqual({ kind: "failed", code: "model_error", message: "the model said nothing for 60 s" });
   const broken = await play({ answers: [new Error("secret internals")] });
@@ -167,7 +167,7 @@ test("a model's failure is told in its words, anything else in none", async () =
   expect(JSON.stringify(broken.outcome)).not.toContain("secret");
 });
 
-test("a prompt that the model finds too long is cut until it fits; one that never fits fails", async () => {
+test("a prompt that is too long for the model is cut until it fits; one that never fits fails", async () => {
   const overflow = new ModelError("context_overflow", "too long", {
     overflow: { promptTokens: 4_000, limitTokens: 2_000 },
   });
@@ -189,7 +189,7 @@ test("a prompt that the model finds too long is cut until it fits; one that neve
 
 const made = (id: string, output: string) => ({ id, name: "now", input: "{}", result: { output, isError: false } });
 
-test("what an earlier attempt completed is told again and not done again", async () => {
+test("what an earlier attempt completed is reported again but not repeated", async () => {
   const journal = [
     { text: "Look. ", calls: [made("a", "noon")] },
     { text: "", calls: [made("b", "outcome unknown")] },
@@ -214,7 +214,7 @@ test("steps of an earlier attempt count towards the limit", async () => {
   expect(asked).toHaveLength(2);
 });
 
-test("each call tells its step, and the first of a step what follows it, so that a crash loses no call", async () => {
+test("each call names its step, and the first of a step lists the following ones, so that a crash loses no call", async () => {
   const first = [call("a"), call("b", "now", '{ "timeZone": "UTC" }'), call("c", "now", "no JSON")];
   const { told } = await play({ answers: [[first], [[call("d")]], [text("Done.")]] });
   expect(told.filter(({ type }) => type === "tool.started")).toEqual([
@@ -235,7 +235,7 @@ test("each call tells its step, and the first of a step what follows it, so that
   ]);
 });
 
-test("calls that an earlier attempt did not come to are made before the model is asked again", async () => {
+test("calls that an earlier attempt did not make are made before the model is called again", async () => {
   const calls = [made("a", "noon"), { ...made("b", ""), result: null }, { ...made("c", ""), result: null }];
   const { told, tools, asked } = await play({
     answers: [[text("Done.")]],
@@ -247,7 +247,7 @@ test("calls that an earlier attempt did not come to are made before the model is
   expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
 });
 
-/** Calls that are open until each is let go on. */
+/** Calls that wait until each is released. */
 function openCalls() {
   const open: { id: string; finish: () => void }[] = [];
   const begun: (() => void)[] = [];
@@ -260,7 +260,7 @@ function openCalls() {
   return { open, callTool, next };
 }
 
-test("calls that change nothing run at the same time, told as they end, and to the model in their order", async () => {
+test("calls that change nothing run at the same time, reported as they end, and to the model in order", async () => {
   const { open, callTool, next } = openCalls();
   const both = [next(), next()];
   const playing = play({ answers: [[[call("a"), call("b")]], [text("Done.")]], callTool, reads: true });
@@ -296,7 +296,7 @@ test("calls of which one changes something are made one after the other", async 
   expect((await playing).outcome.kind).toBe("completed");
 });
 
-test("however many calls a step has, so many run at the same time and no more", async () => {
+test("a step runs a limited number of calls at the same time, however many it has", async () => {
   let running = 0;
   let most = 0;
   const callTool: CallTool = async ({ id }) => {
@@ -314,7 +314,7 @@ test("however many calls a step has, so many run at the same time and no more", 
 const same: CallTool = async () => ({ output: "noon", isError: false });
 const LOOP: RunOutcome = { kind: "failed", code: "loop_detected", message: expect.stringContaining("now 5 times") };
 
-test("the third identical call with the identical result warns the model, and the fifth ends the run", async () => {
+test("the third identical call with an identical result warns the model, and the fifth ends the run", async () => {
   const { asked, tools, told, outcome } = await play({ answers: [[[call("a")]]], callTool: same });
   expect(outcome).toEqual(LOOP);
   expect([asked.length, tools.length]).toEqual([5, 5]);
@@ -325,13 +325,13 @@ test("the third identical call with the identical result warns the model, and th
     expect.stringMatching(/^noon\n\[You have made this call 3 times/),
     expect.stringMatching(/^noon\n\[You have made this call 4 times/),
   ]);
-  // What is told of a call is the tool's own word.
+  // What is reported of a call is the tool's own text.
   expect(told.flatMap((event) => (event.type === "tool.completed" ? [event.output] : []))).toEqual(
     Array(5).fill("noon"),
   );
 });
 
-test("calls with another input or another result are no loop; many of one answer are", async () => {
+test("calls with another input or another result are not a loop; neither are many of one answer", async () => {
   const inputs = Array.from({ length: 8 }, (_, at) => call(`c${at}`, "now", `{"at":${at}}`));
   expect((await play({ answers: [[inputs], [text("Done.")]], callTool: same })).outcome.kind).toBe("completed");
   expect((await play({ answers: [[[call("a")]]] })).outcome).toMatchObject({ code: "model_error" });
@@ -341,7 +341,7 @@ test("calls with another input or another result are no loop; many of one answer
   expect((await play({ answers: [[eight], [text("Done.")]], callTool: same, reads: true })).outcome).toEqual(LOOP);
 });
 
-test("identical calls count across a restart, and so does the one that ended the run", async () => {
+test("identical calls count across a restart, also the one that ended the run", async () => {
   const journal = Array.from({ length: 4 }, () => ({ text: "", calls: [made("a", "noon")] }));
   const fifth = await play({ answers: [[[call("b")]]], callTool: same, run: { journal } });
   expect([fifth.outcome, fifth.asked.length]).toEqual([LOOP, 1]);
@@ -349,7 +349,7 @@ test("identical calls count across a restart, and so does the one that ended the
   expect([over.outcome, over.asked.length, over.tools]).toEqual([LOOP, 0, []]);
 });
 
-test("everything it tells survives the way through a socket", async () => {
+test("all its events can be sent through a socket", async () => {
   const { told, asked } = await play({ answers: [[[...text("a"), call("a")]], [text("b"), [usage, finish()]]] });
   expect(JSON.parse(JSON.stringify(told))).toEqual(told);
   expect(JSON.parse(JSON.stringify(asked))).toEqual(asked);

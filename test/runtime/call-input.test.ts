@@ -8,11 +8,11 @@ const kept = (text: string): unknown => JSON.parse(JSON.stringify(inputAsJson(te
 test("an input is shown as the JSON that it is, else as its text", () => {
   expect(inputAsJson('{ "a": [1] }')).toEqual({ a: [1] });
   expect(inputAsJson("{no JSON")).toBe("{no JSON");
-  // A string of JSON too: else nobody could tell it from text that is none.
+  // A JSON string too: otherwise it could not be told from text that is not JSON.
   expect(inputAsJson('"a"')).toBe('"a"');
 });
 
-test("an input comes out of an event as it went in, and means what the model wrote", () => {
+test("an input comes out of an event as it went in, with the meaning that the model wrote", () => {
   const nested = fc.json().map((text) => JSON.stringify(text));
   fc.assert(
     fc.property(fc.oneof(fc.json(), nested, fc.string({ unit: "binary" }), fc.constant("")), (text) => {

@@ -3,7 +3,7 @@ import { createHostPlaces, sleepsFor } from "../../src/runtime/host-places.ts";
 
 const BOUNDS = { workers: 8, workersOfOne: 4, runs: 8, runsOfOne: 2 };
 
-test("the longest idle worker of one's own sleeps first, else the longest idle of all", () => {
+test("the longest idle worker of the same account is put to sleep first, else the longest idle of all", () => {
   const idle = [
     { accountId: "a", lastUsedMs: 5 },
     { accountId: "b", lastUsedMs: 1 },
@@ -14,12 +14,12 @@ test("the longest idle worker of one's own sleeps first, else the longest idle o
   expect(sleepsFor(idle, "c", 1)?.lastUsedMs).toBe(2);
   expect(sleepsFor(idle, "d", 4)?.lastUsedMs).toBe(1);
   expect(sleepsFor([], "a", 1)).toBeUndefined();
-  // Others' sleep would give it no place.
+  // Putting others to sleep would give it no place.
   expect(sleepsFor(idle, "d", 5)).toBeUndefined();
   expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
 
-test("room is told once for all that became free in one turn of the event loop", async () => {
+test("room is reported once for all places freed in one turn of the event loop", async () => {
   let told = 0;
   const places = createHostPlaces(
     BOUNDS,
@@ -35,7 +35,7 @@ test("room is told once for all that became free in one turn of the event loop",
   expect(told).toBe(1);
 });
 
-test("workers that come and go are started only so often for one account", async () => {
+test("an account may start workers only at a limited rate", async () => {
   let now = 0;
   const room = Promise.withResolvers<void>();
   const places = createHostPlaces(BOUNDS, () => now, room.resolve);
@@ -48,6 +48,6 @@ test("workers that come and go are started only so often for one account", async
   expect(wake("b")).toBe(true);
   now = 250;
   expect(Array.from({ length: 3 }, () => wake("a"))).toEqual([true, true, false]);
-  // Who had to wait is told when the wait is over.
+  // An account that had to wait is notified when the wait is over.
   await room.promise;
 });

@@ -86,7 +86,7 @@ const beginAndHang: Stream = async function* (_, signal) {
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 };
 const COMPLETED: RunOutcome = { kind: "completed", finishReason: "stop" };
-test("a run wakes its instance's worker, is asked of its model and ends", async () => {
+test("a run wakes its instance's worker, calls its model and ends", async () => {
   const asked: ModelRequest[] = [];
   const { run, events, ended } = observed("run_a");
   start(async function* (request, signal) {
@@ -121,7 +121,7 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
   expect(hung.events.some(({ type }) => type === "ended")).toBe(false);
 });
 
-test("a model's failure reaches the run in its words; a broken engine in none", async () => {
+test("a model's failure reaches the run with its message; that of a broken engine without", async () => {
   const one = start(async function* ({ model }) {
     yield [{ type: "text", text: "par" }];
     throw model === "m_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
@@ -157,7 +157,7 @@ const badWorker = new URL("./bad-worker.ts", import.meta.url).href;
 const spawn: typeof spawnWorker = (listener) => spawnWorker(listener, badWorker);
 
 for (const fault of ["exits", "throws", "rejects", "lies"]) {
-  test(`a worker that ${fault} fails its runs and no other instance's, and the next run has a new one`, async () => {
+  test(`a worker that ${fault} fails its own runs and no other instance's, and the next run has a new one`, async () => {
     const one = start(beginAndHang, { spawn });
     const [dead, alive] = [observed("run_a"), observed("run_b")];
     one.run("inst_a", dead.run);
@@ -176,7 +176,7 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
   });
 }
 
-test("a worker that does not come back to its port is ended, and its runs fail", async () => {
+test("a worker that no longer answers at its port is ended, and its runs fail", async () => {
   const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
   const [stuck, alive] = [observed("run_a", { ...inputOf("run_a"), agentName: "loops" }), observed("run_b")];
   one.run("inst_a", stuck.run);
@@ -187,7 +187,7 @@ test("a worker that does not come back to its port is ended, and its runs fail",
   expect(one.awake()).toBe(1);
 });
 
-test("a stuck worker is found also when its run was cancelled", async () => {
+test("a stuck worker is found also if its run was cancelled", async () => {
   const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
   const stuck = observed("run_a", { ...inputOf("run_a"), agentName: "loops" });
   one.run("inst_a", stuck.run);
@@ -290,7 +290,7 @@ test("calls of which one changes something run one after the other, in their ord
   expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
 });
 
-test("cancelling a run tells all of its tools that are under way", async () => {
+test("cancelling a run cancels all of its running tools", async () => {
   const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const stopped: Promise<unknown>[] = [];
   const run: ScriptedRun = (_, { signal }) => {
@@ -335,7 +335,7 @@ test("a tool of a run that was given up meanwhile does not act", async () => {
   expect(acted).toBe(false);
 });
 
-test("a tool under way is told of its run's cancel", async () => {
+test("a running tool is notified when its run is cancelled", async () => {
   const begun = Promise.withResolvers<void>();
   const stopped = Promise.withResolvers<void>();
   const act: Tool = {
@@ -358,7 +358,7 @@ test("a tool under way is told of its run's cancel", async () => {
   await stopped.promise;
 });
 
-test("a sleeping or closed host ends its model calls, and says nothing of runs that others have seen to", async () => {
+test("a sleeping or closed host ends its model calls, and reports nothing about runs that others have ended", async () => {
   const aborted = Promise.withResolvers<void>();
   const one = start(async function* (request, signal) {
     signal.addEventListener("abort", () => aborted.resolve());
@@ -381,7 +381,7 @@ async function ticks(count: number, ms: number): Promise<void> {
   for (let tick = 0; tick < count; tick++) await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-test("a run for which there is no place is refused, and nobody is told of room that is none", async () => {
+test("a run without a place is refused, and no room is reported that does not exist", async () => {
   let told = 0;
   const one = start(say, { bounds: { ...BOUNDS, workers: 1 }, onRoom: () => told++ });
   expect(one.reserve("acct_a", "inst_a")).toBe("taken");
@@ -396,7 +396,7 @@ test("a run for which there is no place is refused, and nobody is told of room t
   expect(one.awake()).toBe(1);
 });
 
-describe("who needs a worker that it cannot have", () => {
+describe("an account that needs a worker and has no room", () => {
   const clock = handClock();
   /** Asks for a place, later than the pace of waking counts. */
   const ask = (account: string, at: number) => {
@@ -408,7 +408,7 @@ describe("who needs a worker that it cannot have", () => {
     host?.release(`inst_${account}${at}`);
   };
 
-  test("puts nobody else's to sleep for its own bound, however often it asks", async () => {
+  test("puts no other account's to sleep because of its own bound, however often it asks", async () => {
     const bounds = { ...BOUNDS, workers: 8, workersOfOne: 2 };
     start(say, { clock, bounds, onRoom: () => void ask("a", 2) });
     for (const at of [0, 1]) expect(ask("a", at)).toBe("taken");
@@ -418,7 +418,7 @@ describe("who needs a worker that it cannot have", () => {
     expect(host?.awake()).toBe(5);
   });
 
-  test("puts as many idle ones to sleep as give it one, and none where they would not", () => {
+  test("puts as many idle ones to sleep as it needs, and none if that would not help", () => {
     start(say, { clock, bounds: { ...BOUNDS, workers: 4 } });
     expect(ask("a", 0)).toBe("taken");
     for (const account of ["b", "c", "d"]) idle(account, 0);
@@ -432,7 +432,7 @@ describe("who needs a worker that it cannot have", () => {
   });
 });
 
-test("where no thread can be started a run waits for those that are there, and fails where none is", () => {
+test("a run waits for existing threads if no new one can be started, and fails if there are none", () => {
   let threads = 1;
   const one = start(say, {
     spawn(...words) {

@@ -1,6 +1,4 @@
-/**
- * The prompt as it was made of everything that is stored, before the host chose: the rule that choosing must not change.
- */
+/** Builds a prompt from everything that is stored, without choosing first: choosing must not change the result. */
 import type { ModelMessage } from "../../src/models/engine.ts";
 import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
 import { cut, roomOf } from "../../src/runtime/prompt-room.ts";

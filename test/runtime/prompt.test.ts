@@ -5,7 +5,7 @@ import { chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/r
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
-/** All that is stored for a run, and the run that the host makes of it for a model. */
+/** Everything stored for a run, and the run that the host prepares from it for a model. */
 interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
   skills: { name: string; description: string; instructions: string }[];
 }
@@ -64,7 +64,7 @@ test("a missing default file is named, an empty one is not", () => {
   for (const name of ["SOUL.md", "MEMORY.md", "BOOTSTRAP.md"]) expect(text).not.toContain(name);
 });
 
-test("a long file is cut in its middle, with a visible mark: 20,000 characters a file, 60,000 in all", () => {
+test("a long file is cut in the middle, with a visible mark: 20,000 characters a file, 60,000 in all", () => {
   const text = cut(`${"a".repeat(30_000)}${"z".repeat(30_000)}`, 20_000);
   expect(text).toHaveLength(20_000);
   const [head = "", tail = ""] = text.split(/\n\[….*…\]\n/u);
@@ -78,7 +78,7 @@ test("a long file is cut in its middle, with a visible mark: 20,000 characters a
   expect(all.match(/\[….*…\]/gu)).toHaveLength(PROMPT_FILES.length);
 });
 
-test("a cut does not leave half a character", () => {
+test("a cut does not split a character", () => {
   for (let most = 60; most < 70; most++) expect(cut("🎈".repeat(100), most).isWellFormed()).toBe(true);
 });
 
@@ -94,7 +94,7 @@ test("a small model gets a prompt that fits it", () => {
   expect(messages.at(-1)?.content.trim()).toBe("100");
 });
 
-test("skills are there by name and description, and by their text as far as there is room", () => {
+test("skills are included by name and description, and by their text while there is room", () => {
   const skills = ["one", "two", "three"].map((name) => ({
     name,
     description: `about ${name}`,
@@ -110,7 +110,7 @@ test("skills are there by name and description, and by their text as far as ther
   expect(narrow).not.toContain("how to three");
 });
 
-test("skills that there is no room to name are counted, and no text is read that cannot fit", () => {
+test("skills for which there is no room are counted, and no text is read that cannot fit", () => {
   const skills = Array.from({ length: 100 }, (_, at) => ({
     name: `skill-${at}`,
     description: "d".repeat(1_000),
@@ -125,12 +125,12 @@ test("skills that there is no room to name are counted, and no text is read that
     const { run, read } = prepare({ skills, conversation, model });
     expect(system({ skills, conversation, model })).toContain(`(${100 - shown} more skills are installed`);
     expect(read).toBeLessThanOrEqual(Math.max(32_000, roomOf(contextTokens)));
-    // The worker is sent what its prompt can hold: a third more at most, for the message to answer.
+    // The worker gets what its prompt can hold: at most a third more, for the message to answer.
     expect(JSON.stringify(run).length).toBeLessThan(Math.max(40_000, 1.3 * roomOf(contextTokens)));
   }
 });
 
-test("the oldest turns are dropped some at a time, and the prompt says so", () => {
+test("the oldest turns are dropped in groups, and the prompt says so", () => {
   const starts = new Set<number>();
   for (let count = 81; count < 121; count += 2) {
     const prompt = buildPrompt(
@@ -150,7 +150,7 @@ test("the oldest turns are dropped some at a time, and the prompt says so", () =
   expect(toMessages(buildPrompt(run()))[0]?.content).not.toContain("not shown");
 });
 
-test("the message to answer is there however long it is, cut to what the model can hold", () => {
+test("the message to answer is included however long it is, cut to what the model can hold", () => {
   const conversation: Turn[] = [...turns(4, 100), { role: "user", text: "y".repeat(30_000) }];
   const prompt = buildPrompt(run({ model: { contextTokens: 2_048, tools: false, prompt: "full" }, conversation }));
   expect(prompt.turns).toHaveLength(1);
@@ -158,7 +158,7 @@ test("the message to answer is there however long it is, cut to what the model c
   expect(prompt.turns[0]?.text).toContain("cut here");
 });
 
-test("a prompt of what was chosen is the prompt of everything that is stored", () => {
+test("a prompt of what was chosen is the same as one of everything stored", () => {
   const draw = seededRandom(9);
   const upTo = (most: number) => Math.floor(draw() * (most + 1));
   const textOf = (most: number) => ["a", "é", "日", "🎈", " x"][upTo(4)]?.repeat(upTo(most)) ?? "";
@@ -190,7 +190,7 @@ test("a prompt of what was chosen is the prompt of everything that is stored", (
     if (chosen.earlier > 0) dropped++;
     if (chosen.skills.some(({ instructions }) => instructions === null)) cutSkills++;
   }
-  // The rule is about something: often not everything fits.
+  // Often not everything fits: otherwise the test proves nothing.
   expect(dropped).toBeGreaterThan(100);
   expect(cutSkills).toBeGreaterThan(100);
 });

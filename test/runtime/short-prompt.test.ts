@@ -11,7 +11,7 @@ const SOUL = "You are a gruff ship's cook.";
 const defaults = [...readDefaultFiles()].map(([name, text]) => ({ name, text }));
 const withFile = (name: string, text: string) => defaults.map((file) => (file.name === name ? { name, text } : file));
 
-/** What the model is told, of a new agent where `files` says nothing else. */
+/** The model's prompt, for a new agent unless `files` says otherwise. */
 function told(conversation: string[], files = withFile("SOUL.md", SOUL), model = SMALL, more: Partial<RunInput> = {}) {
   const turns = conversation.map((text, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text }));
   const run: RunInput = {
@@ -30,11 +30,11 @@ function told(conversation: string[], files = withFile("SOUL.md", SOUL), model =
   return toMessages(buildPrompt(run)).map(({ content }) => content);
 }
 
-test("a small model is told its owner's words and its name, and nothing that nobody has changed", () => {
+test("a small model gets its owner's words and its name, but no unchanged defaults", () => {
   expect(told(["Hello!"])).toEqual([`${SOUL}\n\nYour name is Barnaby.`, "Hello!"]);
 });
 
-test("a capable model is told all files", () => {
+test("a capable model gets all files", () => {
   const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), CAPABLE);
   for (const { name, text } of defaults) {
     if (name !== "SOUL.md" && name !== "HEARTBEAT.md") expect(system).toContain(text.trim());
@@ -46,7 +46,7 @@ test("an agent without a character of its own has the default one", () => {
   expect(system).toBe("You are a friendly, calm and honest assistant.\n\nYour name is Barnaby.");
 });
 
-test("files as an older agent was given them count as unchanged", () => {
+test("the default files of earlier versions count as unchanged", () => {
   const older = withFile(
     "IDENTITY.md",
     "# Identity\n\nYou are a helpful AI assistant. You help with writing, summaries, lists, ideas, plans and explanations.\n",
@@ -54,7 +54,7 @@ test("files as an older agent was given them count as unchanged", () => {
   expect(filesFor(older, SMALL).map(({ name }) => name)).toEqual(["SOUL.md"]);
 });
 
-test("what an owner has added stands between the character and the character again, without headings or names of files", () => {
+test("an owner's additions stand between the character and its repetition, without headings or file names", () => {
   const files = withFile("SOUL.md", `# Character\n\n${SOUL}`).map((file) =>
     file.name === "USER.md" ? { ...file, text: "# User\n\nThe user is Anna, who fears storms.\n" } : file,
   );
@@ -63,33 +63,33 @@ test("what an owner has added stands between the character and the character aga
   );
 });
 
-test("no default says who the agent is but its character: a persona is not contradicted", () => {
+test("no default but the character says who the agent is: a persona is not contradicted", () => {
   for (const { name, text } of defaults) if (name !== "SOUL.md") expect(text).not.toMatch(/\bYou are\b/);
 });
 
-test("a persona is told its name in its own language, before all else where that is not English", () => {
+test("a persona gets its name in its own language, first if that is not English", () => {
   const files = withFile("SOUL.md", "Du bist eine Bäckerin und sprichst nur Deutsch mit den Leuten.");
   expect(told(["Hallo!"], files)[0]).toStartWith("Du heißt Barnaby.");
   expect(told(["Hello!"])[0]).toEndWith("Your name is Barnaby.");
 });
 
-test("a question that is asked again does not bring its first answer along", () => {
+test("a repeated question does not bring its first answer along", () => {
   const question = "What should I read on a train?";
   expect(told([question, "A book about trains.", question])).toHaveLength(2);
   expect(told([question, "A book about trains.", "And on a boat?"])).toHaveLength(4);
 });
 
-test("an earlier turn comes along only where the message goes back to it", () => {
+test("an earlier turn is included only if the message goes back to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
   expect(told([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
-  // "Good" is a word of both, and tells of neither.
+  // "Good" is in both, and says nothing about either.
   expect(told([...past, "What is a good gift for a child?"]).slice(1)).toEqual(["What is a good gift for a child?"]);
   const asked = "How big is the sea? I love big seas.";
   expect(told([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
 });
 
-test("whatever was stored, the message to answer is there and the prompt fits", () => {
+test("whatever was stored, the message to answer is included and the prompt fits", () => {
   const long = withFile("SOUL.md", "Be kind. ".repeat(2_000)).map((file) => ({
     ...file,
     text: file.text.slice(0, 1_600),
@@ -99,7 +99,7 @@ test("whatever was stored, the message to answer is there and the prompt fits", 
   expect(messages.join("").length).toBeLessThan(2_048 * 3);
 });
 
-test("a skill that is installed is told of", () => {
+test("an installed skill is in the prompt", () => {
   const skills = [{ name: "weather", description: "the weather of today", instructions: "Look at the sky." }];
   const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), SMALL, { skills });
   expect(system).toContain("Look at the sky.");

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES, type Scope } from "../../src/accounts/caller.ts";
+import { type Caller, SCOPES, type Scope } from "../../src/limits/caller.ts";
 import { openMasterKey } from "../../src/secrets/master-key.ts";
 import { secretRoutes } from "../../src/secrets/routes.ts";
 import { createSecrets } from "../../src/secrets/secrets.ts";
@@ -47,7 +47,7 @@ test("one secret is stored by key and value: 201 with its name", async () => {
   expect(room.secrets.read(room.instanceId, "TOKEN")).toBe(" spaces stay ");
 });
 
-test("a name that is there gets the new value and keeps its age", async () => {
+test("an existing name gets the new value and keeps its creation time", async () => {
   let now = 1_000;
   const clock = { now: () => now, monotonicNs: () => 0n };
   await using ground = openGround(clock);
@@ -110,7 +110,7 @@ test.each([
   ["a value alone", { value: "hush" }, `key: expected ${NAME}`],
   ["a bad key", { key: "TO KEN", value: "hush" }, `key: expected ${NAME}`],
   ["an empty value by key", { key: "TOKEN", value: "" }, `value: expected ${VALUE}`],
-])("%s: 400 that names the field, tells no value and stores nothing", async (_, input, message) => {
+])("%s: 400 that names the field, reveals no value and stores nothing", async (_, input, message) => {
   await using room = openRoom();
   const { status, body } = await room.post(input);
   expect(status).toBe(400);
@@ -146,7 +146,7 @@ test("the list is paged by name and never carries a value", async () => {
     seen.push(...body.data.map(({ key }: { key: string }) => key));
     expect(body.hasMore).toBe(page < 2);
     after = `&after=${body.nextCursor}`;
-    // What was passed already does not come again, what lies ahead is seen.
+    // A row before the cursor does not come again; one after it is seen.
     if (page === 0) await room.post({ secrets: { A: "v", z: "v" } });
   }
   expect(seen).toEqual(["B", "C", "_", "a", "b", "z"]);
@@ -175,7 +175,7 @@ test("a secret is deleted once: 200, then 404", async () => {
   expect(room.secrets.names(room.instanceId)).toEqual(["B"]);
 });
 
-test("an instance that is absent or foreign, or hidden from the key: 404 before the body is judged", async () => {
+test("an instance that does not exist, is somebody else's or is hidden from the key: 404 before the body is checked", async () => {
   await using room = openRoom();
   await room.post({ key: "A", value: "v" });
   const other = room.ground.instances.create(room.owner, "two");
@@ -220,7 +220,7 @@ test("without credentials: 401; writing without the scope write: 403", async () 
   }
 });
 
-test("a repetition under the same Idempotency-Key stores once and leaves no value behind", async () => {
+test("a repetition with the same Idempotency-Key stores once and leaves no value behind", async () => {
   await using room = openRoom();
   const body = { key: "A", value: "correct-horse-battery" };
   const send = () => room.send(room.owner, "POST", room.path, body, { "idempotency-key": "k1" });

@@ -30,7 +30,7 @@ describe.each(folders)("the built-in skill %s", (folder) => {
     expect(skill.tags).not.toBeEmpty();
   });
 
-  test("has steps, an example and edge cases, short enough for a prompt", () => {
+  test("has steps, an example and edge cases, and is short enough for a prompt", () => {
     for (const section of ["## Steps", "## Example", "## Edge cases"]) {
       expect(skill.instructions.split("\n")).toContain(section);
     }
@@ -38,13 +38,13 @@ describe.each(folders)("the built-in skill %s", (folder) => {
     expect(skill.instructions.length).toBeLessThanOrEqual(6_000);
   });
 
-  test("points only at files that it has, and at every one", () => {
+  test("refers only to files that it has, and to all of them", () => {
     const links = [...skill.instructions.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map((match) => match[1] ?? "");
     expect(links.filter((link) => !files.has(link))).toEqual([]);
     expect(skill.files.filter((name) => name.startsWith("references/") && !links.includes(name))).toEqual([]);
   });
 
-  test("needs a host for its secrets to go to", () => {
+  test("names a host to which its secrets go", () => {
     if (skill.requires.secrets.length > 0) expect(skill.requires.hosts).not.toBeEmpty();
   });
 });

@@ -11,7 +11,7 @@ test("every built-in skill parses, and the list is sorted by name", () => {
   expect(names).toEqual([...names].sort());
 });
 
-test("the folder is read when it is first asked for, and once", () => {
+test("the folder is read when it is first needed, and once", () => {
   let reads = 0;
   const catalog = loadCatalog(undefined, () => {
     reads++;
@@ -23,7 +23,7 @@ test("the folder is read when it is first asked for, and once", () => {
   expect(reads).toBe(1);
 });
 
-test("a skill carries the texts of its own folder alone; files beside the folders are no skills", () => {
+test("a skill has only the texts of its own folder; files beside the folders are not skills", () => {
   const files = new Map([
     ["README.md", "not a skill"],
     ["a/SKILL.md", skill("a")],
@@ -35,7 +35,7 @@ test("a skill carries the texts of its own folder alone; files beside the folder
   expect([...catalog.get("a").texts.keys()]).toEqual(["SKILL.md", "scripts/run.js"]);
 });
 
-test("a broken skill throws, or is left out and told of", () => {
+test("a broken skill throws, or is left out and reported", () => {
   const read = () =>
     new Map([
       ["a/SKILL.md", skill("a")],

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Caller, SCOPES, type Scope } from "../../src/accounts/caller.ts";
+import { type Caller, SCOPES, type Scope } from "../../src/limits/caller.ts";
 import { loadCatalog } from "../../src/skills/catalog.ts";
 import { skillRoutes } from "../../src/skills/routes.ts";
 import { createSkills } from "../../src/skills/skills.ts";
@@ -106,7 +106,7 @@ test("a limit out of range, or another list's cursor: 400", async () => {
   expect((await room.send(room.owner, "GET", `${room.path}?after=${body.nextCursor}`)).status).toBe(400);
 });
 
-test("a skill of the catalog is installed by name: 201 with the record; again 409", async () => {
+test("a skill from the catalog is installed by name: 201 with the record; again 409", async () => {
   await using room = openRoom();
   const { status, body } = await room.post({ name: "github" });
   expect(status).toBe(201);
@@ -127,7 +127,7 @@ test("a skill of the catalog is installed by name: 201 with the record; again 40
   });
 });
 
-test("of two that install the same at once, one gets 201 and one 409", async () => {
+test("if two install the same at once, one gets 201 and one 409", async () => {
   await using room = openRoom();
   const statuses = (await Promise.all([room.post({ name: "alpha" }), room.post({ name: "alpha" })])).map(
     ({ status }) => status,
@@ -135,7 +135,7 @@ test("of two that install the same at once, one gets 201 and one 409", async () 
   expect(statuses.sort()).toEqual([201, 409]);
 });
 
-test("missing secrets are told live: a stored one no longer, a deleted one again", async () => {
+test("missing secrets are shown live: a stored one no longer, a deleted one again", async () => {
   await using room = openRoom();
   room.secretNames.push("GITHUB_USER", "OTHER");
   expect((await room.post({ name: "github" })).body.missingSecrets).toEqual(["GITHUB_TOKEN"]);
@@ -146,7 +146,7 @@ test("missing secrets are told live: a stored one no longer, a deleted one again
   expect(await missing()).toEqual(["GITHUB_TOKEN", "GITHUB_USER"]);
 });
 
-test("an own skill is installed from its files, under the name in its front matter: 201; again 409", async () => {
+test("a custom skill is installed from its files, under the name in its front matter: 201; again 409", async () => {
   await using room = openRoom();
   const files = { "SKILL.md": GITHUB.replace("name: github", "name: my-own"), "scripts/a b.js": "1" };
   const { status, body } = await room.post({ files });
@@ -156,14 +156,14 @@ test("an own skill is installed from its files, under the name in its front matt
   expect((await room.post({ files })).status).toBe(409);
 });
 
-test("an own skill may take the place of a built-in one that is not installed", async () => {
+test("a custom skill may take the place of a built-in one that is not installed", async () => {
   await using room = openRoom();
   const { status, body } = await room.post({ files: { "SKILL.md": skill("alpha") } });
   expect([status, body.source]).toEqual([201, "upload"]);
   expect((await room.post({ name: "alpha" })).status).toBe(409);
 });
 
-test("a name that the catalog lacks: 404", async () => {
+test("a name that is not in the catalog: 404", async () => {
   await using room = openRoom();
   for (const name of ["unknown", "Alpha", "constructor", "../alpha"]) {
     const { status, body } = await room.post({ name });
@@ -241,7 +241,7 @@ test("a skill is removed once: 200, then 404", async () => {
   expect((await room.post({ name: "alpha" })).status).toBe(201);
 });
 
-test("an instance that is absent or foreign, or hidden from the key: 404 before the body is judged", async () => {
+test("an instance that does not exist, is somebody else's or is hidden from the key: 404 before the body is checked", async () => {
   await using room = openRoom();
   await room.post({ name: "alpha" });
   const other = room.ground.instances.create(room.owner, "two");

@@ -56,7 +56,7 @@ metadata:
   });
 });
 
-test("name and description are enough", () => {
+test("a name and a description are enough", () => {
   expect(parse("name: a\ndescription: b", "")).toEqual({
     name: "a",
     description: "b",
@@ -82,7 +82,7 @@ test("unknown keys are tolerated, whatever they hold", () => {
   expect(skill.name).toBe("my-skill");
 });
 
-test("lists may be YAML lists, and needs may be nested as in the record", () => {
+test("lists may be YAML lists, and requirements may be nested as in the record", () => {
   const skill = withFields(
     "metadata:\n  tags: [one, two, one]\n  requires:\n    secrets: [TOKEN]\n    hosts: a.example b.example",
   );
@@ -105,7 +105,7 @@ test("lengths count characters, not UTF-16 units", () => {
   expect(refusal(() => parse(`name: a\ndescription: ${owls}!`))).toContain("description to be text of 1 to 1024");
 });
 
-describe("a skill is refused, in words that help,", () => {
+describe("a skill is refused with a helpful message,", () => {
   const long = "x".repeat(501);
   const cases: [reason: string, read: () => Skill, message: string][] = [
     ["without SKILL.md", () => parseSkill({ "README.md": "hi" }), "the skill's front matter and instructions"],
@@ -164,12 +164,12 @@ describe("a skill is refused, in words that help,", () => {
   );
 });
 
-test("names at the edges of the rule are taken", () => {
+test("the longest and shortest allowed names are accepted", () => {
   for (const name of ["a", "a1-b2", "3d", "a".repeat(64)])
     expect(parse(`name: ${name}\ndescription: b`).name).toBe(name);
 });
 
-describe("hostile YAML ends in a refusal or a plain record, quickly:", () => {
+describe("hostile YAML is refused or becomes a plain record, quickly:", () => {
   const nested = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"];
   for (let i = 1; i < 30; i++)
     nested.push(
@@ -186,7 +186,7 @@ describe("hostile YAML ends in a refusal or a plain record, quickly:", () => {
     expect(refusal(() => withFields(`x: ${"[".repeat(8_000)}`))).toContain("front matter in YAML");
   });
 
-  test("a map that holds itself", () => {
+  test("a map that contains itself", () => {
     expect(withFields("metadata: &m { self: *m }").tags).toEqual([]);
     expect(refusal(() => withFields("metadata: { tags: &t [*t] }"))).toContain("metadata.tags");
   });

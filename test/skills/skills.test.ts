@@ -23,7 +23,7 @@ function openRoom(catalogFiles: Record<string, string> = {}) {
     owner,
     instanceId: ground.instances.create(owner, "one").instanceId,
     skills: createSkills({ ...parts, catalog: catalog() }),
-    /** The same data under a catalog that was read anew. */
+    /** The same data with a catalog that was read again. */
     upgraded: () => createSkills({ ...parts, catalog: catalog() }),
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
@@ -35,7 +35,7 @@ const told = ({ skills, instanceId }: Pick<ReturnType<typeof openRoom>, "skills"
     .outline(instanceId)
     .map(({ name, description }) => [name, description, skills.instructions(instanceId, name).trim()]);
 
-test("the prompt gets name, description and instructions of what is installed, by name", async () => {
+test("the prompt gets name, description and instructions of the installed skills, by name", async () => {
   await using room = openRoom({ "b/SKILL.md": skill("b") });
   room.skills.install(room.instanceId, { name: "b" });
   room.skills.install(room.instanceId, upload("a", "# A\n\nFirst this."));
@@ -58,7 +58,7 @@ test("an installed skill does not change when the catalog does", async () => {
   expect(after.instructions(room.instanceId, "b").trim()).toBe("New.");
 });
 
-test("all files of a skill are kept as they came", async () => {
+test("all files of a skill are kept unchanged", async () => {
   await using room = openRoom({ "b/SKILL.md": skill("b"), "b/scripts/run.js": "1 + 1" });
   room.skills.install(room.instanceId, { name: "b" });
   const [kept] = room.ground.store.sqlite.query<{ files: string }, []>("SELECT files FROM installed_skills").all();
@@ -75,7 +75,7 @@ test("an instance takes 100 skills and refuses one more", async () => {
     message: "skills: expected at most 100 for an instance; this would make it 101",
   });
   expect(() => room.skills.install(room.instanceId, upload("one-more"))).toThrow(refusal);
-  // What is installed already is told first.
+  // That it is already installed is reported first.
   expect(() => room.skills.install(room.instanceId, upload("skill-7"))).toThrow("is installed already");
   expect(room.skills.list(room.instanceId, null, 1000)).toHaveLength(MAX_SKILLS);
 });
@@ -114,7 +114,7 @@ test("neither the quota nor a prompt's outline reads a skill's text", async () =
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
 });
 
-test("the texts of skills that were installed before the quota are counted in it", () => {
+test("the texts of skills that were installed before the quota count towards it", () => {
   const folder = join(import.meta.dir, "../../src/storage/migrations");
   const migrations = readdirSync(folder).sort();
   const own = migrations.findIndex((name) => name.includes("skill-sizes"));

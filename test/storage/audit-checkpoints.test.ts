@@ -43,7 +43,7 @@ const verify = (): AuditVerdict => {
 };
 const signedRows = () => store.sqlite.query("SELECT audit_id FROM audit_checkpoints").values().flat();
 const heldRows = () => store.sqlite.query("SELECT min(audit_id), max(audit_id) FROM audit").values()[0];
-/** What somebody could do who has the database and no respect for its triggers. */
+/** Changes the log as an attacker with the database could, without its triggers. */
 const tamper = (sql: string) =>
   store.transaction(() => {
     const triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name LIKE 'audit%'";
@@ -148,7 +148,7 @@ describe("tampering with the log is found:", () => {
     append(5);
     expect(audit.findBreak()).toBeNull();
     expect(verify().finding).toContain("named in audit-head.json");
-    // The host goes on from nothing that it has not signed itself.
+    // The host does not continue from anything that it has not signed.
     await expect(checkpoints.sign()).rejects.toThrow("the checkpoint at row 5 is missing");
     const forger = mkdtempSync(join(tmpdir(), "roost-forger-"));
     await signing(generateKeyPairSync("ed25519").privateKey, forger).sign();

@@ -24,7 +24,7 @@ const append = (times: number) => {
   for (let at = 0; at < times; at++)
     audit.append({ actor: "operator", action: "test", subject: `s${at}`, detail: { at } });
 };
-/** What somebody could do who has the file and no respect for its triggers. */
+/** Changes the log as an attacker with the file could, without its triggers. */
 const tamper = (sql: string) => {
   store.sqlite.run("DROP TRIGGER audit_is_append_only_update");
   store.sqlite.run("DROP TRIGGER audit_is_append_only_delete");

@@ -23,7 +23,10 @@ const HEX = "0123456789abcdef".repeat(2);
 const [ADA, BO] = [`agt_${HEX}`, `agt_${HEX.replaceAll("0", "f")}`];
 const [OF_ADA, OF_BO] = [ADA, BO].map((id) => id.replace("agt_", "conv_")) as [string, string];
 
-/** As the release before left it: Ada was cleared, and that is being cleared away; she has a run in progress and one that waits. */
+/**
+ * A data folder of the previous release: Ada's messages are being cleared, and she has one run in progress and one that
+ * waits.
+ */
 const OLD_DATA = `
   INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct_a', 'ada@example.org', 'Ada', 1);
   INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('inst_a', 'acct_a', 'one', 'running', 2);
@@ -64,7 +67,7 @@ afterEach(() => {
 
 const all = (sql: string) => store.sqlite.query(sql).values();
 
-test("what agents have goes into their default conversations, what was cleared stays hidden, and runs go on", async () => {
+test("an agent's messages and runs move to its default conversation, what was cleared stays hidden, and runs continue", async () => {
   store = openStore(dataDir);
   expect(all("PRAGMA foreign_key_check")).toEqual([]);
   expect(all("PRAGMA integrity_check")).toEqual([["ok"]]);
@@ -108,7 +111,7 @@ test("what agents have goes into their default conversations, what was cleared s
   expect(all("SELECT event_bytes FROM agents ORDER BY agent_id")).toEqual([[Number(6 * 128 + 5 * 2 + 16)], [0]]);
 });
 
-test("an agent that is made after it has its default conversation from the statement that makes it", () => {
+test("an agent created afterwards gets its default conversation from the statement that creates it", () => {
   store = openStore(dataDir);
   store.transaction(() =>
     store.sqlite.run(

@@ -94,7 +94,7 @@ test("the first release's data is complete and balanced, and can be posted to", 
   expect(schemaVersion(sqlite)).toBe(SCHEMA_VERSION);
 });
 
-test("the journal stays append-only, and its totals tied to their postings", () => {
+test("the journal stays append-only, and its totals stay equal to their postings", () => {
   const store = openStore(dataDir);
   const refused = (sql: string, why: string) =>
     expect(() => store.transaction(() => store.sqlite.run(sql))).toThrow(why);
@@ -132,7 +132,7 @@ test("a migration that is interrupted leaves the first release's data, which the
   store.close();
 });
 
-test("a process killed in the middle of it leaves nothing half done", async () => {
+test("a process killed in the middle leaves nothing half done", async () => {
   const program = `
     const { Database } = await import("bun:sqlite");
     const sqlite = new Database(${JSON.stringify(path())});

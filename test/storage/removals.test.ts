@@ -57,7 +57,7 @@ test("rows are removed a slice at a time, and other work runs between two slices
   expect(count("owner = 'bob'")).toBe(left.length);
 });
 
-test("what a stop interrupted goes on at the next start, in the order of deletion", async () => {
+test("what a stop interrupted continues at the next start, in the order of deletion", async () => {
   fill("ada", 500);
   fill("eve", 500);
   let pauses = 0;

@@ -170,7 +170,7 @@ describe("a commit hook", () => {
     expect(written()).toEqual(["after"]);
   });
 
-  test("runs even if another fails; the failure is thrown, the commit stands", () => {
+  test("runs even if another fails; the failure is thrown, the commit remains", () => {
     const told: string[] = [];
     expect(() =>
       store.transaction(() => {

@@ -19,12 +19,12 @@ const echo = (run: Tool<typeof input>["run"], deadlineMs = 60_000): Tool =>
 const call = (tool: Tool, text: string, signal?: AbortSignal) =>
   callTool(createToolbox([tool, now]), { name: tool.name, input: text }, context(signal));
 
-test("a tool gets its input as its schema makes it", async () => {
+test("a tool gets its input as parsed by its schema", async () => {
   const tool = echo(async (given) => JSON.stringify(given));
   expect(await call(tool, '{"name":"a","other":1}')).toEqual({ output: '{"name":"a","count":1}', isError: false });
 });
 
-test("what is wrong with a call is told so that the model can mend it", async () => {
+test("the model gets what is wrong with a call, so that it can correct it", async () => {
   const tool = echo(async () => expect.unreachable());
   const said = async (text: string) => (await call(tool, text)).output;
   expect(await said("{")).toBe("the input of echo is not valid JSON");
@@ -37,7 +37,7 @@ test("what is wrong with a call is told so that the model can mend it", async ()
   });
 });
 
-test("a tool that throws, at once or later, is an error told to the model", async () => {
+test("the error of a tool that throws, at once or later, goes to the model", async () => {
   const now = echo(() => {
     throw new Error("no disk");
   });
@@ -46,7 +46,7 @@ test("a tool that throws, at once or later, is an error told to the model", asyn
   expect(await call(later, '{"name":"a"}')).toEqual({ output: "no net", isError: true });
 });
 
-test("a tool is over at its deadline or its run's cancel, whether it heeds them or not", async () => {
+test("a tool ends at its deadline or its run's cancellation, even if it ignores them", async () => {
   const deaf = () => new Promise<string>(() => {});
   expect((await call(echo(deaf, 10), '{"name":"a"}')).output).toBe("echo did not finish within 0.01 seconds");
   const cancel = new AbortController();
@@ -64,14 +64,14 @@ test("a tool is over at its deadline or its run's cancel, whether it heeds them 
   expect(told?.aborted).toBe(true);
 });
 
-test("now tells the time of the host's clock in the zone that was asked for", async () => {
+test("now gives the time of the host's clock in the requested zone", async () => {
   const said = async (text: string) => await callTool(createToolbox([now]), { name: "now", input: text }, context());
   expect((await said("{}")).output).toBe("Saturday, 21 November 2026 at 12:00:00 UTC (2026-11-21T12:00:00.000Z)");
   expect((await said('{"timeZone":"Asia/Kolkata"}')).output).toContain("17:30:00");
   expect(await said('{"timeZone":"Atlantis"}')).toMatchObject({ isError: true });
 });
 
-test("a tool is described to models by a JSON Schema that asks for no more than it needs", () => {
+test("a tool is described to models by a JSON Schema that requires no more than it needs", () => {
   const [described] = createToolbox([now]).offered;
   expect(described).toEqual({
     name: "now",
@@ -81,7 +81,7 @@ test("a tool is described to models by a JSON Schema that asks for no more than 
   expect(described?.inputSchema).not.toHaveProperty("required");
 });
 
-test("a tool of a run that is over already is not run", async () => {
+test("a tool of a run that has already ended is not run", async () => {
   const tool = echo(async () => expect.unreachable());
   expect(await call(tool, '{"name":"a"}', AbortSignal.abort(new Error("cancelled")))).toEqual({
     output: "cancelled",
@@ -89,7 +89,7 @@ test("a tool of a run that is over already is not run", async () => {
   });
 });
 
-test("an output that is too long is cut with a mark that says so, wherever a character begins; also an error", async () => {
+test("an output that is too long is cut with a mark that says so, at any character; also that of an error", async () => {
   const say = (text: string) =>
     call(
       echo(async () => text),
@@ -112,7 +112,7 @@ test("an output that is too long is cut with a mark that says so, wherever a cha
   expect(unknown.output.length).toBe(MAX_OUTPUT);
 });
 
-test("calls may run together where each changes nothing: by its tool, by its input, or since it is refused", () => {
+test("calls may run together if each changes nothing: by its tool, by its input, or because it is refused", () => {
   const run = async () => "";
   const toolbox = createToolbox([scriptedTool("read", "nothing", run), scriptedTool("write", "workspace", run)]);
   const together = (box: typeof toolbox, ...calls: [name: string, input: string][]) =>

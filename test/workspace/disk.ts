@@ -1,4 +1,4 @@
-/** What tests see of a workspace's folder, and what they do in it, without its index. */
+/** Reads and changes a workspace's folder directly, without its index. */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { foldName, NO_NAMES, pathEntries, type StandingNames } from "../../src/workspace/file-name.ts";
@@ -16,7 +16,7 @@ export interface DiskFile {
   size: number;
 }
 
-/** The whole tree by name; `others` is what is left alone, folders with `/` behind them. */
+/** The whole tree by name; `others` are the entries that are left alone, folders with a trailing `/`. */
 export function scan(jail: Jail, parts: readonly string[] = []): { files: DiskFile[]; others: string[] } {
   const entries = jail.entries(parts);
   const prefix = parts.map((part) => `${part}/`).join("");
@@ -47,7 +47,7 @@ export function readWorkspace(folder: string): Map<string, string> {
   );
 }
 
-/** Moves a file of this content into the jail on `root`. */
+/** Moves a file with this content into the jail on `root`. */
 export function writeInto(jail: Jail, root: string, name: string, content: string | Uint8Array): void {
   const source = fs.mkdtempSync(join(dirname(root), `${basename(root)}-source-`));
   try {
@@ -58,7 +58,7 @@ export function writeInto(jail: Jail, root: string, name: string, content: strin
   }
 }
 
-/** These names, as a workspace that holds them tells of them. */
+/** These names, as a workspace that has them reports them. */
 export function standing(names: Iterable<string>, without: ReadonlySet<string> = new Set()): StandingNames {
   const staying = [...names].filter((name) => !without.has(name));
   const steps = staying.flatMap((name) => [...pathEntries(name)]);
@@ -70,7 +70,7 @@ export function standing(names: Iterable<string>, without: ReadonlySet<string> =
   };
 }
 
-/** The changes, if the workspace in this folder (none: a new one) can take them. */
+/** Checks the changes against the workspace in this folder, or a new one if null. */
 export function check(folder: string | null, changes: readonly FileChange[]): CheckedChange[] {
   if (folder === null) return checkChanges(changes, null, () => NO_NAMES);
   const names = listFiles(folder).map(({ name }) => name);

@@ -34,7 +34,7 @@ describe("a file name", () => {
     expect(() => parseFileName(name, "files")).toThrow(/^files: expected a relative file name/);
   });
 
-  test("that is accepted never climbs, hides or leaves, whatever the text", () => {
+  test("that is accepted never leads up, out or to a hidden file, whatever the text", () => {
     const nasty = fc.string({ unit: fc.constantFrom(".", "/", "a", " ", "\\", "\0", "\n", "-", "é"), maxLength: 24 });
     fc.assert(
       fc.property(nasty, (text) => {
@@ -47,7 +47,7 @@ describe("a file name", () => {
   });
 });
 
-describe("names beside each other", () => {
+describe("names in the same workspace", () => {
   test.each([
     [["README.md"], "readme.md"],
     [["a"], "a/b"],
@@ -66,20 +66,20 @@ describe("names beside each other", () => {
     [["a"], "ab"],
     [["a.b/c"], "a/c"],
     [["empty/"], "empty/a"],
-  ])("%j and %j stand together", (existing, name) => {
+  ])("%j and %j do not clash", (existing, name) => {
     refuseClash(standing(existing), [name]);
   });
 
-  test("clash among the added ones too", () => {
+  test("clash also among those added together", () => {
     expect(() => refuseClash(NO_NAMES, ["a", "a/b"])).toThrow(AppError);
     expect(() => refuseClash(NO_NAMES, ["a", "A"])).toThrow(AppError);
   });
 
-  test("that an operator made to clash stop nobody from writing one of them, or others", () => {
+  test("that clash because of an operator do not prevent writing one of them, or others", () => {
     refuseClash(standing(["a.md", "A.md"]), ["a.md", "A.md", "b.md"]);
   });
 
-  test("are refused exactly when two of them, or of their folders, would be one entry on a disk that ignores case", () => {
+  test("are refused exactly if two of them, or of their folders, would be one entry on a disk that ignores case", () => {
     const few = nameOf(fc.constantFrom("a", "A", "b", "B", "c")).filter((name) => name.length <= 5);
     fc.assert(
       fc.property(fc.uniqueArray(few, { maxLength: 5 }), few, (existing, name) => {
@@ -93,7 +93,7 @@ describe("names beside each other", () => {
   });
 });
 
-/** The rule said the slow way: every step of one against every step of the other. */
+/** The rule in its slow form: every step of one name against every step of the other. */
 function standsBeside(one: string, other: string): boolean {
   const pathEntries = (name: string) => {
     const parts = name.split("/");

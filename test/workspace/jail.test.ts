@@ -34,7 +34,7 @@ const put = (jail: Jail, name: string, content: string) => writeInto(jail, root,
 const modeOf = (path: string) => fs.statSync(path).mode & 0o777;
 const openFiles = () => fs.readdirSync("/proc/self/fd").length;
 
-test.skipIf(!isLinux)("on Linux the kernel holds the paths", () => {
+test.skipIf(!isLinux)("on Linux the kernel enforces the paths", () => {
   expect(jailLevel()).toBe("openat2");
 });
 
@@ -44,7 +44,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     jail = openJail(root, openFolder);
   });
 
-  test("gives back what was written, in folders that it makes, for the owner alone", () => {
+  test("returns what was written, in folders that it creates, readable by the owner only", () => {
     put(jail, "a/b/c.txt", "one");
     put(jail, "a/b/c.txt", "two");
     put(jail, "empty", "");
@@ -56,7 +56,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(fs.readdirSync(root).sort()).toEqual(["a", "empty"]);
   });
 
-  test("says null of what is not there, of folders, and beneath a file", () => {
+  test("returns null for what does not exist, for folders, and below a file", () => {
     put(jail, "a/b", "x");
     for (const name of ["b", "b/c", "a", "a/b/c"]) {
       expect(jail.read(name, MAX)).toBeNull();
@@ -66,21 +66,21 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(text(jail, "a/b")).toBe("x");
   });
 
-  test("without its folder holds nothing and takes nothing", () => {
+  test("without its folder is empty and refuses writes", () => {
     const none = openJail(join(base, "none"), openFolder);
     expect(none.read("a", MAX)).toBeNull();
     expect(scan(none)).toEqual({ files: [], others: [] });
     expect(() => put(none, "a", "x")).toThrow("is missing");
   });
 
-  test("refuses a file over the limit and gives one at the limit", () => {
+  test("refuses a file over the limit and returns one at the limit", () => {
     put(jail, "at", "x".repeat(MAX));
     put(jail, "over", "x".repeat(MAX + 1));
     expect(text(jail, "at")?.length).toBe(MAX);
     expect(() => jail.read("over", MAX)).toThrow("over: expected a file of at most 1000 bytes");
   });
 
-  test("removes a file with the folders that it leaves empty, and no other", () => {
+  test("removes a file with the folders that become empty, and no others", () => {
     put(jail, "a/b/c/d", "x");
     put(jail, "a/e", "x");
     expect(jail.remove("a/b/c/d")).toBe(true);
@@ -89,7 +89,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(fs.readdirSync(root)).toEqual([]);
   });
 
-  test("finishes a removal that was cut off before its folders went", () => {
+  test("finishes a removal that was interrupted before its folders were removed", () => {
     fs.mkdirSync(join(root, "a/b"), { recursive: true });
     expect(jail.remove("a/b/gone")).toBe(false);
     expect(fs.readdirSync(root)).toEqual([]);
@@ -102,7 +102,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(fs.readdirSync(root)).toEqual(["a"]);
   });
 
-  test("lists plain files by name, and apart from them what is left alone", () => {
+  test("lists plain files by name, and separately what is left alone", () => {
     for (const name of ["b", "a/x", "a-b", "a.b", "a/B/1", "A"]) put(jail, name, name);
     fs.mkdirSync(join(root, ".git"));
     fs.writeFileSync(join(root, "a/.hidden"), "");
@@ -125,7 +125,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
   });
 
   test.each(["../outside/secret", "..", "a/../../outside/secret", "/etc/passwd", ".write.tmp", "a\0/../b", "a\nb", ""])(
-    "takes no name %j, should one get this far",
+    "refuses the name %j, should one get this far",
     (name) => {
       const calls = [
         () => jail.read(name, MAX),
@@ -167,7 +167,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(jail.read("alias/file", MAX)).toBeNull();
   });
 
-  test("takes no link for its root", () => {
+  test("refuses a link as its root", () => {
     fs.symlinkSync(outside, join(base, "alias"));
     const other = openJail(join(base, "alias"), openFolder);
     expect(other.read("secret", MAX)).toBeNull();
@@ -189,7 +189,7 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(text(jail, "fifo")).toBe("plain");
   });
 
-  test.skipIf(!isLinux || process.getuid?.() !== 0)("reads a file that the host may not read as absent", () => {
+  test.skipIf(!isLinux || process.getuid?.() !== 0)("reads a file without read permission as absent", () => {
     put(jail, "closed", "x");
     fs.chownSync(base, 65_534, 65_534);
     fs.chownSync(root, 65_534, 65_534);

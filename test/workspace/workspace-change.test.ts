@@ -18,7 +18,7 @@ import { check, readWorkspace } from "./disk.ts";
 /** What an instance holds: slug → name → text. */
 type Files = Record<string, Record<string, string>>;
 
-/** In memory where there is such a disk: thousands of crashes are lived through here. */
+/** In memory if there is such a disk, since this test simulates thousands of crashes. */
 const disk = fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const SLOW_DISK_MS = 60_000;
 
@@ -35,7 +35,7 @@ const newChangeId = () => `change-${String(nextId++).padStart(8, "0")}`;
 const changesOf = (files: Record<string, string | null>): FileChange[] =>
   Object.entries(files).map(([name, content]) => ({ name, content }));
 
-/** As the rules do it: judged by what the workspace holds, then staged. */
+/** As the rules do it: checked against the workspace, then staged. */
 async function stageChange(
   instanceFolder: string,
   changeId: string,
@@ -62,7 +62,7 @@ function state(): Files {
   );
 }
 
-/** No staged change, no temporary file, no empty folder. What is taken away is cleared away by others. */
+/** No staged change, no temporary file, no empty folder. Removed workspaces are deleted elsewhere. */
 function expectTidy(): void {
   expect(fs.readdirSync(join(instance, ".staging")).filter((name) => !name.startsWith(TRASH))).toEqual([]);
   const entries = fs.readdirSync(join(instance, "agents"), { recursive: true, withFileTypes: true });
@@ -76,7 +76,7 @@ function expectTidy(): void {
 }
 
 describe("a change", () => {
-  test("is nowhere to be seen before it is applied, then whole", async () => {
+  test("is not visible before it is applied, and then completely", async () => {
     await change({ kind: "create", slug: "a" }, { "SOUL.md": "kind", "memory/x.md": "old" });
     const changeId = newChangeId();
     const files = { "SOUL.md": null, "memory/x.md": "new", "notes/y": "y" };
@@ -90,7 +90,7 @@ describe("a change", () => {
     expectTidy();
   });
 
-  test("can turn a file into a folder, a folder into a file, and change a name's case", async () => {
+  test("can turn a file into a folder, a folder into a file, and change the case of a name", async () => {
     await change({ kind: "create", slug: "a" }, { one: "1", "two/deep/x": "2", "README.md": "3" });
     const files = { one: null, "one/x": "1", "two/deep/x": null, two: "2", "README.md": null, "readme.md": "3" };
     await change({ kind: "edit", slug: "a" }, files);
@@ -104,7 +104,7 @@ describe("a change", () => {
     expect(state()).toEqual({ new: { a: "1", c: "3" } });
   });
 
-  test("that creates a workspace inherits nothing that was left under its slug", async () => {
+  test("that creates a workspace inherits nothing left under its slug", async () => {
     fs.mkdirSync(join(instance, "agents", "a"));
     fs.writeFileSync(join(instance, "agents", "a", "left"), "over");
     await change({ kind: "create", slug: "a" });
@@ -149,7 +149,7 @@ describe("a change", () => {
     expect(fs.readdirSync(join(instance, ".staging"))).toEqual([]);
   });
 
-  test("works where .staging is missing, as after a restore", async () => {
+  test("works if .staging is missing, as after a restore", async () => {
     fs.rmdirSync(join(instance, ".staging"));
     await change({ kind: "create", slug: "a" }, { x: "1" });
     fs.rmdirSync(join(instance, ".staging"));
@@ -157,7 +157,7 @@ describe("a change", () => {
     expect(state()).toEqual({ a: { x: "1" } });
   });
 
-  test.each(["../x", "trash-1", "", "a/b"])("takes no id %j", async (changeId) => {
+  test.each(["../x", "trash-1", "", "a/b"])("refuses the id %j", async (changeId) => {
     await expect(stageChange(instance, changeId, { kind: "create", slug: "a" }, [])).rejects.toThrow(TypeError);
   });
 });
@@ -313,7 +313,7 @@ describe.each(kinds)("a crash in the middle of $name", ({ target, files, after }
   }
 
   test(
-    "at any call leaves all of it or nothing, and a crash of the recovery too",
+    "at any call leaves all of it or nothing, also if recovery crashes",
     async () => {
       restore();
       const { calls } = await liveThrough(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, target, changesOf(files));
@@ -351,7 +351,7 @@ describe("any sequence of changes and crashes", () => {
   const steps = fc.array(fc.record({ target, files, at: crash, again: crash }), { maxLength: 8 });
 
   test(
-    "leaves what a map would hold",
+    "has the same result as the changes to a map",
     async () => {
       await fc.assert(
         fc.asyncProperty(steps, async (all) => {
@@ -360,7 +360,7 @@ describe("any sequence of changes and crashes", () => {
           let model: Files = {};
           for (const step of all) {
             const next = modelChange(model, step.target, step.files);
-            if (next === undefined) continue; // no rule would ask for it: the slug is taken, or is not there
+            if (next === undefined) continue; // no rule would do that: the slug is taken, or does not exist
             const { target, files, at, again } = step;
             const wanted = changesOf(target.kind === "remove" ? {} : files);
             if (next === "refused") {
@@ -399,7 +399,7 @@ function modelChange(
 
 // ---- Loss of power -------------------------------------------------------------------------------------------------
 
-/** What `work` does to the disk, in the order of its calls, seen from the instance's folder. */
+/** What `work` does to the disk, in the order of its calls, with paths relative to the instance's folder. */
 async function logOf(work: (log: string[]) => Promise<void>): Promise<string[]> {
   const log: string[] = [];
   const pathOf = (file: number) => fs.readlinkSync(`/proc/self/fd/${file}`);
@@ -451,7 +451,7 @@ async function logOf(work: (log: string[]) => Promise<void>): Promise<string[]> 
 }
 
 test.skipIf(process.platform !== "linux")(
-  "what a commit relies on is on disk before it, and what ends a change before its manifest goes; nobody waits with it",
+  "what a commit relies on is on disk before it, and a change's effects before its manifest is removed; nobody waits",
   async () => {
     await change({ kind: "create", slug: "a" }, { gone: "1" });
     const changeId = newChangeId();
@@ -494,7 +494,7 @@ test.skipIf(process.platform !== "linux")(
 );
 
 describe.each(kinds)("$name of which the disk has kept", ({ target, files, after }) => {
-  test("any one part alone is done anew from its beginning", async () => {
+  test("any one part alone is repeated from its beginning", async () => {
     const agents = join(instance, "agents");
     const [before, done] = [join(instance, "before"), join(instance, "done")];
     for (const [slug, texts] of Object.entries(BEFORE)) await change({ kind: "create", slug }, texts);
@@ -504,7 +504,7 @@ describe.each(kinds)("$name of which the disk has kept", ({ target, files, after
     applyChange(instance, changeId);
     expect(state()).toEqual(after);
     fs.renameSync(agents, done);
-    // Each name that was made is there alone, beside the old ones that it leaves room for.
+    // Each new name is there alone, besides the old ones that it does not replace.
     for (const kept of fs.readdirSync(done, { recursive: true, withFileTypes: true })) {
       if (!kept.isFile()) continue;
       const path = join(kept.parentPath, kept.name).slice(done.length + 1);
@@ -519,7 +519,7 @@ describe.each(kinds)("$name of which the disk has kept", ({ target, files, after
   });
 });
 
-/** Writes a file, whatever stands there or on its way. */
+/** Writes a file, replacing whatever is there or in its way. */
 function replaceAt(root: string, path: string, text: string): void {
   for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) {
     const folder = join(root, path.slice(0, at));

@@ -38,7 +38,7 @@ async function finish(slices: AsyncIterable<void>): Promise<void> {
 afterEach(() => fs.rmSync(data, { recursive: true, force: true }));
 
 describe("a workspace file", () => {
-  test("carries a strong ETag of its content and the time of its writing", () => {
+  test("has a strong ETag of its content and its modification time", () => {
     const before = Date.now() - 10; // a disk's clock may lag by a tick
     writeFile(folder, "SOUL.md", "kind");
     const first = readFile(folder, "SOUL.md");
@@ -60,13 +60,13 @@ describe("a workspace file", () => {
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 
-  test("keeps its text to the byte, a byte order mark and NUL too", () => {
+  test("keeps its text to the byte, including a byte order mark and NUL", () => {
     const text = "\ufeffün\0i\r\n🦉";
     writeFile(folder, "a", text);
     expect(decodeText(readFile(folder, "a")?.bytes ?? Buffer.alloc(0))).toBe(text);
   });
 
-  test("of 256 KiB is taken, one byte more is refused, counted in UTF-8", () => {
+  test("of 256 KiB is accepted, one byte more is refused, counted in UTF-8", () => {
     writeFile(folder, "a", "é".repeat(MAX_FILE_BYTES / 2));
     expect(() => writeFile(folder, "a", `é${"é".repeat(MAX_FILE_BYTES / 2)}`)).toThrow(
       'files: expected "a" to have at most 262144 bytes',
@@ -74,7 +74,7 @@ describe("a workspace file", () => {
     expect(readFile(folder, "a")?.bytes.byteLength).toBe(MAX_FILE_BYTES);
   });
 
-  test("is refused when its name clashes with a file that is there, or with a link that is left alone", () => {
+  test("is refused if its name clashes with an existing file, or with a link that is left alone", () => {
     writeFile(folder, "notes/a", "x");
     fs.symlinkSync(data, join(folder, "link"));
     for (const name of ["notes", "NOTES", "notes/A", "notes/a/b", "link/new", "../x"]) {
@@ -112,7 +112,7 @@ describe("the quota of a workspace", () => {
     );
   });
 
-  test("lets one that is over it already shrink, and keep its size, not grow", () => {
+  test("lets a workspace that exceeds it shrink or keep its size, but not grow", () => {
     const over = { files: full.files + 5, bytes: full.bytes + 5 };
     refuseOverWorkspace(over, { files: over.files - 1, bytes: over.bytes });
     refuseOverWorkspace(over, { files: over.files, bytes: over.bytes - 1 });
@@ -120,7 +120,7 @@ describe("the quota of a workspace", () => {
   });
 });
 
-test("clearing away a workspace or an instance follows no link out of it", async () => {
+test("removing a workspace or an instance follows no link out of it", async () => {
   const outside = join(data, "outside");
   fs.mkdirSync(outside);
   fs.writeFileSync(join(outside, "kept"), "x");
@@ -143,7 +143,7 @@ test("clearing away a workspace or an instance follows no link out of it", async
   expect(fs.readdirSync(outside)).toEqual(["kept"]);
 });
 
-test("the files of a folder are cleared away a hundred at a time", async () => {
+test("the files of a folder are removed a hundred at a time", async () => {
   for (let at = 0; at < 1_000; at++) fs.writeFileSync(join(folder, `f${at}`), "");
   let before = fs.readdirSync(folder).length;
   const most: number[] = [];
@@ -155,7 +155,7 @@ test("the files of a folder are cleared away a hundred at a time", async () => {
   expect([Math.max(...most), before]).toEqual([100, 0]);
 });
 
-test("an instance's folders are for the owner alone, and making them again changes nothing", () => {
+test("an instance's folders are for the owner only, and creating them again changes nothing", () => {
   writeFile(folder, "a", "x");
   createInstanceFolder(instance);
   for (const path of [instance, join(instance, "agents"), join(instance, ".staging")]) {
@@ -164,7 +164,7 @@ test("an instance's folders are for the owner alone, and making them again chang
   expect(readFile(folder, "a")).not.toBeNull();
 });
 
-test.each(["../scout", "", "a/b", ".staging", "Scout", "a\0"])("no folder is made of %j as a slug", (slug) => {
+test.each(["../scout", "", "a/b", ".staging", "Scout", "a\0"])("no folder is created for %j as a slug", (slug) => {
   expect(() => workspaceFolder(instance, slug)).toThrow(TypeError);
   expect(() => removeWorkspace(instance, slug)).toThrow(TypeError);
 });

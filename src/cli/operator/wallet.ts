@@ -73,7 +73,7 @@ async function requireTyped(address: Address): Promise<void> {
   throw new Failure("that is not the end of the address: nothing is shown");
 }
 
-/** `roost wallet give-up`: quotes for another address than that of the next start can no longer be paid. */
+/** `roost wallet give-up`: quotes that name an address other than the next start's can no longer be paid. */
 export function giveUpQuotes(options: Options): Promise<void> {
   return withData(options, "refuse", ({ config, store, clock, audit }) => {
     const lock = lockDataFolder(config.dataDir);

@@ -32,7 +32,7 @@ const DAYS = 14;
 const DAY_MS = 86_400_000;
 const LINES = 10;
 
-/** `roost billing`: the balance, how long it will last, what it was spent on; as JSON, the API's record and the rest */
+/** `roost billing`: the balance, how long it will last, what it was spent on; as JSON, the API's record with those */
 export async function showBilling(options: ServerOptions & { json?: true }): Promise<void> {
   const client = openClient(options);
   const billing = await client.call<BillingRecord>("GET", "/v1/billing");

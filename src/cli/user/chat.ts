@@ -14,7 +14,7 @@ const HELP = `  /clear  delete this conversation and start a new one
   /quit   leave (or Ctrl-D)
   Ctrl-C  stop the answer; press it again to leave`;
 
-/** Where a conversation is: its agent's path, and its id where it is not the default one. */
+/** Where a conversation is: its agent's path, and its id unless it is the default one. */
 interface Place {
   client: Client;
   path: string;
@@ -62,7 +62,7 @@ async function converse(place: Place, agent: AgentRecord): Promise<void> {
       if (!(await obey(place, text))) leaveAtInterrupt = await answer(place, name, typed.text);
     } catch (error) {
       if (error instanceof Interrupted) return;
-      // The conversation goes on after an error that the user can do something about; any other ends the command.
+      // The conversation continues after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure)) throw error;
       note(colours.red(explain(error).line ?? ""));
     }
@@ -76,7 +76,7 @@ async function answer({ client, path, conversationId }: Place, name: string, mes
   return cancelled;
 }
 
-/** Carries out a chat command such as /clear; false if the text is none. */
+/** Carries out a chat command such as /clear; false if the text is not a command. */
 async function obey({ client, path, conversationId }: Place, text: string): Promise<boolean> {
   switch (text) {
     case "/help":

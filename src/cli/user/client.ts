@@ -127,7 +127,7 @@ function refusalOf(answer: Response, text: string, url: string): Failure {
   const error = errorOf(text);
   if (error === null) {
     const message = `${url} answered ${answer.status}, not in Roost's format`;
-    // A reverse proxy answers so while the server is down.
+    // A reverse proxy gives this answer while the server is down.
     if (answer.status >= 502) return new Unreachable(message, "is the server behind it running?");
     return new Failure(message, "is it a Roost server? Give its address with --url");
   }

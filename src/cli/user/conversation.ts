@@ -70,7 +70,7 @@ export async function forkConversation(
   print("Forked into", made, options);
 }
 
-/** `roost conversation delete INSTANCE AGENT CONVERSATION`: with its messages; what runs in it is cancelled. */
+/** `roost conversation delete INSTANCE AGENT CONVERSATION`: with its messages; its runs are cancelled. */
 export async function deleteConversation(
   instance: string,
   agent: string,

@@ -64,7 +64,7 @@ export async function findAgent(
   return { path: `${agents}/${agent.agentId}`, agent };
 }
 
-/** A conversation that a command names by id or title, or `default`. Throws where none or several have the title. */
+/** A conversation that a command names by id or title, or `default`. Throws if none or several have the title. */
 export async function findConversation(client: Client, path: string, given: string): Promise<ConversationRecord> {
   if (ID.test(given)) return await client.call<ConversationRecord>("GET", `${path}/conversations/${given}`);
   const all = await client.all<ConversationRecord>(`${path}/conversations`);

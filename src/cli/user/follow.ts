@@ -11,7 +11,7 @@ export type RunEvent = Extract<StreamedEvent, { runId: string }>;
 /** The server pings every 15 s: after three missed pings the connection is dead. */
 const MAX_SILENCE_MS = 45_000;
 const RETRY_MS = 1000;
-/** How long a server may be down, for a restart say, before a command gives up. */
+/** How long a server may be down, for example to restart, before a command gives up. */
 const MAX_DOWN_MS = 60_000;
 /** A connection that lasted this long counts as a success, even without an event. */
 const MIN_HELD_MS = 10_000;
@@ -70,7 +70,7 @@ const openEvents = (client: Client, path: string, after: number | null, signal: 
 
 export interface MessageInput {
   message: string;
-  /** The agent's default conversation where none is named. */
+  /** The agent's default conversation if absent. */
   conversationId?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The loaded chat model: takes requests, tells what happens to them. */
+/** The loaded chat model: takes requests and reports what happens to them. */
 import { join } from "node:path";
 import type { Embed } from "./embedder.ts";
 import type { ModelFiles } from "./files.ts";
@@ -50,7 +50,7 @@ export async function openChatModel(
     copyRows: stepper.copyRows,
     discard: stepper.discard,
   });
-  Bun.gc(true); // what reading the tokenizer left behind
+  Bun.gc(true); // frees what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
@@ -119,7 +119,7 @@ export async function openChatModel(
 
 const tokensOf = ({ promptTokens, limitTokens }: PromptTooLong) => ({ promptTokens, limitTokens });
 
-/** One job in turns: those that tokenise the prompt, then those that run it. */
+/** One job in turns: first the prompt is tokenised, then it runs. */
 function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation): Generation {
   let generation: Generation | undefined;
   return {
@@ -128,7 +128,8 @@ function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation
       if (generation === undefined) {
         const prompt = reading.takeTurn();
         if (prompt === undefined) return { text: "" };
-        // The last piece is little beside a chunk: a short message does not wait for the others' turns between the two.
+        // Compared with a chunk, the last piece is little work: a short message need not wait for the others' turns in
+        // between.
         generation = begin(prompt);
       }
       return await generation.takeTurn();
@@ -136,7 +137,7 @@ function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation
   };
 }
 
-/** The fast stepper, or where it cannot be opened the portable one, with the reason. */
+/** The fast stepper or, if it cannot be opened, the portable one with the reason. */
 async function openStepper(
   library: string,
   settings: ProcessSettings,

@@ -1,6 +1,6 @@
 /**
- * The files inside the binary, by the name they are unpacked under, with the SHA-256 that the build has found of each.
- * Only the build can resolve these imports, so this file is imported in a compiled binary alone.
+ * The files inside the binary, by the name under which they are unpacked, with the SHA-256 that the build computed.
+ * Only the build can resolve these imports, so this file is imported only in a compiled binary.
  */
 import embedConfig from "model:all-minilm-l6-v2/config.json" with { type: "file" };
 import embedModel from "model:all-minilm-l6-v2/onnx/model_quantized.onnx" with { type: "file" };
@@ -28,7 +28,7 @@ export interface EmbeddedFile {
   sha256: string;
 }
 
-/** By the name that each is unpacked under. */
+/** By the name under which each is unpacked. */
 export type EmbeddedFiles = Readonly<Record<string, EmbeddedFile>>;
 
 const chat = "models/smollm2-135m-instruct";

@@ -5,7 +5,7 @@ import { loadTransformers } from "./transformers.ts";
 const EMBED_MODEL = "all-minilm-l6-v2";
 export type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
 
-/** What the model was trained on; a longer text counts with its beginning only. */
+/** The length that the model was trained on; of a longer text, only the beginning counts. */
 const MAX_TOKENS = 256;
 
 export async function openEmbedder(files: ModelFiles, threads: number): Promise<Embed> {

@@ -1,7 +1,7 @@
 /**
- * Where the models and ONNX Runtime lie on disk. From source they are in the checkout; a compiled binary unpacks its
- * own once, since a library can only be loaded from a file, and a model loaded from a file needs 85–165 MiB less memory
- * than one from a buffer. Each file is compared with what the build has noted of it before it is loaded.
+ * Where the models and ONNX Runtime are on disk. From source they are in the checkout. A compiled binary unpacks its
+ * own once: a library can only be loaded from a file, and a model loaded from a file needs 85–165 MiB less memory than
+ * one from a buffer. Before a file is loaded, its hash is compared with the one that the build computed.
  */
 import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -13,8 +13,8 @@ export interface ModelFiles {
   /** ONNX Runtime's shared library. */
   library: string;
   /**
-   * Call it before files are loaded whose names begin so, `native/` or `models/<name>/`. One that was changed on disk is
-   * unpacked anew, once; throws where it is still another.
+   * Call it before loading files whose names begin with this prefix, `native/` or `models/<name>/`. A file that was
+   * changed on disk is unpacked again, once; throws if it still differs.
    */
   verify(beginning: string): Promise<void>;
 }
@@ -47,8 +47,8 @@ function filesOfCheckout(): ModelFiles {
 }
 
 /**
- * Unpacks `files` into a folder of `cacheDir` named for their contents, and gives that folder. It appears whole, by one
- * rename: two processes may unpack at once, and a crash leaves nothing half done.
+ * Unpacks `files` into a folder of `cacheDir` named for their contents, and returns that folder. One rename makes it
+ * appear complete: two processes may unpack at once, and a crash leaves nothing half done.
  */
 export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<string> {
   const contents = Object.entries(files).map(([name, { sha256 }]) => `${name} ${sha256}`);
@@ -66,7 +66,7 @@ export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<st
   return folder;
 }
 
-/** As `ModelFiles.verify`, for files that `unpack` has put into `folder`. */
+/** Like `ModelFiles.verify`, for files that `unpack` has put into `folder`. */
 export async function verify(files: EmbeddedFiles, folder: string, beginning: string): Promise<void> {
   for (const [name, { path, sha256 }] of Object.entries(files)) {
     if (!name.startsWith(beginning)) continue;
@@ -74,11 +74,11 @@ export async function verify(files: EmbeddedFiles, folder: string, beginning: st
     if ((await sha256Of(target)) === sha256) continue;
     const fresh = `${target}.${process.pid}.tmp`;
     await write(path, fresh);
-    await rename(fresh, target); // what another process has loaded stays as it is
+    await rename(fresh, target); // files that another process has loaded stay as they are
     const found = await sha256Of(target);
     if (found === sha256) continue;
     throw new Error(
-      `${target} is not what was unpacked: expected SHA-256 ${sha256}, found ${found}, also when it was unpacked anew. ` +
+      `${target} is not what was unpacked: expected SHA-256 ${sha256}, found ${found}, even after unpacking it again. ` +
         "The disk is failing, or another program writes there.",
     );
   }
@@ -90,7 +90,7 @@ async function write(from: string, target: string): Promise<void> {
   await chmod(target, 0o600);
 }
 
-/** A megabyte at a time: a model is not held in memory to be looked at. */
+/** A megabyte at a time, so that no model is held in memory only to hash it. */
 async function sha256Of(path: string): Promise<string | undefined> {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return undefined;
@@ -113,11 +113,11 @@ async function replaceFolder(fresh: string, folder: string, files: EmbeddedFiles
     await rename(fresh, folder);
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
-    if (!(await isWhole(folder, files))) throw error; // otherwise another process was first
+    if (!(await isWhole(folder, files))) throw error; // if it fails, another process was first
   }
 }
 
-/** By names and sizes: what is in them is looked at when they are loaded. */
+/** By names and sizes: contents are checked when they are loaded. */
 async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
   const sizes = Object.entries(files).map(async ([name, { path }]) => {
     const found = await stat(join(folder, name)).catch(() => undefined);
@@ -126,12 +126,12 @@ async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
   return (await Promise.all(sizes)).every(Boolean);
 }
 
-/** Folders of other versions, 160 MB each. Young ones stay: another process may be about to open them. */
+/** Folders of other versions, 160 MB each. Recent ones stay: another process may be about to open them. */
 async function removeOld(cacheDir: string, current: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const folder = join(cacheDir, name);
     if (!name.startsWith(UNPACKED_PREFIX) || folder === current) continue;
-    // Gone already where another process has moved or removed it meanwhile.
+    // Another process may have moved or removed it already.
     const found = await stat(folder).catch(() => undefined);
     if (found && Date.now() - found.mtimeMs > OLD_AFTER_MS) await rm(folder, { recursive: true, force: true });
   }

@@ -5,7 +5,7 @@ import type { Stepper } from "./stepper.ts";
 import { createTextStream } from "./text-stream.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
-/** Prompt tokens of one turn: another conversation's next token, or a cancel, waits for no more than this. */
+/** Prompt tokens of one turn. Another conversation's next token, or a cancel, waits for no more than this. */
 const CHUNK_TOKENS = 128;
 
 export interface Turn {

@@ -1,7 +1,7 @@
 /**
- * An answer of the small model, judged while it is being written. Its beginning is held back until it has been judged:
- * a bad one is written anew, so nobody sees it. Later, what may become a fault is held back until it has not, and sampled
- * anew if it has. An answer that its limit cuts ends with a whole sentence.
+ * An answer of the small model, checked while it is being written. Its beginning is held back until it has been
+ * checked: a bad one is written again, so nobody sees it. Later, text that may become a fault is held back, and sampled
+ * again if it does. An answer that reaches its limit ends with a whole sentence.
  */
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
@@ -14,40 +14,40 @@ import { sentenceEnds, wordsOf } from "./words.ts";
 export interface GuardedOptions extends GenerationOptions {
   guard: Guard;
   wish: LengthWish;
-  /** Beginnings that are tried, one after the other, once the model's own has failed. */
+  /** Beginnings to try, one after the other, once the model's own has failed. */
   openings: readonly (readonly number[])[];
-  /** How near the text is to what was asked, from -1 to 1, and how near it has to be. */
+  /** How close in meaning the text is to the question, from -1 to 1; a beginning needs `nearEnough`. */
   nearness(text: string): Promise<number>;
   nearEnough: number;
-  /** Tokens of the name that follows "My name is", with its space; none where the agent has not been told one. */
+  /** Tokens of the name that follows "My name is", with the space before it; empty if the agent has no name. */
   name: readonly number[];
 }
 
-/** Prompt tokens of one turn, as of any generation. */
+/** Prompt tokens of one turn, as in every generation. */
 const CHUNK_TOKENS = 128;
 /**
- * Tokens of one turn while nothing has been shown: half the time of such a chunk. Whoever reads on already waits for it
- * unseen, and whoever waits for first words is served before that.
+ * Tokens of one turn while nothing has been shown; they take half the time of such a chunk. Readers of other answers do
+ * not notice the wait, and this answer's first words come sooner.
  */
 const HIDDEN_STEPS = 8;
-/** A beginning without an end of its sentence is judged at this length. */
+/** A beginning whose sentence has not ended is checked at this length. */
 const LOOK_AHEAD_TOKENS = 32;
-/** One that is near enough already is shown at these: nobody waits for the end of its sentence. */
+/** At these lengths, one that is close enough already is shown without waiting for the end of its sentence. */
 const EARLY_LOOKS = [8, 16];
-/** Beginnings that are written at most; each that begins like one before it is warmer. */
+/** The most beginnings that are written. Each that starts like an earlier one is sampled at a higher temperature. */
 const BEGINNINGS = 4;
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
-/** Times that a later part is written anew. */
+/** How often later parts are written again. */
 const REPAIRS = 4;
-/** Half a sentence may still turn away: it is shown if it is nearer by this. */
+/** Half a sentence may still move away from the subject: it is shown if it is closer by this margin. */
 const NEARER_EARLY = 0.05;
-/** Half a sentence may still come to the subject, unless it is as far as this. */
+/** Half a sentence may still come to the subject, unless it is less close than this. */
 const FAR_EARLY = 0.1;
-/** A later sentence that is less near than this has left the subject: the answer has ended before it. */
+/** A later sentence that is less close than this has left the subject: the answer ends before it. */
 const DRIFTED = 0.1;
-/** Words of such a sentence that tell, and of an answer that may end. */
+/** A sentence with fewer words cannot be judged, and an answer with fewer words does not end. */
 const SENTENCE_WORDS = 8;
-/** The last part of the tokens, in which only whole sentences are shown. */
+/** After this part of the tokens, only whole sentences are shown. */
 const CLOSING = 0.75;
 
 interface Draft {
@@ -59,14 +59,14 @@ interface Draft {
 export function createGuardedGeneration(options: GuardedOptions): Generation {
   const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens, nearEnough } = options;
   let answer: number[] = [];
-  /** How much of the text there is after each token. */
+  /** The length of the text after each token. */
   let lengths: number[] = [];
   let text = "";
   let shown = 0;
   let begun = false;
   const drafts: Draft[] = [];
   let repairs = 0;
-  /** What the best beginning has wrong: it is not asked of it again. */
+  /** The fault of the best beginning, once that had to be taken: it is not looked for again. */
   let forgiven: Fault | null = null;
 
   async function feed(): Promise<Float32Array> {
@@ -87,12 +87,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       length = text.length;
       return length;
     });
-    // What the slot holds beyond is forgotten; the last token is run again, for its logits.
+    // What else the slot holds is forgotten; the last token runs again, for its logits.
     const common = commonTokens(slot.tokens.slice(prompt.length), tokens);
     slot.tokens.length = Math.min(slot.tokens.length, prompt.length + Math.min(common, tokens.length - 1));
   }
 
-  /** Tokens that led astray, by where in the answer. */
+  /** Tokens that led to a fault, by their place in the answer. */
   const banned = new Map<number, Set<number>>();
 
   function ban(at: number, tokens: readonly number[]): void {
@@ -100,14 +100,14 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (astray !== undefined) banned.set(at, (banned.get(at) ?? new Set()).add(astray));
   }
 
-  /** After "My name is" a small model makes a name up: there it has its own. */
+  /** After "My name is" a small model makes up a name, so the right one is put there. */
   function withName(tokens: readonly number[]): number[] {
     const written = new TextDecoder().decode(Uint8Array.from(tokens.flatMap((token) => [...tokenizer.bytesOf(token)])));
     return introduces(written) ? [...tokens, ...options.name] : [...tokens];
   }
 
   const temperature = () => {
-    // An opening of its own makes a beginning another one, without more chance in its words.
+    // A beginning with an opening of its own differs anyway, so it needs no higher temperature.
     const alike = drafts.length - Math.min(drafts.length, options.openings.length);
     return options.sampling.temperature + (WARMER[begun ? repairs : alike] ?? 0.7);
   };
@@ -118,30 +118,32 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return text.slice(from, shown);
   }
 
-  /** The text as far as it can be the answer: up to a stop, or the sentence that was wished to be the last. */
+  /**
+   * Where the answer ends: at a stop string, or after the number of sentences that was asked for; null if it goes on.
+   */
   function endOfAnswer(): number | null {
     const stops = options.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
     const ends = sentenceEnds(text).filter((end) => text.slice(0, end).trim() !== "");
-    // More has to follow: "3." may become "3.5".
+    // Something must follow the sentence: "3." may become "3.5".
     const last = ends.filter((end) => end < text.length).at(wish.sentences - 1);
     const places = [...stops, ...(ends.length >= wish.sentences && last !== undefined ? [last] : [])];
     return places.length === 0 ? null : Math.min(...places);
   }
 
-  /** More words than were wished, and the sentence has not ended. */
+  /** Whether there are more words than were asked for, and the sentence has not ended. */
   const isTooLong = () => wish.words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
 
-  /** The beginning that there is to judge: its sentence, or what there is at the end; null where more has to come. */
+  /** The beginning to check: its first sentence, or the whole text at the end; null while more must come. */
   function wholeBeginning(ended: boolean): string | null {
     const end = sentenceEnds(text).find((at) => at < text.length && wordsOf(text.slice(0, at)).length >= 3);
     if (end !== undefined) return text.slice(0, end);
     return ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens) ? text : null;
   }
 
-  /** Where the sentence begins that has not been judged yet; its words are not shown before. */
+  /** Where the first sentence begins that has not been checked yet; it is not shown before. */
   let unsettled = 0;
 
-  /** The place before a sentence that has left the subject, or how far the text may be shown. */
+  /** How far the text may be shown; `stop` if the sentence after that place has left the subject. */
   async function judgeLater(ended: boolean): Promise<{ stop: boolean; until: number }> {
     const ends = sentenceEnds(text);
     for (;;) {
@@ -158,7 +160,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     }
   }
 
-  /** Judges half a sentence. One that is to have few words is known when it has ended. */
+  /** Checks half a sentence. If few words were asked for, this waits for the end of the sentence. */
   async function lookEarly(): Promise<boolean> {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
     const nearness = await options.nearness(text);
@@ -166,14 +168,14 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return nearness < FAR_EARLY && reject({ tokens: answer, fault: null, nearness });
   }
 
-  /** True once there is a beginning to go on from. */
+  /** True once there is a beginning to continue. */
   async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
     const fault = found ?? guard.faultOfBeginning(beginning);
     const nearness = fault === null ? await options.nearness(beginning) : -1;
     return (fault === null && nearness >= nearEnough) || reject({ tokens: answer, fault, nearness });
   }
 
-  /** Begins anew; true where it was the last time, and the best beginning is the one to go on from. */
+  /** Begins again. True after the last try: then the best beginning is continued. */
   function reject(draft: Draft): boolean {
     drafts.push(draft);
     if (drafts.length < BEGINNINGS) {
@@ -207,12 +209,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       const goesOn = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
       if (!goesOn) return { text: "" };
       begun = true;
-      // Another draft was taken up again: it goes on from where it was judged.
+      // An earlier draft was chosen: it continues from where it was checked.
       if (answer !== before) return { text: "" };
     } else if (fault !== null) {
       if (repairs < REPAIRS) {
         repairs++;
-        // A token of which a part was shown stays.
+        // A token stays if a part of it was shown.
         const kept = lengths.findIndex((length) => length >= shown) + 1;
         if (kept > 0 && kept < answer.length) {
           ban(kept, answer);

@@ -1,6 +1,6 @@
 /**
- * What the small model does wrong although its prompt is right, found in the text that it has written so far. Pure
- * functions of texts: the model process asks them of every draft (guarded-generation.ts), and `npm run eval` judges whole
+ * Finds what the small model does wrong although its prompt is right, in the text written so far. Pure functions of
+ * texts: the model process applies them to every draft (guarded-generation.ts), while `npm run eval` judges whole
  * answers by rules of its own.
  */
 
@@ -12,32 +12,32 @@ import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./w
 export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length";
 
 export interface Guard {
-  /** What is wrong with the text, of which more may follow; null where nothing is. */
+  /** What is wrong with a text that may go on; null if nothing is. */
   faultIn(text: string): Fault | null;
-  /** What is wrong with a text as a whole beginning. */
+  /** What is wrong with a text that is a complete beginning. */
   faultOfBeginning(text: string): Fault | null;
-  /** Whether half a beginning may still become an echo, or the lack of what was asked for. */
+  /** Whether half a beginning may still become an echo, or fail to say what was asked for. */
   mayFail(text: string): boolean;
-  /** How much of the text cannot become part of a fault any more: only what is before it may be shown. */
+  /** The length of the text that can no longer become part of a fault; only this much may be shown. */
   safeLength(text: string): number;
 }
 
-/** As many words in a row that the instructions have too are no chance. */
+/** So many words in a row that are also in the instructions are no coincidence. */
 const LEAK_WORDS = 6;
-/** So many words in a row come twice in a text that goes round in circles. */
+/** A text that goes round in circles repeats this many words in a row. */
 const LOOP_WORDS = 6;
-/** A run of this many words may become one of those: it is held back until it has gone another way. */
+/** A run of this many words may become one of those: it is held back until it differs. */
 const SUSPECT_WORDS = 3;
-/** Half a sentence with so many of the question's words in a row may become the question. */
+/** Half a sentence with this many of the question's words in a row may become an echo of it. */
 const ECHO_WORDS = 3;
-/** A sentence of fewer words is said again without being an echo or a loop: "Hello!", "Of course." */
+/** A sentence of fewer words may be repeated without being an echo or a loop: "Hello!", "Of course." */
 const TELLING_WORDS = 3;
 
 const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|answer|customer|you|me)(?:\*\*)?\s*:/i;
 const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|^\s*#{1,6}\s|\n#{1,6}\s|\b[A-Z]{3,}\.md\b/;
 const INTRODUCTION =
   /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
-/** What such a sentence begins with, up to half of the name. */
+/** The beginning of such a sentence, up to half of the name. */
 const HALF_INTRODUCTION =
   /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
 const MACHINE =
@@ -76,7 +76,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     );
   }
 
-  /** "Odile, the one who reads": it tells of itself as of another one. */
+  /** "Odile, the one who reads": it speaks of itself as of somebody else. */
   const speaksOfItself = (words: string[]) =>
     !wantsName && words.length > name.length && name.length > 0 && name.every((word, at) => isOrHas(words[at], word));
 
@@ -96,13 +96,13 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       return null;
     },
     safeLength(text) {
-      // A line's first words may be a speaker's name, and white space its beginning.
+      // The first words of a line may be a speaker's name, and white space may come before one.
       const line = /\n[\s*]*[\p{L}]{0,12}(?:\*\*)?\s?$/u.exec(text)?.index ?? text.trimEnd().length;
       const tail = suspectTail(text.replace(/[\p{L}\p{N}'’]+$/u, ""), told);
-      // Half a word is like no other.
+      // Half a word cannot be compared.
       const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
       const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
-      // A sentence that has turned to English is known by its second word of it.
+      // A sentence that has turned to English is recognised by its second English word.
       const last = sentenceEnds(text).at(-1) ?? 0;
       const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
       return Math.min(line, tail, word, introduction, english);
@@ -110,16 +110,16 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   };
 }
 
-/** What its owner and its user speak. */
+/** The language that its owner and its user speak. */
 export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
 const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
 
-/** The word, or what belongs to it: "Odile's". */
+/** The name or its possessive: "Odile's". */
 const isOrHas = (word: string | undefined, name: string): boolean => word === name || word === `${name}'s`;
 
-/** The same words, but for one in five. */
+/** Whether at least four of five words are the same. */
 function isNearly(said: readonly string[], asked: readonly string[]): boolean {
   const most = Math.max(said.length, asked.length);
   const others = new Set(asked);
@@ -127,7 +127,7 @@ function isNearly(said: readonly string[], asked: readonly string[]): boolean {
   return most >= TELLING_WORDS && same >= 0.8 * most;
 }
 
-/** Whether a sentence, or a long run of words, comes twice. */
+/** Whether a sentence or a long run of words is repeated. */
 export function loops(text: string, words = wordsOf(text)): boolean {
   const sentences = sentencesOf(text)
     .map((sentence) => wordsOf(sentence))
@@ -149,21 +149,24 @@ function isMoreEnglish(text: string, language: Language): boolean {
   return counts.en > counts[language];
 }
 
-/** Whether there is more English in it than a name or a loan: what a small model falls back to. */
+/** Whether there is more English in it than a name or a loanword. English is what a small model falls back to. */
 const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
 
-/** Whether the text introduces its speaker by a name that nobody has told it. */
+/** Whether the text introduces its speaker by a name that appears nowhere in the conversation. */
 function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
   for (const [whole, introduced, am] of text.matchAll(INTRODUCTION)) {
     const name = introduced ?? am ?? "";
-    // "I'm Fine" at a line's beginning is none; the end of the text may be half a name.
+    // Only a capitalised word is a name, and the end of the text may be half of one.
     if (!/^\p{Lu}/u.test(name) || text.endsWith(whole)) continue;
     if (!known.has(name.toLowerCase())) return true;
   }
   return false;
 }
 
-/** Where the last words begin that the text itself, or the instructions, have had before; the text's length if nowhere. */
+/**
+ * Where the last words begin that appear earlier in the text or in the instructions; the text's length if there are
+ * none.
+ */
 function suspectTail(text: string, told: readonly string[][]): number {
   const places = [...text.matchAll(/[\p{L}\p{N}]+(?:['’][\p{L}]+)*/gu)].map(({ index }) => index);
   const words = wordsOf(text);
@@ -176,5 +179,5 @@ function suspectTail(text: string, told: readonly string[][]): number {
   return count === 0 ? text.length : (places.at(-count) ?? text.length);
 }
 
-/** The last place where the text can end: after a whole sentence, or 0. */
+/** The end of the last whole sentence, or 0. */
 export const lastWholeSentence = (text: string): number => sentenceEnds(text).at(-1) ?? 0;

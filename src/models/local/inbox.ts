@@ -1,11 +1,11 @@
-/** Events that arrive while the reader is elsewhere: it takes all that are there, or waits for the next. */
+/** Holds events that arrive while the reader is busy: it takes all there are, or waits for the next. */
 import type { ModelEvent } from "../engine.ts";
 
 export interface Inbox {
   put(event: ModelEvent): void;
-  /** What is there is still taken; then `take` throws. */
+  /** Events that have arrived can still be taken; then `take` throws. */
   fail(error: unknown): void;
-  /** All events since the last call, never none. */
+  /** All events since the last call, at least one. */
   take(): Promise<ModelEvent[]>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * How long an answer is wished to be, as its conversation says in so many words: a small model reads "in two sentences"
- * and writes five, so its answer is ended where it was to end.
+ * How long an answer should be, as its conversation asks: told to answer "in two sentences", a small model writes five,
+ * so its answer is ended after two.
  */
 import { isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -8,11 +8,11 @@ import type { ChatMessage } from "./protocol.ts";
 export interface LengthWish {
   /** Sentences after which the answer ends. */
   sentences: number;
-  /** Words in which its first sentence is to end, where so few were asked for. */
+  /** The most words of the first sentence, if few words were asked for. */
   words: number;
 }
 
-/** What a persona that says nothing of it writes: beyond this a small model wanders off. */
+/** For a persona that does not say: beyond this a small model wanders off. */
 const USUAL_SENTENCES = 4;
 /** A greeting is answered with a greeting. */
 const GREETING_SENTENCES = 2;
@@ -54,7 +54,7 @@ const YES_OR_NO =
 const LONG =
   /\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps?|recipe|in detail|long|explain|at length|geschichte|gedicht|brief|liste|ausführlich|cuento|historia|poema|carta|lista)\b/iu;
 
-/** The newest wish counts: that of the last message, else that of the instructions. */
+/** The newest request counts: that of the last message, else that of the instructions. */
 export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);

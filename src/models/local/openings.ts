@@ -1,5 +1,5 @@
 /**
- * How an answer may begin, by the kind of question: a beginning that failed is written anew from one of these, since a
+ * How an answer may begin, by the kind of question. When a beginning has failed, the next starts with one of these: a
  * model that has begun with "You could" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
@@ -18,7 +18,7 @@ interface Kind {
 
 const GREETING =
   /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening|night)|goodbye|bye|see you|welcome|thank you|thanks)\b|(?:hallo|guten? (?:morgen|tag|abend|nacht)|tschüss|(?:vielen )?danke?|hola|buen[oa]s (?:días|tardes|noches)|adiós|(?:muchas )?gracias)(?![\p{L}]))/iu;
-/** A message of more words says something beside its greeting. */
+/** A message with more words says something besides its greeting. */
 const GREETING_WORDS = 6;
 
 /** Whether a message is a greeting, a farewell or thanks, and no more. */
@@ -54,13 +54,13 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
   {
-    // What somebody tells of himself.
+    // Somebody tells something about themselves.
     asked: /^(?:i|i['’]m|i['’]ve|my|we|our)\b[^?]*$/i,
     openings: { en: ["It sounds like you", "I hope that you", "You"], de: [], es: [] },
   },
 ];
 
-/** None where any beginning will do. */
+/** Empty if any beginning will do. */
 export function openingsFor(question: string, language: Language): readonly string[] {
   const greeting = isGreeting(question) ? GREETING.exec(question)?.[0].trim() : undefined;
   if (greeting !== undefined) return /thank|dank|gracias/i.test(greeting) ? WELCOME[language] : [`${greeting},`];

@@ -9,7 +9,7 @@ const API_VERSION = 20;
 export const FLOAT = 1;
 export const INT64 = 7;
 
-/** An address that C handed out, kept as C keeps it: 64 bits. */
+/** An address from C, kept as C keeps it: 64 bits. */
 export type Handle = bigint;
 
 type Status = Pointer | bigint | null;
@@ -18,7 +18,7 @@ export const pointer = (handle: Handle): Pointer => Number(handle) as Pointer;
 /** Keep a reference as long as C may read it. */
 export const cString = (text: string): Buffer => Buffer.from(`${text}\0`);
 
-/** Throws where the library cannot be opened or is older than the API asked for. */
+/** Throws if the library cannot be opened or is too old for this API version. */
 export function openOrtApi(library: string) {
   const { symbols } = dlopen(library, { OrtGetApiBase: { args: [], returns: "ptr" } });
   const base = symbols.OrtGetApiBase();
@@ -45,7 +45,7 @@ export function openOrtApi(library: string) {
     releaseValue: { ptr: at(96), args: ["ptr"], returns: "void" },
   }).symbols;
 
-  /** Every call answers with a status: null is success, anything else carries the message and must be released. */
+  /** Every call returns a status: null is success, anything else has the message and must be released. */
   function check(status: Status): void {
     if (status === null || status === 0n) return;
     const message = c.getErrorMessage(status);
@@ -54,7 +54,7 @@ export function openOrtApi(library: string) {
     throw new Error(`onnxruntime: ${text}`);
   }
 
-  /** Calls a function whose last argument receives the handle of what it made. */
+  /** Calls a function whose last argument receives the handle of what it creates. */
   function make(call: (out: Pointer) => Status): Handle {
     const out = new BigUint64Array(1);
     check(call(ptr(out)));

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** Cores that are really there: two hyperthreads share one. Never more than the process may use. */
+/** Physical cores: two hyperthreads share one. Never more than the process may use. */
 export function physicalCores(): number {
   const allowed = availableParallelism();
   const cores = new Set<string>();
@@ -10,7 +10,7 @@ export function physicalCores(): number {
     try {
       cores.add(readFileSync(`/sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`, "utf8"));
     } catch {
-      break; // past the last one, or a system that does not tell
+      break; // there is no such core, or the system does not say
     }
   }
   return cores.size === 0 ? allowed : Math.min(allowed, cores.size);

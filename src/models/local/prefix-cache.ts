@@ -1,7 +1,7 @@
 /**
- * Which conversation's rows lie in which slot. A new prompt starts from the longest prefix that any slot already holds:
- * 1.4 s of prefill for a 1,390-token system prompt become 0.05 s. Decided by comparing tokens alone, so the rows are
- * always the right ones; and among one owner's slots alone, since a prompt that comes back sooner tells what others asked.
+ * Which slot holds which conversation's rows. A new prompt starts from the longest prefix that a slot already holds:
+ * this cuts the prefill of a 1,390-token system prompt from 1.4 s to 0.05 s. Only tokens are compared, so the rows are
+ * always the right ones, and only slots of the same owner, since a faster answer would reveal what others have asked.
  */
 export interface Slot {
   readonly index: number;
@@ -10,17 +10,15 @@ export interface Slot {
   /** The tokens whose rows the slot holds; the owner of a busy slot appends as it runs them. */
   tokens: number[];
   busy: boolean;
-  /** Rows that were written since the slot's memory was given back; they stay in memory when the slot is rewound. */
+  /** Rows written since the slot's memory was last freed; they stay in memory when the slot is rewound. */
   touchedRows: number;
-  /** Rows that the answer at work may come to need; 0 when idle. */
+  /** Rows that the answer in progress may need; 0 when idle. */
   promisedRows: number;
   usedAt: number;
 }
 
 export interface PrefixCache {
-  /**
-   * A slot whose tokens are a prefix of `prompt`, as long as could be had of the owner's own. The caller releases it.
-   */
+  /** A slot whose tokens are a prefix of `prompt`: the longest among the owner's slots. The caller releases it. */
   claim(owner: string, prompt: readonly number[], rows: number): Slot;
   release(slot: Slot): void;
 }
@@ -34,8 +32,8 @@ export interface PrefixCacheOptions {
 }
 
 /**
- * The next turn of a conversation goes back over a few tokens at most (the reply, encoded anew, may differ at its end).
- * A slot that would lose more than this belongs to another conversation, which will want its rows again.
+ * The next turn of a conversation discards a few tokens at most: the reply, encoded again, may differ at its end. A
+ * slot that would lose more belongs to another conversation, which will need its rows again.
  */
 const OWN_TAIL_TOKENS = 32;
 
@@ -58,7 +56,7 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
     const used = () => slots.reduce((sum, slot) => sum + Math.max(slot.touchedRows, slot.promisedRows), 0);
     while (used() > options.budgetRows) {
       const victim = leastRecent(slots.filter((slot) => slot !== forSlot && !slot.busy && slot.touchedRows > 0));
-      if (victim === undefined) return; // all that is left is at work
+      if (victim === undefined) return; // all others are busy
       empty(victim);
     }
   }

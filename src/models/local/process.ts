@@ -1,6 +1,6 @@
 /**
- * The model process: the only one that holds models. It talks to its host over IPC, keeps nothing, and may be killed at
- * any time. It ends when the channel closes, so it cannot outlive a host that was killed.
+ * The model process, the only one that holds models. It talks to its host over IPC, stores nothing, and may be killed
+ * at any time. It ends when the channel closes, so it cannot outlive a host that was killed.
  */
 import { setPriority } from "node:os";
 import { type ChatModel, openChatModel } from "./chat-model.ts";
@@ -8,10 +8,10 @@ import { type Embed, openEmbedder } from "./embedder.ts";
 import { locateModelFiles, type ModelFiles } from "./files.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 
-/** Below the host: a request to the API is answered while the model computes. Threads started later inherit it. */
+/** Lower priority than the host, which answers requests while the model computes. Threads started later inherit it. */
 const NICE = 5;
 
-/** The whole life of a process in the role `model-process`; never returns before the host has gone. */
+/** Runs a process in the role `model-process`; returns only after the host has gone. */
 export function runModelProcess(): Promise<never> {
   setPriority(NICE);
   process.on("disconnect", () => process.exit(0));
@@ -30,14 +30,14 @@ interface Parts {
   embed(): Promise<Embed>;
 }
 
-/** Each model is loaded when it is first asked for, once; a failed load is tried again by the next request. */
+/** Each model is loaded once, when it is first needed; after a failure, the next request tries again. */
 function createParts(settings: ProcessSettings): Parts {
   const files = once<ModelFiles>(async () => {
     const located = await locateModelFiles(settings.cacheDir);
     send({ type: "ready" });
     return located;
   });
-  void files().catch(() => {}); // begins at once; whoever needs the files learns of the failure
+  void files().catch(() => {}); // starts at once; a failure is reported to whoever needs the files
   const embed = once<Embed>(async () => openEmbedder(await files(), settings.threads));
   return { chat: once(async () => openChatModel(await files(), settings, send, embed)), embed };
 }

@@ -1,6 +1,6 @@
 /**
- * What the host and the model process say to each other: two unions, structured clones over Bun IPC. The order of the
- * messages is kept on both sides; a request may be sent before `ready`, the process takes it up when it has loaded.
+ * The messages between the host and the model process: structured clones over Bun IPC, in order. A request may be sent
+ * before `ready`; the process takes it up when it has loaded.
  */
 import type { FinishReason } from "../engine.ts";
 
@@ -30,9 +30,9 @@ export interface Generate {
   maxTokens: number;
   temperature: number;
   stop: string[];
-  /** Whether the answer is judged while it is written, and parts of it written anew. */
+  /** Whether the answer is checked while it is written, and faulty parts are written again. */
   guarded: boolean;
-  /** Makes the sampling repeatable; drawn at random where absent. */
+  /** Makes the sampling repeatable; random if absent. */
   seed?: number;
 }
 

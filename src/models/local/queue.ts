@@ -1,6 +1,6 @@
-/** Lets a few requests of each instance in at once; the others wait here, in their order, and cost the model nothing. */
+/** Lets a few requests of each instance in at once. The others wait here, in order, at no cost to the model process. */
 export interface Queue {
-  /** Resolves when it is the request's turn; the caller calls what it gives when it has done. Throws the signal's reason. */
+  /** Resolves when it is the request's turn, with a function to call when it is done. Throws the signal's reason. */
   enter(instanceId: string, signal: AbortSignal): Promise<() => void>;
   waiting(): number;
 }
@@ -39,7 +39,7 @@ export function createQueue(mostOfOne: number): Queue {
   };
 }
 
-/** Resolves in one's turn, with the place already taken: who leaves hands it on, so nobody can come between. */
+/** Resolves with the place already taken: whoever leaves passes it on, so nobody can take it in between. */
 function turnIn(line: Line, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = () => {

@@ -1,13 +1,13 @@
-/** A prompt being tokenised, in turns: the work is the tenant's to make large, so no turn does more than a piece of it. */
+/** Tokenises a prompt in turns. A tenant can make this work large, so each turn does only a piece of it. */
 import type { ChatMessage } from "./protocol.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 /** Characters of one turn: 10–16 ms, a tenth of what a turn of 128 tokens takes to run. */
 export const PIECE_CHARACTERS = 2_000;
-/** A prompt that is longer than so many times what fits is not counted to its end. */
+/** A prompt that is more than this many times too long is not counted to its end. */
 const COUNTED_TIMES = 4;
 
-/** Thrown for a prompt over `limitTokens`. Far beyond it `promptTokens` is an estimate from what was counted. */
+/** Thrown for a prompt over `limitTokens`. If it is far longer, `promptTokens` is an estimate from what was counted. */
 export class PromptTooLong extends Error {
   constructor(
     readonly promptTokens: number,
@@ -18,7 +18,7 @@ export class PromptTooLong extends Error {
 }
 
 export interface Reading {
-  /** Encodes the next piece; gives the whole prompt with the last one, undefined before. Throws `PromptTooLong`. */
+  /** Encodes the next piece. Returns the whole prompt after the last one, undefined before. Throws `PromptTooLong`. */
   takeTurn(): number[] | undefined;
 }
 

@@ -1,17 +1,17 @@
 /** Choosing the next token from the logits. */
 export interface Sampling {
-  /** 0 takes the likeliest token. */
+  /** 0 always takes the most likely token. */
   temperature: number;
   topK: number;
   topP: number;
-  /** Divides the logit of a token that was already written; 1 is off. */
+  /** Divides the logits of tokens that were already written; 1 is off. */
   repetition: number;
 }
 
 /** What suits SmolLM2: its authors' temperature and top-p, with a light penalty, since it loops without one. */
 export const SAMPLING: Sampling = { temperature: 0.2, topK: 40, topP: 0.9, repetition: 1.1 };
 
-/** mulberry32: numbers in [0, 1), the same for the same seed. */
+/** mulberry32: numbers in [0, 1), the same ones for the same seed. */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -8,17 +8,17 @@ import type { Generation, Turn } from "./generation.ts";
 export interface Job {
   accountId: string;
   instanceId: string;
-  /** Called when a slot is free: takes it. */
+  /** Called when a slot is free; takes it. */
   start(): Generation;
   onTurn(turn: Turn, generation: Generation): void;
   onError(error: unknown): void;
-  /** Called once, however the job ended, if it was started: gives the slot back. */
+  /** Called once if the job was started, however it ended; gives the slot back. */
   onEnd(): void;
 }
 
 export interface Scheduler {
   submit(id: number, job: Job): void;
-  /** Forgets a job; one that runs stops before its next turn. */
+  /** Forgets a job; a running one stops before its next turn. */
   cancel(id: number): void;
 }
 
@@ -39,7 +39,7 @@ interface Account {
 }
 
 export function createScheduler(slots: number): Scheduler {
-  const accounts = new Map<string, Account>(); // in the order of their next turn
+  const accounts = new Map<string, Account>(); // in the order of their next turns
   const slotsOfOne = Math.max(1, slots - 1);
   let looping = false;
 
@@ -126,7 +126,7 @@ export function createScheduler(slots: number): Scheduler {
   };
 }
 
-/** What an account's next slot is for: the first that waits of the instance with the fewest at work. */
+/** The account's next request to get a slot: the first in the queue of the instance with the fewest running. */
 function firstToStart({ waiting, running }: Account): Waiting | undefined {
   const atWork = ({ job }: Waiting) => running.filter((other) => other.job.instanceId === job.instanceId).length;
   return waiting.reduce<Waiting | undefined>((a, b) => (a !== undefined && atWork(a) <= atWork(b) ? a : b), undefined);

@@ -21,10 +21,10 @@ import {
 const LOG_ERRORS = 3;
 const ALL_OPTIMISATIONS = 99;
 
-/** Opens the model. Throws with ONNX Runtime's words where the library or the file does not fit. */
+/** Opens the model. Throws ONNX Runtime's message if the library or the file does not fit. */
 export function openFfiStepper(library: string, options: StepperOptions): Stepper {
   const { c, check, make } = openOrtApi(library);
-  const alive: unknown[] = []; // JavaScript memory that C points at for as long as the stepper lives
+  const alive: unknown[] = []; // JavaScript memory that C points to for as long as the stepper lives
   const keep = <T>(value: T): T => {
     alive.push(value);
     return value;
@@ -40,7 +40,7 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
   const session = make((out) => c.createSession(pointer(env), ptr(file), pointer(settings), out));
   const memory = make((out) => c.createCpuMemoryInfo(1, 0, out));
 
-  /** An OrtValue over JavaScript memory, without a copy. */
+  /** An OrtValue that uses JavaScript memory directly, without a copy. */
   function tensor(data: Float32Array | BigInt64Array, shape: number[], type: number): Handle {
     const dimensions = BigInt64Array.from(shape.length === 0 ? [0n] : shape.map(BigInt));
     return make((out) =>
@@ -123,7 +123,7 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
   };
 }
 
-/** Tells the kernel that a range is not needed: its pages read as zero again and cost nothing. Linux only. */
+/** Tells the kernel that a range is not needed: its pages cost nothing and read as zero again. Linux only. */
 function openGiveBack(): (range: Float32Array) => void {
   if (process.platform !== "linux") return () => {};
   const DONT_NEED = 4;

@@ -66,7 +66,7 @@ export async function openOrtStepper(options: StepperOptions): Promise<Stepper> 
       return floats(out.logits);
     },
     copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
-    discard() {}, // the binding has no way to give pages back
+    discard() {}, // the binding cannot give pages back
   };
 }
 

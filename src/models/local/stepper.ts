@@ -1,15 +1,15 @@
 /**
- * One decoder with several key/value caches ("slots"). A step feeds tokens to one slot and gives the logits of the last
- * position. The stepper keeps no count of its own: the caller says after how many rows the tokens go, so rewinding a
+ * One decoder with several key/value caches ("slots"). A step feeds tokens to one slot and returns the logits of the
+ * last position. The stepper does not count rows: the caller says after how many rows the tokens go, so rewinding a
  * slot to a shorter prefix costs nothing.
  *
- * Batched decoding belongs here as a second method, `stepMany(slots, …)`: the slots of one layer lie side by side in one
- * buffer, so neighbouring slots are already the batch that the graph wants.
+ * Batched decoding would be a second method here, `stepMany(slots, …)`: the slots of one layer are side by side in one
+ * buffer, so neighbouring slots already form the batch that the graph expects.
  */
 export const KV_HEADS = 3;
 export const HEAD_DIM = 64;
 export const VOCABULARY = 49_152;
-/** SmolLM2 was trained on 8,192; past 2,048 a two-core host is too slow to be of use. */
+/** SmolLM2 was trained on 8,192; beyond 2,048 a two-core host is too slow to be useful. */
 export const CONTEXT_TOKENS = 2_048;
 
 const LAYERS = 30;

@@ -1,6 +1,7 @@
 /**
- * Keeps the model process: starts it when there is work, ends it when there has been none for a while, and starts it
- * again when it dies. Work that had shown nothing is then done once more on the new process; nobody notices but the log.
+ * Keeps the model process running: starts it when there is work, ends it when there has been none for a while, and
+ * restarts it when it dies. Work that had shown nothing yet is then repeated in the new process, which only the log
+ * mentions.
  */
 import { ModelError } from "../engine.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
@@ -11,14 +12,14 @@ export interface Log {
 }
 
 export interface SupervisorOptions {
-  /** What starts the model process: `modelProcessCommand()`. */
+  /** The command that starts the model process: `modelProcessCommand()`. */
   command: string[];
   settings: ProcessSettings;
-  /** The process is ended when it has had no work for so long. */
+  /** The process is ended after this time without work. */
   idleMs: number;
   /**
-   * A process with work that says nothing for so long is taken for hung and killed. Covers its start, too. Counted in
-   * looks that come on time: while the host itself is blocked or suspended, what the process says waits to be read.
+   * A process that has work but is silent for this long counts as hung and is killed, also during its start. Counted in
+   * checks that run on time: while the host itself is blocked or suspended, messages of the process wait to be read.
    */
   silentMs: number;
   log: Log;
@@ -34,10 +35,10 @@ export interface Work {
 
 export interface Supervisor {
   submit(work: Work): void;
-  /** Forgets the work; nothing is told about it any more. */
+  /** Forgets the work; nothing more is reported about it. */
   cancel(id: number): void;
   stats(): { pid: number | undefined; starts: number; active: number; queued: number };
-  /** Ends the process and fails what is left. */
+  /** Ends the process and fails the remaining work. */
   close(): Promise<void>;
 }
 
@@ -47,7 +48,7 @@ interface Pending extends Work {
   retried: boolean;
 }
 
-/** The looks that a silent process is given. */
+/** How many checks a silent process survives. */
 const LOOKS = 10;
 
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
@@ -83,7 +84,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     startedAt = performance.now();
     looksInVain = 0;
     const started = Bun.spawn(options.command, {
-      env: {}, // nothing of the host's: `BUN_BE_BUN=1` alone would make a compiled binary another program
+      env: {}, // no variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program
       stdio: ["ignore", "ignore", "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
@@ -93,7 +94,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         if (ended === child) recover(code ?? signal);
       },
     });
-    started.unref(); // idle, it must not keep the host alive
+    started.unref(); // an idle process must not keep the host alive
     started.send({ type: "start", settings: options.settings } satisfies HostToModel);
     log.info({ pid: started.pid }, "model process started");
     return started;
@@ -104,7 +105,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     try {
       child.send(message);
     } catch {
-      // The channel is closed: the process is dying, and `recover` takes up what is pending when it has.
+      // The channel is closed: the process is dying, and then `recover` takes up the pending work.
     }
   }
 
@@ -126,7 +127,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     work.onReply(message);
   }
 
-  /** The process died while it was wanted. */
+  /** The process died while it was needed. */
   function recover(how: unknown): void {
     child = undefined;
     clearTimeout(idleTimer);
@@ -199,7 +200,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       give(entry);
       if (!first || pending.size === 0) return;
       looksInVain = 0;
-      lookedAt = Number.NEGATIVE_INFINITY; // this look is the first
+      lookedAt = Number.NEGATIVE_INFINITY; // this is the first check
       watch();
     },
     cancel(id) {
@@ -222,7 +223,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         work.onFailure(stopping());
       }
       clearTimeout(watchTimer);
-      last?.kill("SIGKILL"); // it holds nothing that could be lost
+      last?.kill("SIGKILL"); // it has nothing to lose
       await last?.exited;
     },
   };

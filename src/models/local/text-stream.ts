@@ -1,11 +1,11 @@
 /**
- * From tokens to text as they come: a byte-level token is a piece of UTF-8, so a streaming decoder gives each token's
- * text in constant time and holds back a character until its last byte has come.
+ * Turns tokens into text as they come: a byte-level token is a piece of UTF-8, so a streaming decoder returns each
+ * token's text in constant time and holds a character back until its last byte has arrived.
  */
 export interface TextStream {
   /** The text that may be shown after this token; `stopped` once a stop string has appeared, which is not shown. */
   push(bytes: Uint8Array): { text: string; stopped: boolean };
-  /** What was held back, when the answer ends without a stop string. */
+  /** The text that was held back, for an answer that ends without a stop string. */
   end(): string;
 }
 
@@ -27,7 +27,7 @@ export function createTextStream(stops: readonly string[]): TextStream {
   };
 }
 
-/** Length of the longest end of `text` with which one of the stop strings begins. */
+/** Length of the longest end of `text` that is the beginning of a stop string. */
 export function possibleStart(text: string, stops: readonly string[]): number {
   const longest = Math.max(0, ...stops.map((stop) => stop.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {

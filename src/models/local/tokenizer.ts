@@ -1,4 +1,4 @@
-/** Prompt in, tokens out; token in, bytes out. Tokenising and the chat template are transformers.js' work. */
+/** Prompt in, tokens out; token in, bytes out. transformers.js does the tokenising and the chat template. */
 import { join } from "node:path";
 import type { ChatMessage } from "./protocol.ts";
 import { loadTransformers } from "./transformers.ts";
@@ -6,7 +6,7 @@ import { loadTransformers } from "./transformers.ts";
 export interface Tokenizer {
   /**
    * The conversation in the model's chat template, ready for the assistant's answer, in pieces of at most `characters`.
-   * Encoded one after the other they give the prompt.
+   * Encoded one after the other, they make up the prompt.
    */
   layOut(messages: ChatMessage[], characters: number): string[];
   encode(piece: string): number[];
@@ -20,7 +20,7 @@ interface TokenizerFile {
   added_tokens: { id: number; content: string; special: boolean }[];
 }
 
-/** A character of no script, set into control words in a message so that the template leaves them apart from its own. */
+/** A character of no script, inserted into control words of a message so that they differ from the template's own. */
 const GUARD = "\uE000";
 
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
@@ -32,7 +32,8 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const endOfTurn = control.get(config.eos_token);
   if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} has no ${config.eos_token}`);
 
-  // Knows no control words: what a user wrote can never become one, so a message cannot forge another's turn.
+  // This one knows no control words: text from a user can never become one, so a message cannot forge another speaker's
+  // turn.
   const tokenizer = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
   const words: string[] = [];
   for (const [word, token] of Object.entries(file.model.vocab)) if (!control.has(word)) words[token] = word;
@@ -60,8 +61,8 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
 }
 
 /**
- * Cuts text before white space that follows something else: no word of the tokenizer reaches across such a place, so the
- * tokens are those of the whole. Where there is none, in Chinese or in an endless word, a token or two come out otherwise.
+ * Cuts text before white space that follows something else: no token spans such a place, so the tokens are those of the
+ * whole text. In text without such places, such as Chinese or an endless word, a token or two may differ.
  */
 function piecesOf(text: string, characters: number): string[] {
   const pieces: string[] = [];
@@ -81,7 +82,7 @@ const isSpace = (character: string | undefined): boolean => character !== undefi
 const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800;
 
 /**
- * GPT-2's byte-level alphabet: a printable Latin-1 byte stands for itself, every other byte for the next code point
+ * GPT-2's byte-level alphabet: a printable Latin-1 byte is written as itself, every other byte as the next code point
  * from 256 upwards.
  */
 const BYTE_OF_CHARACTER: ReadonlyMap<string, number> = (() => {

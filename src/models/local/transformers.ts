@@ -1,7 +1,7 @@
 /**
- * The one place that imports transformers.js. Running from source it would open `sharp` (images, a native library of its
- * own) while it loads; nothing here uses it, so a stub stands in and a system without sharp's binary works too. In the
- * binary the build does the same.
+ * The only file that imports transformers.js. When run from source, that would load `sharp` (images, with a native
+ * library); nothing here uses it, so a stub replaces it, and a system without sharp's binary works too. For the binary,
+ * the build does the same.
  */
 export async function loadTransformers() {
   if (!import.meta.path.includes("$bunfs")) {

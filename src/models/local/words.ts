@@ -1,23 +1,26 @@
-/** Words and sentences of a text, for judging it. */
+/** The words and sentences of a text. */
 
-/** In lower case, without punctuation; an apostrophe within a word stays in it. */
+/** In lower case, without punctuation; an apostrophe within a word stays. */
 export const wordsOf = (text: string): string[] =>
   text
     .toLowerCase()
     .replaceAll("’", "'")
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
-/** What ends a sentence, with the marks that close it. A point after a letter, a title or a list's number ends none. */
+/**
+ * The end of a sentence, with its closing quotes and brackets. A period after a letter, a title or a list number ends
+ * none.
+ */
 const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
 
-/** The places right after each sentence of the text; a line that says something counts as one. */
+/** The places right after each sentence of the text; a line that is not empty counts as one. */
 export function sentenceEnds(text: string): number[] {
   const ends = [...text.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
   for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);
   return ends.sort((a, b) => a - b);
 }
 
-/** Trimmed, none empty; what follows the last end is the last one. */
+/** Trimmed, none empty; text after the last end is the last one. */
 export function sentencesOf(text: string): string[] {
   const ends = [0, ...sentenceEnds(text), text.length];
   return ends
@@ -26,12 +29,12 @@ export function sentencesOf(text: string): string[] {
     .filter((sentence) => /[\p{L}\p{N}]/u.test(sentence));
 }
 
-/** Whether `part` stands in `whole`, word for word. */
+/** Whether `part` appears in `whole`, word for word. */
 export function containsRun(whole: readonly string[], part: readonly string[]): boolean {
   return part.length > 0 && whole.some((_, at) => part.every((word, offset) => whole[at + offset] === word));
 }
 
-/** The most words that follow each other in both. */
+/** The length of the longest run of words that is in both. */
 export function longestRun(a: readonly string[], b: readonly string[]): number {
   let longest = 0;
   let before = new Uint16Array(b.length + 1);

@@ -18,7 +18,7 @@ export interface Caller {
   credentials: readonly Credential[];
 }
 
-/** A credential that was valid when the request came, and what tells whether it still is. Times in milliseconds. */
+/** A credential that was valid when the request came, with what shows whether it still is. Times in milliseconds. */
 export type Credential =
   | { kind: "key"; keyId: string; expiresAt: number | null }
   | { kind: "token"; tokenId: string; epoch: number; expiresAt: number };

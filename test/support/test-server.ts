@@ -35,8 +35,8 @@ export interface Person {
   fetch(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
-/** The whole appliance in this process, on a real port and a real data folder. */
-export interface Appliance {
+/** The whole server in this process, on a real port and a real data folder. */
+export interface TestServer {
   url: string;
   app: App;
   config: Config;
@@ -45,16 +45,16 @@ export interface Appliance {
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Signs up by invite and mailed code, over HTTP, with this credit. */
   signUp(email?: string, credit?: string): Promise<Person>;
-  /** Stops the appliance and starts it again on the same folder and another port. */
+  /** Stops the server and starts it again on the same folder and another port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 let people = 0;
-/** Compiled once: every appliance has the same routes. */
+/** Compiled once: every server has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
 
-export async function startAppliance(
+export async function startTestServer(
   settings: Record<string, string> = {},
   {
     clock = systemClock,
@@ -62,7 +62,7 @@ export async function startAppliance(
     log,
     ollamaUrl = "http://127.0.0.1:9/v1",
   }: { clock?: Clock; dataDir?: string; log?: Log; ollamaUrl?: string } = {},
-): Promise<Appliance> {
+): Promise<TestServer> {
   const { config } = loadConfig({
     ROOST_PORT: "0",
     ROOST_LOG_LEVEL: "silent",

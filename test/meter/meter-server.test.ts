@@ -4,10 +4,10 @@ import { SMTPServer } from "smtp-server";
 import { parseMoney } from "../../src/lib/money.ts";
 import { DAY, type HandClock, HOUR, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type EventStream, type Frame, readEvents } from "../messages/conversation.ts";
-import { type Answer, type Appliance, startAppliance } from "../support/appliance.ts";
+import { type Answer, startTestServer, type TestServer } from "../support/test-server.ts";
 import { checkBooks } from "./metered.ts";
 
-/** A cent a second: ten dollars last 1,000 seconds. */
+/** A cent per second: ten dollars last 1,000 seconds. */
 const PRICE = { ROOST_PRICE_PER_HOUR: "36.00" };
 /** The middle of a month, of a day and of an hour. */
 const NOON = Date.UTC(2026, 10, 15, 12, 30);
@@ -15,49 +15,49 @@ const NOON = Date.UTC(2026, 10, 15, 12, 30);
 const EMAIL = "payer@example.com";
 
 let clock: HandClock;
-let appliance: Appliance;
+let server: TestServer;
 let key: string;
 let accountId: string;
 
 async function begin(settings: Record<string, string> = PRICE, credit = "10.00"): Promise<void> {
   clock = handClock(NOON);
-  appliance = await startAppliance(settings, { clock });
-  const link = appliance.foundation.links.create(EMAIL, parseMoney(credit) ?? 0n);
-  const { token, account } = (await appliance.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
+  server = await startTestServer(settings, { clock });
+  const link = server.foundation.links.create(EMAIL, parseMoney(credit) ?? 0n);
+  const { token, account } = (await server.ask("POST", "/v1/auth/redeem-link", { body: { link } })).body;
   ({ accountId } = account);
   // A key, because tokens end within a day.
-  ({ key } = (await appliance.ask("POST", "/v1/auth/keys", { token, body: {} })).body);
+  ({ key } = (await server.ask("POST", "/v1/auth/keys", { token, body: {} })).body);
 }
 afterEach(async () => {
-  checkBooks(appliance.foundation);
-  await appliance.stop();
+  checkBooks(server.foundation);
+  await server.stop();
 });
 
 const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  appliance.ask(method, path, { key, ...(body === undefined ? {} : { body }) });
+  server.ask(method, path, { key, ...(body === undefined ? {} : { body }) });
 const me = async () => (await ask("GET", "/v1/auth/me")).body;
 const launch = async (): Promise<string> => (await ask("POST", "/v1/instances", { name: "one" })).body.instanceId;
 const instance = async (instanceId: string) => (await ask("GET", `/v1/instances/${instanceId}`)).body;
 const addAgent = async (instanceId: string): Promise<string> =>
   (await ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body.agentId;
 async function follow(instanceId: string, agentId: string): Promise<EventStream> {
-  const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/events?after=0`, appliance.url);
+  const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/events?after=0`, server.url);
   return readEvents(await fetch(url, { headers: { "X-API-Key": key } }));
 }
-/** Lets time go by as the appliance does. */
+/** Lets time pass as in a running server. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms);
-  await appliance.app.meterTimer.tick();
+  await server.app.meterTimer.tick();
 }
 const own = ({ event, data: { id: _id, type: _type, agentId: _agent, createdAt: _at, ...rest } }: Frame) => ({
   event,
   ...rest,
 });
 
-describe("on a host of a cent a second", () => {
+describe("on a host with a price of a cent per second", () => {
   beforeEach(() => begin());
 
-  test("what runs costs its time, at every moment: instance, balance and month", async () => {
+  test("a running instance costs its time, at every moment: in instance, balance and month", async () => {
     const [first, second] = [await launch(), await launch()];
     clock.advance(2_345);
     const billing = { pricePerHour: "36.000000", accrued: "0.023450", currency: "USDC" };
@@ -71,7 +71,7 @@ describe("on a host of a cent a second", () => {
     expect(Math.round((Date.parse(body.estimatedEmptyAt) - clock.now()) / 100)).toBe(4977);
   });
 
-  test("a stop pauses it, a start goes on, and a deletion settles", async () => {
+  test("a stop pauses the bill, a start continues it, and a deletion settles it", async () => {
     const instanceId = await launch();
     clock.advance(10 * SECOND);
     const stopped = await ask("POST", `/v1/instances/${instanceId}/stop`);
@@ -91,7 +91,7 @@ describe("on a host of a cent a second", () => {
     expect(usage.map(({ amount }: { amount: string }) => amount)).toEqual(["-0.100000", "-0.100000"]);
   });
 
-  test("at the end of the balance everything stops, with its event, and needs a payment", async () => {
+  test("at the end of the balance everything stops, with its event, and starting again needs a payment", async () => {
     const [first, second] = [await launch(), await launch()];
     const agentId = await addAgent(second);
     await using stream = await follow(second, agentId);
@@ -116,7 +116,7 @@ describe("on a host of a cent a second", () => {
     expect((await me()).balance).toBe("0.000000");
   });
 
-  test("a monthly limit that usage reaches stops, and forbids creating and starting until it is raised", async () => {
+  test("reaching the monthly limit stops instances, and forbids creating and starting until it is raised", async () => {
     const instanceId = await launch();
     await ask("PATCH", "/v1/auth/me", { monthlyLimit: "2.00" });
     await pass(199 * SECOND);
@@ -137,7 +137,7 @@ describe("on a host of a cent a second", () => {
     expect((await ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
   });
 
-  test("a limit that is set under this month's usage stops in the request that sets it", async () => {
+  test("a limit set below this month's usage stops instances in the request that sets it", async () => {
     const instanceId = await launch();
     const agentId = await addAgent(instanceId);
     await using stream = await follow(instanceId, agentId);
@@ -151,7 +151,7 @@ describe("on a host of a cent a second", () => {
   test("a restart bills no downtime, and loses nothing that an orderly stop could settle", async () => {
     const instanceId = await launch();
     clock.advance(7 * SECOND);
-    await appliance.restart();
+    await server.restart();
     clock.advance(3 * SECOND);
     expect((await instance(instanceId)).billing.accrued).toBe("0.100000");
     expect((await me()).balance).toBe("9.900000");
@@ -159,7 +159,7 @@ describe("on a host of a cent a second", () => {
 
   test("a suspended account's instances are stopped at the next settling", async () => {
     const instanceId = await launch();
-    const { accounts, store } = appliance.foundation;
+    const { accounts, store } = server.foundation;
     accounts.setSuspended(accountId, true);
     expect((await ask("GET", "/v1/auth/me")).status).toBe(403);
     await pass(10 * SECOND);
@@ -171,12 +171,12 @@ describe("on a host of a cent a second", () => {
     expect((await ask("POST", `/v1/instances/${instanceId}/start`)).status).toBe(200);
   });
 
-  test("a credit by another process carries on what would have stopped", async () => {
+  test("a credit by another process keeps instances running that would have stopped", async () => {
     const instanceId = await launch();
     await pass(990 * SECOND);
     clock.advance(5 * SECOND);
     const note = "by the operator";
-    const { ledger } = appliance.foundation;
+    const { ledger } = server.foundation;
     ledger.post({ type: "credit", accountId, amount: 10_000_000n, against: "grants", note });
     await pass(10 * SECOND);
     expect((await instance(instanceId)).status).toBe("running");
@@ -184,8 +184,8 @@ describe("on a host of a cent a second", () => {
   });
 });
 
-describe("before a stop", () => {
-  test("every agent is told 24 hours, 1 hour and 5 minutes ahead, once each", async () => {
+describe("before instances stop", () => {
+  test("every agent is warned 24 hours, 1 hour and 5 minutes ahead, once each", async () => {
     await begin({ ROOST_PRICE_PER_HOUR: "1.00" }, "30.00");
     const instanceId = await launch();
     const agents = [await addAgent(instanceId), await addAgent(instanceId)];
@@ -209,12 +209,12 @@ describe("before a stop", () => {
     }
   });
 
-  test("a restart between tells nothing twice", async () => {
+  test("a restart in between repeats no warning", async () => {
     await begin(PRICE, "10.00");
     const instanceId = await launch();
     const agentId = await addAgent(instanceId);
     await pass(10 * SECOND);
-    await appliance.restart();
+    await server.restart();
     await pass(10 * SECOND);
     await pass(980 * SECOND);
     await using stream = await follow(instanceId, agentId);
@@ -222,7 +222,7 @@ describe("before a stop", () => {
     expect(frames.map(({ data }) => data.secondsLeft ?? data.status)).toEqual([990, "stopped"]);
   });
 
-  test("the account's owner gets a mail where SMTP is set, and a mail server that fails hinders nothing", async () => {
+  test("the account's owner gets a mail if SMTP is set, and a failing mail server does no harm", async () => {
     const mails: { to: string[]; text: string }[] = [];
     let arrived = Promise.withResolvers<void>();
     let refuses = false;
@@ -259,7 +259,7 @@ describe("before a stop", () => {
       expect(mails[0]?.text).toContain("Subject: Roost: your running instance stops in 17 minutes");
       expect(mails[0]?.text).toContain("2026-11-15 12:46 UTC");
       expect(mails[0]?.text).toContain("POST https://roost.example.org/v1/billing/top-up");
-      // The same again by stopping and starting is told by an event, and not mailed.
+      // Stopping and starting repeats the event, but not the mail.
       await ask("POST", `/v1/instances/${instanceId}/stop`);
       await ask("POST", `/v1/instances/${instanceId}/start`);
       await pass(SECOND);
