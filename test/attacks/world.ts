@@ -43,7 +43,7 @@ const PAUSE_MS = 10;
 /** Rounds that the neighbour makes at least beside each attack, however short that is. */
 const LEAST_ROUNDS = 3;
 /** Far more than anybody waits: this is no measurement, only an end. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** `owner`: the user that the host runs as, where `under` makes it another one. */
 export async function startWorld({ owner, env, ...options }: StartOptions & { owner?: number } = {}): Promise<World> {

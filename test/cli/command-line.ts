@@ -7,7 +7,8 @@ import { buildBinary } from "../support/binary.ts";
 export const BINARY = await buildBinary();
 /** As which it was called: tests read it in messages. */
 export const CALLED = { argv0: "roost" };
-const DEADLINE_MS = 20_000;
+/** Ends what hangs, and nothing else. */
+const DEADLINE_MS = 120_000;
 
 /** A folder of its own for a file's commands: home, an empty data folder and configuration, removed by `remove`. */
 export interface Home {

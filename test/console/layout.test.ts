@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Appliance, type Person, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
-setDefaultTimeout(90_000);
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
 

@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout } from "bun:test";
+import { expect } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
 import { startAppliance } from "../support/appliance.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
-
-setDefaultTimeout(60_000);
 
 /** A way to the port whose connections can be cut as a bad network cuts them. */
 async function startBreakableWay(port: number) {

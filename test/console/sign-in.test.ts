@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { SMTPServer } from "smtp-server";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let appliance: Appliance;
 let email: string;

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { type Appliance, startAppliance } from "../support/appliance.ts";
 import { browserTest } from "../support/browser.ts";
 import { openAs, withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let appliance: Appliance;
 beforeAll(async () => {

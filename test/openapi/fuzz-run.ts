@@ -30,7 +30,7 @@ export interface FuzzReport {
 
 /** A world is broken bit by bit; so many cases on it stands a new one. */
 export const CASES_OF_A_WORLD = 150;
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 60_000;
 
 /** Sends case after case to an appliance of its own, and judges each answer. */
 export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10 }: FuzzOptions): Promise<FuzzReport> {
