@@ -29,5 +29,4 @@ test.skipIf(Bun.which("curl") === null)(
       await rm(folder, { recursive: true, force: true });
     }
   },
-  120_000,
 );

@@ -39,16 +39,21 @@ async function answerOf(exchange: Exchange): Promise<Response> {
   const caller = known instanceof Promise ? await known : known;
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
-  const turn = parts.turns.enter(caller.accountId);
-  if (turn) await turn;
   if (route.method === "GET") return answerRead(exchange, caller);
-  const answer = await withBody(exchange, caller.accountId, (incoming) => answerCaller(exchange, caller, incoming));
+  // Its memory is reserved before its turn comes: it arrives meanwhile.
+  const answer = await withBody(exchange, caller.accountId, async (incoming) => {
+    const turn = parts.turns.enter(caller.accountId);
+    if (turn) await turn;
+    return answerCaller(exchange, caller, incoming);
+  });
   parts.admission.chargeWrite(caller, exchange.answerBytes);
   return answer;
 }
 
 /** Most requests are reads without a body, and few of them have to wait. */
 async function answerRead(exchange: Exchange, caller: Caller): Promise<Response> {
+  const turn = exchange.parts.turns.enter(caller.accountId);
+  if (turn) await turn;
   const startedMs = performance.now();
   const answer = await answerCaller(exchange, caller);
   exchange.parts.admission.chargeRead(caller, exchange.answerBytes, performance.now() - startedMs);

@@ -1,6 +1,7 @@
-import { and, asc, count, eq, gt, inArray, lte, ne, or } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, lte, ne, or, sql } from "drizzle-orm";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Store } from "../storage/store.ts";
 import type { Proof } from "./proof.ts";
@@ -46,7 +47,15 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
   const isOf = ({ network, txHash }: Proof) =>
     and(eq(claims.chainId, NETWORKS[network].chainId), eq(claims.txHash, txHash));
   const isPending = eq(claims.status, "pending");
-  const find = (proof: Proof) => db.select().from(claims).where(isOf(proof)).get();
+  /** Prepared once: whatever is presented is looked up. */
+  const ofTransaction = lazily(() =>
+    db
+      .select()
+      .from(claims)
+      .where(and(eq(claims.chainId, sql.placeholder("chainId")), eq(claims.txHash, sql.placeholder("txHash"))))
+      .prepare(),
+  );
+  const find = ({ network, txHash }: Proof) => ofTransaction().get({ chainId: NETWORKS[network].chainId, txHash });
   const fresh = () => {
     const now = clock.now();
     return { status: "pending" as const, tries: 0, nextTryAt: now + FIRST_RETRY_MS, createdAt: now };

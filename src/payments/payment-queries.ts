@@ -1,5 +1,6 @@
 import { and, asc, count, eq, gt, ne, sql } from "drizzle-orm";
 import { balances } from "../ledger/schema.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type PaymentRow, payments } from "./schema.ts";
@@ -8,10 +9,17 @@ export type PaymentStatus = PaymentRow["status"];
 
 /** Hashes are in lower case. */
 export function paymentQueries(db: Db) {
-  const isOf = (chainId: number, txHash: string) => and(eq(payments.chainId, chainId), eq(payments.txHash, txHash));
+  /** Prepared once: whatever is presented is looked up, several times over. */
+  const ofTransaction = lazily(() =>
+    db
+      .select()
+      .from(payments)
+      .where(and(eq(payments.chainId, sql.placeholder("chainId")), eq(payments.txHash, sql.placeholder("txHash"))))
+      .orderBy(asc(payments.logIndex))
+      .prepare(),
+  );
   return {
-    ofTransaction: (chainId: number, txHash: string): PaymentRow[] =>
-      db.select().from(payments).where(isOf(chainId, txHash)).orderBy(asc(payments.logIndex)).all(),
+    ofTransaction: (chainId: number, txHash: string): PaymentRow[] => ofTransaction().all({ chainId, txHash }),
     insert: (row: Omit<PaymentRow, "paymentId">): PaymentRow => db.insert(payments).values(row).returning().get(),
     change: (paymentId: number, change: Partial<PaymentRow>): void =>
       void db.update(payments).set(change).where(eq(payments.paymentId, paymentId)).run(),

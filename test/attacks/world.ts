@@ -42,8 +42,8 @@ const MAX_MIB = 150;
 const PAUSE_MS = 10;
 /** The least rounds of the neighbour during each attack, however short that is. */
 const LEAST_ROUNDS = 3;
-/** Far more than ever needed: not a measurement, only an end. */
-const PATIENCE_MS = 10_000;
+/** Far more than anybody waits: this is no measurement, only an end. */
+const PATIENCE_MS = 60_000;
 
 /** `owner`: the user that the host runs as, if `under` changes it. */
 export async function startWorld({ owner, env, ...options }: StartOptions & { owner?: number } = {}): Promise<World> {

@@ -45,7 +45,8 @@ test("for people it shows the balance, a daily chart and the last transactions, 
   const { output, code } = await run(home, ["billing"]);
   expect(code).toBe(0);
   const today = new Date().toISOString().slice(0, 10);
-  expect(output).toMatch(/^Balance {2}14\.\d\d USDC\n/);
+  // Rounded: what a short second costs may not show yet.
+  expect(output).toMatch(/^Balance {2}1[45]\.\d\d USDC\n/);
   expect(output).toContain("Price    36.00 USDC an hour for each running instance\nRunning  1 instance\n");
   expect(output).toMatch(
     /\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon: POST http:/,

@@ -28,15 +28,11 @@ const server = Bun.serve({
 afterAll(() => server.stop(true));
 const client = createClient(`http://127.0.0.1:${server.port}`, null);
 
-test.each(["/v1/answer", "/v1/refused"])(
-  "an endless answer is abandoned: %s",
-  async (path) => {
-    sent = 0;
-    await expect(client.call("GET", path)).rejects.toThrow("answered too much");
-    expect(sent).toBeLessThan(200 * MIB);
-  },
-  30_000,
-);
+test.each(["/v1/answer", "/v1/refused"])("an answer without end is left: %s", async (path) => {
+  sent = 0;
+  await expect(client.call("GET", path)).rejects.toThrow("answered too much");
+  expect(sent).toBeLessThan(200 * MIB);
+});
 
 test("an endless list is abandoned", async () => {
   await expect(client.all("/v1/list")).rejects.toThrow("an endless list");

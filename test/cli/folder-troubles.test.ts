@@ -22,7 +22,7 @@ async function end(words: string[], under: string[] = []): Promise<{ code: numbe
     cwd: home.folder,
     env: { ...home.env, ...NO_NODES, PATH: process.env.PATH ?? "", ROOST_LOG_LEVEL: "silent" },
     stdio: ["ignore", "ignore", "pipe"],
-    timeout: 25_000,
+    timeout: 120_000,
   });
   const errors = await Bun.readableStreamToText(child.stderr);
   return { code: await child.exited, errors };

@@ -131,21 +131,17 @@ test("operator commands work beside a running server, which sees their changes",
     await server.stop();
   }));
 
-test(
-  "a command that would have to migrate below a server waits, and then says so",
-  () =>
-    withHome(async (home) => {
-      await operate(home, ["wallet", "show"]);
-      expect(existsSync(join(home.dataDir, "roost.db"))).toBe(false);
-      const lock = lockDataFolder(home.dataDir);
-      const refused = await operate(home, ["invite", "create"]);
-      lock.release();
-      expect(refused.code).toBe(1);
-      expect(refused.errors).toContain("restart the server with this binary");
-      expect((await operate(home, ["invite", "create"])).code).toBe(0);
-    }),
-  15_000,
-);
+test("a command that would have to migrate below a server waits, and then says so", () =>
+  withHome(async (home) => {
+    await operate(home, ["wallet", "show"]);
+    expect(existsSync(join(home.dataDir, "roost.db"))).toBe(false);
+    const lock = lockDataFolder(home.dataDir);
+    const refused = await operate(home, ["invite", "create"]);
+    lock.release();
+    expect(refused.code).toBe(1);
+    expect(refused.errors).toContain("restart the server with this binary");
+    expect((await operate(home, ["invite", "create"])).code).toBe(0);
+  }));
 
 test("serve and commands close a data folder that others can enter, and say so", () =>
   withHome(async (home) => {

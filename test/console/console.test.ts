@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { browserTest } from "../support/browser.ts";
@@ -6,7 +6,6 @@ import { type MockModelServer, startMockModelServer } from "../support/mock-mode
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { withConsole } from "./with-console.ts";
 
-setDefaultTimeout(60_000);
 const CREDIT = 10_000_000n;
 
 let model: MockModelServer;
@@ -170,7 +169,7 @@ browserTest("the commands shown work as they are, for a whole conversation", asy
     await page.locator("#made-key").waitFor();
     const steps = ["step-key", "step-instance", "step-agent", "step-message"];
     const script = (await Promise.all(steps.map((id) => textOf(page, id)))).join("\n");
-    const shell = Bun.spawn(["bash", "-euc", script], { stderr: "ignore", timeout: 20_000 });
+    const shell = Bun.spawn(["bash", "-euc", script], { stderr: "ignore", timeout: 120_000 });
     expect(await new Response(shell.stdout).text()).toContain("event: run.completed");
   });
 });

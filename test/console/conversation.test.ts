@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let model: MockModelServer;
 let server: TestServer;

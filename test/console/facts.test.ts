@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { loadConfig } from "../../src/config.ts";
 import { browserTest } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 // biome-ignore lint/performance/useDomNodeTextContent: what is hidden does not count
 const visibleText = (page: Page) => page.locator("body").innerText();

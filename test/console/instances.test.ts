@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let model: MockModelServer;
 let server: TestServer;
@@ -102,8 +100,11 @@ browserTest("an instance without an agent offers to create one", async () => {
 browserTest("a URL of something that does not exist says so, and the list is still there", async () => {
   await make("home", "Ada");
   await withPage(async (page) => {
+    // A page of its own: the one that is open may or may not have shown its instance by now.
+    await page.goto("about:blank");
     await page.goto(`${server.url}/#inst_00000000000070008000000000000000`);
     await page.locator("#chat > [role=alert]").waitFor();
+    await row(page, "home").locator("summary").click();
     await row(page, "home").getByText("Ada").click();
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
   });

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
-setDefaultTimeout(90_000);
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
@@ -152,7 +151,8 @@ browserTest("the first load takes few requests, and the next none for what has n
       await page.goto("about:blank");
       await page.goto(server.url);
       await page.getByText("Question 7", { exact: true }).waitFor();
-      expect(asked.length).toBeLessThanOrEqual(12);
+      // Some browsers ask for the icon whenever they show the page, some only once.
+      expect(asked.filter((path) => path !== "/favicon.svg").length).toBeLessThanOrEqual(11);
       const sizes = await page.evaluate(() =>
         performance
           .getEntriesByType("resource")

@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout } from "bun:test";
+import { expect } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer } from "../support/test-server.ts";
 
-setDefaultTimeout(60_000);
-
-/** A proxy to the port whose connections can be cut, as a bad network does. */
+/** A way to the port whose connections can be cut as a bad network cuts them. */
 async function startBreakableWay(port: number) {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {

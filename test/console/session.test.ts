@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let server: TestServer;
 let email: string;

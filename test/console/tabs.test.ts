@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { browserTest } from "../support/browser.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
-
-setDefaultTimeout(60_000);
 
 let server: TestServer;
 beforeAll(async () => {

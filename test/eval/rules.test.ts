@@ -1,9 +1,8 @@
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { type Case, halfOf, type Persona, readPersonas } from "../../eval/cases.ts";
 import { judge, NEAR_ENOUGH, type Rule } from "../../eval/rules.ts";
 import { never, openLocalEngine } from "../models/local-setting.ts";
 
-setDefaultTimeout(60_000);
 const personas = readPersonas();
 const cases = personas.flatMap((persona) => persona.conversations.flat().map((asked) => ({ persona, asked })));
 

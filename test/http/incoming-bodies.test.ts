@@ -1,6 +1,9 @@
 import { afterEach, expect, test } from "bun:test";
+import { z } from "zod";
 import { createIncomingBodies, type IncomingBodies } from "../../src/http/incoming-bodies.ts";
+import { route } from "../../src/http/route.ts";
 import { AppError } from "../../src/lib/app-error.ts";
+import { openGround, serve as serveRoutes } from "../support/route-harness.ts";
 import { hold } from "./held-request.ts";
 
 const KIB = 1024;
@@ -87,4 +90,37 @@ test("a body that does not arrive in time is given up, and its connection closed
 test("a request without a body reserves nothing", async () => {
   const bodies = createIncomingBodies({ totalBytes: 1, now: () => 0 });
   expect(await (await fetch(serve(bodies), { method: "DELETE" })).text()).toBe("0");
+});
+
+test("a body counts from before its request waits for its turn: it arrives meanwhile", async () => {
+  const bodies = createIncomingBodies({ now: () => 0 });
+  const turn = Promise.withResolvers<void>();
+  const waiting = Promise.withResolvers<number>();
+  const turns = {
+    enter() {
+      waiting.resolve(bodies.receiving());
+      return turn.promise;
+    },
+    spend: <T>(_: string, work: () => T) => work(),
+  };
+  const write = route({
+    method: "POST",
+    path: "/v1/write",
+    name: "write",
+    tag: "host",
+    summary: "Write",
+    access: "chat",
+    bound: "record",
+    body: z.object({ text: z.string() }),
+    answer: z.unknown(),
+    handle: async ({ body }) => ({ length: (await body()).text.length }),
+  });
+  await using ground = openGround();
+  await using routes = serveRoutes([write], ground, { bodies, turns });
+  const sent = { text: "x".repeat(16 * KIB) };
+  const answer = routes.send(ground.account(), "POST", "/v1/write", sent);
+  expect(await waiting.promise).toBe(JSON.stringify(sent).length);
+  turn.resolve();
+  expect((await answer).body).toEqual({ length: 16 * KIB });
+  expect(bodies.receiving()).toBe(0);
 });

@@ -1,9 +1,8 @@
-import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { LocalEngineOptions } from "../../src/models/local.ts";
 import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
 
-setDefaultTimeout(60_000);
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();

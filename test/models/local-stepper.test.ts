@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { CHAT_MODEL } from "../../src/models/local/chat-model.ts";
 import { locateModelFiles } from "../../src/models/local/files.ts";
 import type { Stepper } from "../../src/models/local/stepper.ts";
 import { openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
 
-setDefaultTimeout(60_000);
 const tokens = Array.from({ length: 160 }, (_, i) => 300 + i * 7);
 const other = tokens.map((token) => token + 11_000);
 let stepper: Stepper;

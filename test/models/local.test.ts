@@ -1,9 +1,8 @@
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import type { ModelMessage } from "../../src/models/engine.ts";
 import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
-setDefaultTimeout(60_000);
 const { engine, close } = openLocalEngine();
 afterAll(close);
 

@@ -184,9 +184,9 @@ describe("a server cannot break the host", () => {
   test("and a slow reader does not count as a silent server", async () => {
     const { url } = mock({ kind: "text", tokens: ["a", "b", "c"], delayMs: 1 });
     const got: ModelEvent[] = [];
-    for await (const batch of engine(url, { idleTimeoutMs: 30 }).stream(QUESTION, new AbortController().signal)) {
+    for await (const batch of engine(url, { idleTimeoutMs: 300 }).stream(QUESTION, new AbortController().signal)) {
       got.push(...batch);
-      await new Promise((resolve) => setTimeout(resolve, 45));
+      await new Promise((resolve) => setTimeout(resolve, 450));
     }
     expect(textOf(got)).toBe("abc");
   });

@@ -30,7 +30,7 @@ export interface FuzzReport {
 
 /** Cases break the world bit by bit; after this many, there is a new one. */
 export const CASES_OF_A_WORLD = 150;
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 60_000;
 
 /** Sends case after case to a new server, and checks each answer. */
 export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10 }: FuzzOptions): Promise<FuzzReport> {

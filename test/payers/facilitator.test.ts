@@ -342,7 +342,7 @@ describe("money that is on the chain reaches its account", () => {
     await comesToHold(async () => settledTimes() > before);
     const startedAt = performance.now();
     await settling.server.restart();
-    expect(performance.now() - startedAt).toBeLessThan(4_000);
+    expect(performance.now() - startedAt).toBeLessThan(40_000);
     await asked;
     await sendLast();
     await settling.server.restart();
@@ -367,7 +367,7 @@ describe("money that is on the chain reaches its account", () => {
 });
 
 async function comesToHold(holds: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + 4_000;
+  const endsAt = performance.now() + 60_000;
   while (!(await holds())) {
     if (performance.now() > endsAt) throw new Error("it did not come to hold");
     await Bun.sleep(20);

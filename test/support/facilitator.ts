@@ -125,7 +125,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
       args: [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, 27 + yParity, r, s],
       chain: null,
     });
-    const { status } = await client.waitForTransactionReceipt({ hash, timeout: 10_000 });
+    const { status } = await client.waitForTransactionReceipt({ hash, timeout: 60_000 });
     if (status !== "success") throw new Error("the transfer was reverted");
     return hash;
   }

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ServingParts } from "../../src/http/exchange.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
 import { createIncomingBodies } from "../../src/http/incoming-bodies.ts";
 import { createPaging } from "../../src/http/paging.ts";
@@ -84,8 +85,15 @@ export interface RouteServer extends AsyncDisposable {
   send(caller: Caller | null, method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Answer>;
 }
 
-/** Serves these routes on a free port. Admission alone is replaced: a header names the caller, who has no limits. */
-export function serve(routes: readonly Route[], { store, clock }: Ground): RouteServer {
+/**
+ * Serves these routes on a free port. Admission alone is replaced: a header names the caller, who has no limits; and what
+ * is among `parts`.
+ */
+export function serve(
+  routes: readonly Route[],
+  { store, clock }: Ground,
+  parts: Partial<ServingParts> = {},
+): RouteServer {
   const callers = new Map<string, Caller>();
   const fetchRoutes = createFetch(routes, [], {
     admission: {
@@ -110,6 +118,7 @@ export function serve(routes: readonly Route[], { store, clock }: Ground): Route
     },
     addressOf: () => "127.0.0.1",
     onAnswer() {},
+    ...parts,
   });
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: fetchRoutes });
   const url = `http://127.0.0.1:${server.port}`;
