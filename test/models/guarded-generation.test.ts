@@ -85,10 +85,10 @@ test("a beginning that echoes the question is written anew and never shown", asy
 
 test("an opening that is tried again does not go on as it did", async () => {
   const hello = "Hello, nice to meet you.";
-  const answers = [hello, "Hello, welcome in the library."];
-  const opening = [1]; // "Hello, "
+  const welcome = "Hello, welcome in the library.";
+  const opening = [1]; // "Hello,", the first word of the vocabulary
   const guard = createGuard([{ role: "user", content: hello }]);
-  expect((await shownBy(scripted(answers, { guard, openings: [opening] }))).text).toBe(answers[1]);
+  expect((await shownBy(scripted([hello, welcome], { guard, openings: [opening] }))).text).toBe(welcome);
 });
 
 test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {

@@ -55,7 +55,7 @@ test("who is asked for its name says it", () => {
 test.each([
   "Try to read a book on a train, I'm afraid.",
   "You should read on the train.",
-  "I recommend reading a book on a train.",
+  "My advice is to read a book on the train.",
 ])("advice that is only the question said as an answer is an echo: %s", (text) => {
   const guard = createGuard(chat(QUESTION));
   expect(guard.faultOfBeginning(text)).toBe("echo");

@@ -135,7 +135,7 @@ function isNearly(said: readonly string[], asked: readonly string[]): boolean {
 }
 
 /** Beside the little words: what every piece of advice says. */
-const ADVISING = new Set("i'd best could good may might on recommend should suggest try would".split(" "));
+const ADVISING = new Set("i'd advice best could good may might on recommend should suggest try would".split(" "));
 
 const tells = (word: string): boolean => word.length >= 3 && !ADVISING.has(word) && !isLittleWord(word);
 
