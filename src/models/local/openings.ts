@@ -70,7 +70,7 @@ const KINDS: readonly Kind[] = [
   {
     // What somebody tells.
     asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there)\b[^?]*$/i,
-    openings: { en: ["That is", "I hope that you", "It sounds like you"], de: [], es: [] },
+    openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
   },
 ];
 
