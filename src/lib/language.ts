@@ -19,6 +19,9 @@ const LITTLE_WORDS: Readonly<Record<Language, ReadonlySet<string>>> = {
   ),
 };
 
+/** In any of the languages; the word is in lower case. */
+export const isLittleWord = (word: string): boolean => Object.values(LITTLE_WORDS).some((words) => words.has(word));
+
 /** English if no word decides. */
 export function languageOf(text: string): Language {
   const counts = countLittleWords(text);

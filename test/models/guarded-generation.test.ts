@@ -14,7 +14,10 @@ const messages: ChatMessage[] = [
 
 const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
-/** A model that writes these answers word by word, the next one whenever it has to begin again. */
+/**
+ * A model that writes these answers word by word, the next one whenever it has to begin anew; what it has not begun
+ * itself goes on as one of them does, the first above the second.
+ */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
   const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
   const tokensOf = (text: string) => text.split(/(?<=[ \n])/).map((word) => vocabulary.indexOf(word));
@@ -27,7 +30,12 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
       const written = past + tokens.length - prompt.length;
       if (written === 0) attempt++;
       const logits = new Float32Array(vocabulary.length);
-      logits[tokensOf(answers[Math.min(attempt, answers.length - 1)] ?? "")[written] ?? 0] = 100;
+      for (const [rank, words] of answers.map(tokensOf).entries()) {
+        const at = words.indexOf(tokens.at(-1) ?? 0);
+        if (at >= 0) logits[words[at + 1] ?? 0] ||= 50 - 10 * rank;
+      }
+      const script = attempt < 0 ? undefined : answers[Math.min(attempt, answers.length - 1)];
+      if (script !== undefined) logits[tokensOf(script)[written] ?? 0] = 100;
       return logits;
     },
     copyRows() {},
@@ -49,7 +57,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     random: seededRandom(1),
     guard: createGuard(messages),
     wish: ENDLESS,
-    openings: [],
+    openings: [[]],
     name: tokensOf(NAME),
     nearEnough: 0.3,
     nearness: async () => 1,
@@ -75,7 +83,15 @@ test("a beginning that echoes the question is written again and never shown", as
   for (const piece of pieces) expect(piece).not.toContain("What should");
 });
 
-test("a beginning about something else is written again; if none of four is close, the closest is shown", async () => {
+test("an opening that is tried again does not go on as it did", async () => {
+  const hello = "Hello, nice to meet you.";
+  const welcome = "Hello, welcome in the library.";
+  const opening = [1]; // "Hello,", the first word of the vocabulary
+  const guard = createGuard([{ role: "user", content: hello }]);
+  expect((await shownBy(scripted([hello, welcome], { guard, openings: [opening] }))).text).toBe(welcome);
+});
+
+test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {
   const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice."];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");

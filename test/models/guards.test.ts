@@ -52,7 +52,23 @@ test("an agent that is asked for its name gives it", () => {
   expect(createGuard(chat("Who are you?", "You are a cat.")).faultOfBeginning("I am a cat.")).toBeNull();
 });
 
-test("half a beginning that may become the question, or must give a name, is not accepted early", () => {
+test.each([
+  "Try to read a book on a train, I'm afraid.",
+  "You should read on the train.",
+  "My advice is to read a book on the train.",
+])("advice that is only the question said as an answer is an echo: %s", (text) => {
+  const guard = createGuard(chat(QUESTION));
+  expect(guard.faultOfBeginning(text)).toBe("echo");
+  expect(guard.mayFail(text)).toBe(true);
+});
+
+test("advice may take up words of its question, and an opinion all of them", () => {
+  expect(createGuard(chat(QUESTION)).faultOfBeginning("On a train, I read short stories.")).toBeNull();
+  expect(createGuard(chat(QUESTION)).faultOfBeginning("You could read a book about trains in India.")).toBeNull();
+  expect(createGuard(chat("Do you like black coffee?")).faultOfBeginning("I like black coffee.")).toBeNull();
+});
+
+test("what may become the question, or has to say a name first, is not judged by half of it", () => {
   expect(createGuard(chat(QUESTION)).mayFail("Well, what should I ")).toBe(true);
   expect(createGuard(chat(QUESTION)).mayFail("I would take a novel ")).toBe(false);
   expect(createGuard(chat("Who are you?")).mayFail("I would take a novel ")).toBe(true);
@@ -109,14 +125,18 @@ test.each([
   expect(lengthWished(chat(question, system))).toEqual(wish);
 });
 
-test("a beginning fits the question, in its language", () => {
-  expect(openingsFor("I cannot sleep. What should I do?", "en")).toContain("You could");
+test("a beginning fits what was asked, in its language", () => {
+  expect(openingsFor("I cannot sleep. What should I do?", "en")[0]).toBe("I recommend");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
-  expect(openingsFor("Good evening!", "en")).toEqual(["Good evening,"]);
-  expect(openingsFor("¡Muchas gracias!", "es")).toEqual(["De nada"]);
-  expect(openingsFor("Hello, where can I sit down for a while?", "en")).not.toContain("Hello,");
-  expect(openingsFor("The sun is shining.", "en")).toEqual([]);
+  expect(openingsFor("¡Muchas gracias!", "es")).toContain("De nada");
+  expect(openingsFor("Hello, where can I sit down for a while?", "en")).not.toContain("Hello! It is");
+  expect(openingsFor("Where do owls sleep?", "en")).toEqual([""]);
+});
+
+test("a greeting is begun with as a sentence of its own: nothing leads on to the rest of what was said", () => {
+  expect(openingsFor("Hello, nice to meet you.", "en")).toEqual(["", "Hello! It is"]);
+  expect(openingsFor("Good night!", "en")).toEqual(["", "Good night! I hope"]);
 });
 
 test("sentences end at their marks and lines, not after titles, letters or list numbers", () => {

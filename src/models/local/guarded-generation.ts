@@ -14,7 +14,7 @@ import { sentenceEnds, wordsOf } from "./words.ts";
 export interface GuardedOptions extends GenerationOptions {
   guard: Guard;
   wish: LengthWish;
-  /** Beginnings to try, one after the other, once the model's own has failed. */
+  /** Beginnings to try, in turn; an empty one leaves the beginning to the model. */
   openings: readonly (readonly number[])[];
   /** How close in meaning the text is to the question, from -1 to 1; a beginning needs `nearEnough`. */
   nearness(text: string): Promise<number>;
@@ -34,7 +34,7 @@ const HIDDEN_STEPS = 8;
 const LOOK_AHEAD_TOKENS = 32;
 /** At these lengths, one that is close enough already is shown without waiting for the end of its sentence. */
 const EARLY_LOOKS = [8, 16];
-/** The most beginnings that are written. Each that starts like an earlier one is sampled at a higher temperature. */
+/** The most beginnings that are written. One with an opening that was tried before is sampled at a higher temperature. */
 const BEGINNINGS = 4;
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** How often later parts are written again. */
@@ -51,6 +51,7 @@ const SENTENCE_WORDS = 8;
 const CLOSING = 0.75;
 
 interface Draft {
+  opening: readonly number[];
   tokens: number[];
   fault: Fault | null;
   nearness: number;
@@ -59,6 +60,7 @@ interface Draft {
 export function createGuardedGeneration(options: GuardedOptions): Generation {
   const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens, nearEnough } = options;
   let answer: number[] = [];
+  let opening: readonly number[] = [];
   /** The length of the text after each token. */
   let lengths: number[] = [];
   let text = "";
@@ -71,7 +73,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
 
   async function feed(): Promise<Float32Array> {
     const done = slot.tokens.length;
-    const next = done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : answer.slice(done - prompt.length);
+    const next = [...prompt.slice(done), ...answer.slice(Math.max(0, done - prompt.length))].slice(0, CHUNK_TOKENS);
     const logits = await stepper.step(slot.index, done, next);
     for (const token of next) slot.tokens.push(token);
     return logits;
@@ -106,11 +108,11 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return introduces(written) ? [...tokens, ...options.name] : [...tokens];
   }
 
-  const temperature = () => {
-    // A beginning with an opening of its own differs anyway, so it needs no higher temperature.
-    const alike = drafts.length - Math.min(drafts.length, options.openings.length);
-    return options.sampling.temperature + (WARMER[begun ? repairs : alike] ?? 0.7);
-  };
+  /** The drafts that began like this one. */
+  const alike = () => drafts.filter((draft) => draft.opening === opening);
+
+  // A beginning with an opening of its own differs anyway, so it needs no higher temperature.
+  const temperature = () => options.sampling.temperature + (WARMER[begun ? repairs : alike().length] ?? 0.7);
 
   function show(until: number): string {
     const from = shown;
@@ -165,24 +167,29 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
     const nearness = await options.nearness(text);
     if (nearness >= nearEnough + NEARER_EARLY) return true;
-    return nearness < FAR_EARLY && reject({ tokens: answer, fault: null, nearness });
+    return nearness < FAR_EARLY && reject(null, nearness);
   }
 
   /** True once there is a beginning to continue. */
   async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
     const fault = found ?? guard.faultOfBeginning(beginning);
     const nearness = fault === null ? await options.nearness(beginning) : -1;
-    return (fault === null && nearness >= nearEnough) || reject({ tokens: answer, fault, nearness });
+    return (fault === null && nearness >= nearEnough) || reject(fault, nearness);
+  }
+
+  function begin(): void {
+    opening = options.openings[drafts.length % options.openings.length] ?? [];
+    // The same next word leads to the same sentence.
+    banned.clear();
+    for (const { tokens } of alike()) ban(opening.length, tokens);
+    setAnswer(withName(opening));
   }
 
   /** Begins again. True after the last try: then the best beginning is continued. */
-  function reject(draft: Draft): boolean {
-    drafts.push(draft);
+  function reject(fault: Fault | null, nearness: number): boolean {
+    drafts.push({ opening, tokens: answer, fault, nearness });
     if (drafts.length < BEGINNINGS) {
-      const opening = options.openings[(drafts.length - 1) % options.openings.length] ?? [];
-      // The same first word leads to the same sentence.
-      if (opening.length === 0) ban(0, draft.tokens);
-      setAnswer(withName(opening));
+      begin();
       return false;
     }
     const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
@@ -245,6 +252,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return { text: show(safe) };
   }
 
+  begin();
   return {
     completionTokens: () => answer.length,
     async takeTurn() {

@@ -4,8 +4,9 @@
  * answers by rules of its own.
  */
 
-import { countLittleWords, type Language, languageOf } from "../../lib/language.ts";
+import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
 import { asksForName, nameTold } from "./introduction.ts";
+import { asksForAdvice } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
@@ -57,6 +58,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const language = languageOfChat(messages);
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
+  const wantsAdvice = asksForAdvice(question);
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
@@ -82,8 +84,13 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
 
   return {
     mayFail: (text) =>
-      (wantsName && !containsRun(wordsOf(text), name)) || longestRun(wordsOf(text), asked) >= ECHO_WORDS,
-    faultOfBeginning: (text) => (wantsName && !containsRun(wordsOf(text), name) ? "name" : null),
+      (wantsName && !containsRun(wordsOf(text), name)) ||
+      longestRun(wordsOf(text), asked) >= ECHO_WORDS ||
+      (wantsAdvice && saysNothingNew(text, asked)),
+    faultOfBeginning(text) {
+      if (wantsName && !containsRun(wordsOf(text), name)) return "name";
+      return wantsAdvice && saysNothingNew(text, asked) ? "echo" : null;
+    },
     faultIn(text) {
       const words = wordsOf(text);
       if (SPEAKER.test(text) || speaksOfItself(words)) return "speaker";
@@ -125,6 +132,21 @@ function isNearly(said: readonly string[], asked: readonly string[]): boolean {
   const others = new Set(asked);
   const same = said.filter((word) => others.has(word)).length;
   return most >= TELLING_WORDS && same >= 0.8 * most;
+}
+
+/** Words that any advice may contain, besides the little words. */
+const ADVISING = new Set("i'd advice best could good may might on recommend should suggest try would".split(" "));
+
+const tells = (word: string): boolean => word.length >= 3 && !ADVISING.has(word) && !isLittleWord(word);
+
+/** "Read" and "reading". */
+const isAkin = (a: string, b: string): boolean => a.startsWith(b.slice(0, 4)) || b.startsWith(a.slice(0, 4));
+
+/** Advice whose meaningful words were nearly all in the question: "Try to read a book on a train". */
+function saysNothingNew(text: string, asked: readonly string[]): boolean {
+  const said = wordsOf(/^[^,;:.!?–—]*/u.exec(text)?.[0] ?? "").filter(tells);
+  const repeated = said.filter((word) => asked.some((other) => tells(other) && isAkin(word, other)));
+  return repeated.length >= 2 && repeated.length >= 2 * (said.length - repeated.length);
 }
 
 /** Whether a sentence or a long run of words is repeated. */

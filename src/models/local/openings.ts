@@ -1,6 +1,6 @@
 /**
- * How an answer may begin, by the kind of question. When a beginning has failed, the next starts with one of these: a
- * model that has begun with "You could" gives advice.
+ * How an answer may begin, by the kind of question, in the order in which it is tried: a model that has begun with "I
+ * recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";
@@ -10,9 +10,13 @@ const WELCOME: Readonly<Record<Language, readonly string[]>> = {
   de: ["Bitte sehr"],
   es: ["De nada"],
 };
+/** The model's own beginning. */
+const OWN = "";
 
 interface Kind {
   asked: RegExp;
+  /** Set where the model's own beginning fails more often than not: it is the last that is tried, and not the first. */
+  ownLast?: true;
   openings: Readonly<Record<Language, readonly string[]>>;
 }
 
@@ -25,6 +29,11 @@ const GREETING_WORDS = 6;
 export const isGreeting = (message: string): boolean =>
   GREETING.test(message) && !message.includes("?") && wordsOf(message).length <= GREETING_WORDS;
 
+const ADVICE =
+  /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
+
+export const asksForAdvice = (question: string): boolean => ADVICE.test(question);
+
 const KINDS: readonly Kind[] = [
   {
     asked:
@@ -32,6 +41,7 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["My name is", "I am"], de: ["Ich heiße", "Mein Name ist"], es: ["Me llamo", "Mi nombre es"] },
   },
   {
+    ownLast: true,
     asked:
       /\b(?:rewrite|rephrase|reword|(?:make|say|put|write) (?:this|it|that))\b[^:]*\b(?:polite|kind|friendl|nice|formal|gentl)/i,
     openings: {
@@ -41,9 +51,13 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
-    asked:
-      /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu,
-    openings: { en: ["You could", "Try to", "You should"], de: ["Du kannst", "Du solltest"], es: ["Puedes", "Debes"] },
+    ownLast: true,
+    asked: ADVICE,
+    openings: {
+      en: ["I recommend", "My advice is to", "You should"],
+      de: ["Du kannst", "Du solltest"],
+      es: ["Puedes", "Debes"],
+    },
   },
   {
     asked: /(?:^|[.!?] )(?:(?:should|can|could|may|shall) (?:i|we)|soll ich|kann ich|debo|puedo)(?![\p{L}])/iu,
@@ -54,15 +68,24 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
   {
-    // Somebody tells something about themselves.
-    asked: /^(?:i|i['’]m|i['’]ve|my|we|our)\b[^?]*$/i,
-    openings: { en: ["It sounds like you", "I hope that you", "You"], de: [], es: [] },
+    // What somebody tells.
+    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there)\b[^?]*$/i,
+    openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
   },
 ];
 
-/** Empty if any beginning will do. */
+/** Never none; the empty one leaves it to the model. */
 export function openingsFor(question: string, language: Language): readonly string[] {
-  const greeting = isGreeting(question) ? GREETING.exec(question)?.[0].trim() : undefined;
-  if (greeting !== undefined) return /thank|dank|gracias/i.test(greeting) ? WELCOME[language] : [`${greeting},`];
-  return KINDS.find(({ asked }) => asked.test(question))?.openings[language] ?? [];
+  if (isGreeting(question)) return [OWN, ...greetingsFor(question, language)];
+  const kind = KINDS.find(({ asked }) => asked.test(question));
+  const openings = kind?.openings[language] ?? [];
+  return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];
+}
+
+/** The greeting again, and on from there: without, a model greets with the whole of what it was greeted with. */
+function greetingsFor(message: string, language: Language): readonly string[] {
+  const greeting = GREETING.exec(message)?.[0].trim() ?? "";
+  if (/thank|dank|gracias/i.test(greeting)) return WELCOME[language];
+  if (language !== "en") return [`${greeting},`];
+  return /bye|night|see you/i.test(greeting) ? [`${greeting}! I hope`] : [`${greeting}! It is`];
 }
