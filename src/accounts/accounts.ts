@@ -32,13 +32,13 @@ export interface Accounts {
 
 export function createAccounts({ store, clock, audit, openBalance }: AccountParts): Accounts {
   const { db } = store;
-  const byId = prepared(() =>
+  const byId = prepared(db, () =>
     db
       .select()
       .from(accounts)
       .where(eq(accounts.accountId, sql.placeholder("accountId"))),
   );
-  const byEmail = prepared(() =>
+  const byEmail = prepared(db, () =>
     db
       .select()
       .from(accounts)

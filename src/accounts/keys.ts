@@ -86,13 +86,13 @@ const KEY_LENGTH = PREFIX.length + 6 + 43 + 6;
 
 export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
   const { db } = store;
-  const byHash = prepared(() =>
+  const byHash = prepared(db, () =>
     db
       .select()
       .from(apiKeys)
       .where(eq(apiKeys.keyHash, sql.placeholder("keyHash"))),
   );
-  const endOf = prepared(() =>
+  const endOf = prepared(db, () =>
     db
       .select({ expiresAt: apiKeys.expiresAt })
       .from(apiKeys)

@@ -47,7 +47,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
   const { db } = store;
   const limits = createCodeLimits(db, clock);
   const hmac = (email: string, code: string) => createHmac("sha256", pepper).update(`${email}\n${code}`).digest();
-  const latest = prepared(() =>
+  const latest = prepared(db, () =>
     db
       .select()
       .from(signInCodes)

@@ -107,14 +107,14 @@ export function createAgents(parts: AgentParts): Agents {
   const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
-  const byId = prepared(() =>
+  const byId = prepared(db, () =>
     db
       .select()
       .from(agents)
       .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt))),
   );
   const find = (agentId: string) => (isId("agt", agentId) ? byId.get({ agentId }) : undefined);
-  const bySlug = prepared(() =>
+  const bySlug = prepared(db, () =>
     db
       .select({ agentId: agents.agentId })
       .from(agents)

@@ -92,11 +92,11 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   const progress = new Map<string, Progress>();
 
   const instanceIs = eq(workspaceChanges.instanceId, sql.placeholder("instanceId"));
-  const changes = prepared(() => db.select().from(workspaceChanges).where(instanceIs));
-  const removeChange = prepared(() =>
+  const changes = prepared(db, () => db.select().from(workspaceChanges).where(instanceIs));
+  const removeChange = prepared(db, () =>
     db.delete(workspaceChanges).where(eq(workspaceChanges.changeId, sql.placeholder("changeId"))),
   );
-  const standing = prepared(() =>
+  const standing = prepared(db, () =>
     db
       .select({ instanceId: instances.instanceId })
       .from(instances)

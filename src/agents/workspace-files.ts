@@ -36,13 +36,13 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const { name, size, updatedAt } = workspaceFiles;
   const ofAgent = eq(workspaceFiles.agentId, p("agentId"));
   const folded = sql`lower(${name})`;
-  const found = prepared(() =>
+  const found = prepared(db, () =>
     db
       .select({ name, size, updatedAt })
       .from(workspaceFiles)
       .where(and(ofAgent, eq(name, p("name")))),
   );
-  const paged = prepared(() =>
+  const paged = prepared(db, () =>
     db
       .select({ name, size, updatedAt })
       .from(workspaceFiles)
@@ -50,7 +50,7 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
       .orderBy(asc(name))
       .limit(p("limit")),
   );
-  const put = prepared(() =>
+  const put = prepared(db, () =>
     db
       .insert(workspaceFiles)
       .values({ agentId: p("agentId"), name: p("name"), size: p("size"), updatedAt: p("updatedAt") })
@@ -59,8 +59,8 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
         set: { size: sql`excluded.size`, updatedAt: sql`excluded.updated_at` },
       }),
   );
-  const drop = prepared(() => db.delete(workspaceFiles).where(and(ofAgent, eq(name, p("name")))));
-  const totals = prepared(() =>
+  const drop = prepared(db, () => db.delete(workspaceFiles).where(and(ofAgent, eq(name, p("name")))));
+  const totals = prepared(db, () =>
     db
       .select({ files: agents.fileCount, bytes: agents.fileBytes })
       .from(agents)

@@ -104,7 +104,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     workspaceFolder(instanceFolder(instanceId), slug);
   const index = createWorkspaceFiles(db);
   const changing = createWorkspaceChanges({ store, log, removals, folderOf: instanceFolder });
-  const placeOf = prepared(() =>
+  const placeOf = prepared(db, () =>
     db
       .select({ instanceId: agents.instanceId, slug: agents.slug })
       .from(agents)

@@ -8,13 +8,13 @@ export function idempotencyQueries(db: Db) {
   const p = sql.placeholder;
   const { accountId, key, place, createdAt } = idempotentRequests;
   const ofAccount = eq(accountId, p("accountId"));
-  const find = prepared(() =>
+  const find = prepared(db, () =>
     db
       .select()
       .from(idempotentRequests)
       .where(and(ofAccount, eq(key, p("key")))),
   );
-  const newest = prepared(() =>
+  const newest = prepared(db, () =>
     db.select({ place }).from(idempotentRequests).where(ofAccount).orderBy(desc(place)).limit(1),
   );
   const put = lazily(() => {
@@ -46,8 +46,8 @@ export function idempotencyQueries(db: Db) {
       })
       .prepare();
   });
-  const evict = prepared(() => db.delete(idempotentRequests).where(and(ofAccount, lte(place, p("last")))));
-  const old = prepared(() =>
+  const evict = prepared(db, () => db.delete(idempotentRequests).where(and(ofAccount, lte(place, p("last")))));
+  const old = prepared(db, () =>
     db
       .select({ accountId, key })
       .from(idempotentRequests)

@@ -65,13 +65,13 @@ export function createInstances(parts: InstanceParts): Instances {
   const { store, clock, requireLaunch, meter, quotas, removals, createFolder } = parts;
   const { db } = store;
   const listeners: InstanceListener[] = [];
-  const byId = prepared(() =>
+  const byId = prepared(db, () =>
     db
       .select()
       .from(instances)
       .where(and(eq(instances.instanceId, sql.placeholder("instanceId")), isNull(instances.removedAt))),
   );
-  const running = prepared(() =>
+  const running = prepared(db, () =>
     db.select({ count: sql<number>`count(*)` }).from(instances).where(eq(instances.status, "running")),
   );
   const find = (instanceId: string) => (isId("inst", instanceId) ? byId.get({ instanceId }) : undefined);

@@ -46,20 +46,20 @@ const MAX_CREDITED: Micros = 999_999_999_999_999n;
 export function createLedger(store: Store, clock: Clock): Ledger {
   const { db } = store;
   const p = sql.placeholder;
-  const byAccount = prepared(() =>
+  const byAccount = prepared(db, () =>
     db
       .select()
       .from(balances)
       .where(eq(balances.accountId, p("accountId"))),
   );
-  const move = prepared(() =>
+  const move = prepared(db, () =>
     db
       .update(balances)
       .set({ balance: sql`${balances.balance} + ${p("amount")}` })
       .where(eq(balances.accountId, p("accountId")))
       .returning({ balance: balances.balance }),
   );
-  const insertEntry = prepared(() =>
+  const insertEntry = prepared(db, () =>
     db
       .insert(journalEntries)
       .values({
@@ -76,7 +76,7 @@ export function createLedger(store: Store, clock: Clock): Ledger {
       })
       .returning({ entryId: journalEntries.entryId }),
   );
-  const insertPosting = prepared(() =>
+  const insertPosting = prepared(db, () =>
     db.insert(postings).values({ entryId: p("entryId"), ledgerAccount: p("ledgerAccount"), amount: p("amount") }),
   );
 

@@ -37,7 +37,7 @@ export interface LimitsOfAccounts {
 
 /** Limits are read at each use, since an operator's command may change them while the server runs. */
 export function createAccountLimits({ db }: Pick<Store, "db">, defaults: AccountLimits): LimitsOfAccounts {
-  const changed = prepared(() =>
+  const changed = prepared(db, () =>
     db
       .select({ name: accountLimits.name, value: accountLimits.value })
       .from(accountLimits)

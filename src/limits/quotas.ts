@@ -31,14 +31,14 @@ const MORE_HISTORY = "clear a conversation or delete agents; the room becomes fr
 
 export function createQuotas({ db }: { db: Db }, limits: LimitsOfAccounts): Quotas {
   const { instances, agents, workspaceBytes } = accountUsage;
-  const byAccount = prepared(() =>
+  const byAccount = prepared(db, () =>
     db
       .select({ instances, agents, workspaceBytes })
       .from(accountUsage)
       .where(eq(accountUsage.accountId, sql.placeholder("accountId"))),
   );
   const used = (accountId: string) => byAccount.get({ accountId }) ?? { instances: 0, agents: 0, workspaceBytes: 0 };
-  const history = prepared(() =>
+  const history = prepared(db, () =>
     db
       .select({ used: accountUsage.historyBytes })
       .from(accountUsage)

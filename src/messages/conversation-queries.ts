@@ -16,13 +16,13 @@ export const NEWEST: ActivityMark = { updatedAt: Number.MAX_SAFE_INTEGER, conver
 export function conversationQueries(db: Db) {
   const p = sql.placeholder;
   const { conversationId, agentId, state, originType, updatedAt } = conversations;
-  const byId = prepared(() =>
+  const byId = prepared(db, () =>
     db
       .select()
       .from(conversations)
       .where(eq(conversationId, p("conversationId"))),
   );
-  const page = prepared(() =>
+  const page = prepared(db, () =>
     db
       .select()
       .from(conversations)
@@ -38,13 +38,15 @@ export function conversationQueries(db: Db) {
       .orderBy(desc(updatedAt), desc(conversationId))
       .limit(p("limit")),
   );
-  const count = prepared(() =>
+  const count = prepared(db, () =>
     db
       .select({ count: sql<number>`count(*)` })
       .from(conversations)
       .where(and(eq(agentId, p("agentId")), sql`${state} = 'open'`)),
   );
-  const copying = prepared(() => db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`));
+  const copying = prepared(db, () =>
+    db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`),
+  );
 
   return {
     insert: (row: typeof conversations.$inferInsert): Conversation =>

@@ -11,21 +11,21 @@ export function messageQueries(db: Db) {
   /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
-  const insertMessage = prepared(() => db.insert(messages).values(placeholdersOf(columnsOf(messages)) as never));
-  const insertRun = prepared(() => db.insert(runs).values(placeholdersOf(columnsOf(runs)) as never));
-  const runById = prepared(() =>
+  const insertMessage = prepared(db, () => db.insert(messages).values(placeholdersOf(columnsOf(messages)) as never));
+  const insertRun = prepared(db, () => db.insert(runs).values(placeholdersOf(columnsOf(runs)) as never));
+  const runById = prepared(db, () =>
     db
       .select()
       .from(runs)
       .where(eq(runs.runId, p("runId"))),
   );
-  const messageById = prepared(() =>
+  const messageById = prepared(db, () =>
     db
       .select()
       .from(messages)
       .where(eq(messages.messageId, p("messageId"))),
   );
-  const replyTo = prepared(() =>
+  const replyTo = prepared(db, () =>
     db
       .select()
       .from(messages)
@@ -40,8 +40,8 @@ export function messageQueries(db: Db) {
       .orderBy(asc(messages.messageSeq))
       .limit(1),
   );
-  const inTurn = prepared(() => db.select().from(runs).where(waitingOfAgent));
-  const unfinishedOf = prepared(() =>
+  const inTurn = prepared(db, () => db.select().from(runs).where(waitingOfAgent));
+  const unfinishedOf = prepared(db, () =>
     db
       .select()
       .from(runs)
@@ -49,7 +49,7 @@ export function messageQueries(db: Db) {
       .orderBy(asc(runs.firstEventId)),
   );
   const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
-    prepared(() =>
+    prepared(db, () =>
       db
         .select()
         .from(runs)
@@ -59,10 +59,10 @@ export function messageQueries(db: Db) {
     );
   const runsOfAgent = page(runs.agentId);
   const runsOfConversation = page(runs.conversationId);
-  const unfinishedRuns = prepared(() =>
+  const unfinishedRuns = prepared(db, () =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)),
   );
-  const stoppedRuns = prepared(() =>
+  const stoppedRuns = prepared(db, () =>
     db
       .select()
       .from(runs)
@@ -73,19 +73,19 @@ export function messageQueries(db: Db) {
           ORDER BY run_id LIMIT ${p("limit")})`,
       ),
   );
-  const startRun = prepared(() =>
+  const startRun = prepared(db, () =>
     db
       .update(runs)
       .set({ status: "running", startedAt: p("startedAt") as never, model: p("model") as never })
       .where(eq(runs.runId, p("runId"))),
   );
-  const setSteps = prepared(() =>
+  const setSteps = prepared(db, () =>
     db
       .update(runs)
       .set({ steps: p("steps") as never })
       .where(eq(runs.runId, p("runId"))),
   );
-  const endRun = prepared(() =>
+  const endRun = prepared(db, () =>
     db
       .update(runs)
       .set(placeholdersOf(ENDING) as never)
@@ -103,10 +103,12 @@ export function messageQueries(db: Db) {
       : and(ofConversation, lt(messageSeq, p("after")));
   const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
   const pages = inBothOrders((order) =>
-    prepared(() => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
+    prepared(db, () => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
   );
   const sizes = inBothOrders((order) =>
-    prepared(() => db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
+    prepared(db, () =>
+      db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")),
+    ),
   );
   // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
   const outline = {
@@ -117,10 +119,10 @@ export function messageQueries(db: Db) {
     bytes,
     shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
   };
-  const recent = prepared(() =>
+  const recent = prepared(db, () =>
     db.select(outline).from(messages).where(ofConversation).orderBy(desc(messages.messageSeq)).limit(p("limit")),
   );
-  const since = prepared(() =>
+  const since = prepared(db, () =>
     db
       .select(outline)
       .from(messages)
@@ -129,13 +131,13 @@ export function messageQueries(db: Db) {
       .limit(p("limit")),
   );
 
-  const textBySeq = prepared(() =>
+  const textBySeq = prepared(db, () =>
     db
       .select({ text })
       .from(messages)
       .where(eq(messageSeq, p("messageSeq"))),
   );
-  const clearedEvents = prepared(() =>
+  const clearedEvents = prepared(db, () =>
     db
       .select({ id: conversations.clearedEventId })
       .from(conversations)

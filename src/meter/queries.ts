@@ -23,13 +23,13 @@ export type MeterQueries = ReturnType<typeof meterQueries>;
 /** Prepared once: a pass over a thousand instances runs them a thousand times. */
 export function meterQueries(db: Db) {
   const p = sql.placeholder;
-  const find = prepared(() =>
+  const find = prepared(db, () =>
     db
       .select()
       .from(meters)
       .where(eq(meters.instanceId, p("instanceId"))),
   );
-  const write = prepared(() =>
+  const write = prepared(db, () =>
     db
       .insert(meters)
       .values({
@@ -50,7 +50,7 @@ export function meterQueries(db: Db) {
         },
       }),
   );
-  const addDay = prepared(() =>
+  const addDay = prepared(db, () =>
     db
       .insert(usageDays)
       .values({
@@ -68,7 +68,7 @@ export function meterQueries(db: Db) {
         },
       }),
   );
-  const setBalance = prepared(() =>
+  const setBalance = prepared(db, () =>
     db
       .update(balances)
       .set({
@@ -79,7 +79,7 @@ export function meterQueries(db: Db) {
       })
       .where(eq(balances.accountId, p("accountId"))),
   );
-  const costIn = prepared(() =>
+  const costIn = prepared(db, () =>
     db
       .select({ cost: sql<number>`total(${usageDays.cost})` })
       .from(usageDays)

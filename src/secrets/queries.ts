@@ -7,13 +7,13 @@ export function secretQueries(db: Db) {
   const p = sql.placeholder;
   const ofInstance = eq(secrets.instanceId, p("instanceId"));
   const name = { key: secrets.key, createdAt: secrets.createdAt, updatedAt: secrets.updatedAt };
-  const find = prepared(() =>
+  const find = prepared(db, () =>
     db
       .select()
       .from(secrets)
       .where(and(ofInstance, eq(secrets.key, p("key")))),
   );
-  const page = prepared(() =>
+  const page = prepared(db, () =>
     db
       .select(name)
       .from(secrets)
@@ -21,7 +21,7 @@ export function secretQueries(db: Db) {
       .orderBy(asc(secrets.key))
       .limit(p("limit")),
   );
-  const put = prepared(() =>
+  const put = prepared(db, () =>
     db
       .insert(secrets)
       .values({
@@ -41,7 +41,7 @@ export function secretQueries(db: Db) {
         },
       }),
   );
-  const remove = prepared(() =>
+  const remove = prepared(db, () =>
     db
       .delete(secrets)
       .where(and(ofInstance, eq(secrets.key, p("key"))))
@@ -62,8 +62,8 @@ export function secretQueries(db: Db) {
 }
 
 export function dataKeyQueries(db: Db) {
-  const newestFirst = prepared(() => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)));
-  const find = prepared(() =>
+  const newestFirst = prepared(db, () => db.select().from(dataKeys).orderBy(desc(dataKeys.dataKeyId)));
+  const find = prepared(db, () =>
     db
       .select()
       .from(dataKeys)

@@ -7,7 +7,7 @@ export function skillQueries(db: Db) {
   const p = sql.placeholder;
   const { instructions, files: _, textBytes, ...shown } = getTableColumns(installedSkills);
   const ofInstance = eq(installedSkills.instanceId, p("instanceId"));
-  const page = prepared(() =>
+  const page = prepared(db, () =>
     db
       .select(shown)
       .from(installedSkills)
@@ -15,7 +15,7 @@ export function skillQueries(db: Db) {
       .orderBy(asc(installedSkills.name))
       .limit(p("limit")),
   );
-  const outline = prepared(() =>
+  const outline = prepared(db, () =>
     db
       .select({
         name: shown.name,
@@ -26,13 +26,13 @@ export function skillQueries(db: Db) {
       .where(ofInstance)
       .orderBy(asc(installedSkills.name)),
   );
-  const instructionsOf = prepared(() =>
+  const instructionsOf = prepared(db, () =>
     db
       .select({ instructions })
       .from(installedSkills)
       .where(and(ofInstance, eq(installedSkills.name, p("name")))),
   );
-  const used = prepared(() =>
+  const used = prepared(db, () =>
     db
       .select({ skills: count(), textBytes: sql<number>`coalesce(sum(${textBytes}), 0)` })
       .from(installedSkills)

@@ -16,8 +16,8 @@ const hashOf = (before: Buffer, row: Omit<AuditRow, "hash" | "auditId">): Buffer
 export const follows = (before: Buffer, row: AuditRow): boolean => hashOf(before, row).equals(row.hash);
 
 export function auditQueries(db: Db) {
-  const newestRow = prepared(() => db.select().from(audit).orderBy(desc(audit.auditId)).limit(1));
-  const newestCheckpoint = prepared(() =>
+  const newestRow = prepared(db, () => db.select().from(audit).orderBy(desc(audit.auditId)).limit(1));
+  const newestCheckpoint = prepared(db, () =>
     db.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.auditId)).limit(1),
   );
   return {

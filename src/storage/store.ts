@@ -8,7 +8,7 @@ import { migrate } from "./migrate.ts";
 import { prepareTransactions } from "./transactions.ts";
 import { createWalSync, type WalSync } from "./wal-sync.ts";
 
-export type Db = BunSQLiteDatabase;
+export type Db = BunSQLiteDatabase & { $client: Database };
 
 /**
  * `full`: on disk when it returns, also after a loss of power. `process`: survives the death of this process, which is
@@ -249,7 +249,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
   }
 
   return {
-    db: drizzle(sqlite),
+    db: drizzle({ client: sqlite }),
     sqlite,
     transaction,
     afterCommit(then, otherwise = () => {}) {

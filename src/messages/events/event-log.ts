@@ -33,7 +33,7 @@ export function createEventLog(
 ): EventLog {
   const { db } = store;
   const p = sql.placeholder;
-  const advance = prepared(() =>
+  const advance = prepared(db, () =>
     db
       .update(agents)
       .set({
@@ -43,7 +43,7 @@ export function createEventLog(
       .where(and(eq(agents.agentId, p("agentId")), isNull(agents.removedAt)))
       .returning({ lastEventId: agents.lastEventId, eventBytes: agents.eventBytes }),
   );
-  const insert = prepared(() =>
+  const insert = prepared(db, () =>
     db.insert(events).values({
       agentId: p("agentId"),
       eventId: p("eventId"),

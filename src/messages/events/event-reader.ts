@@ -49,9 +49,9 @@ export function createEventReader(db: Db): EventReader {
   const isSeen = sql`(${events.type} NOT IN ${sql.raw(TOLD)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
     coalesce((SELECT c.cleared_event_id FROM conversations AS c WHERE c.conversation_id = ${events.conversationId}), 0))`;
   const rowsOf = (which: SQL | undefined) =>
-    prepared(() => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")));
+    prepared(db, () => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")));
   const sizesOf = (which: SQL | undefined) =>
-    prepared(() =>
+    prepared(db, () =>
       db
         .select({ bytes: sql<number>`octet_length(${events.data})` })
         .from(events)
@@ -64,7 +64,7 @@ export function createEventReader(db: Db): EventReader {
   const all = { whole: reading(ofAgent), ofOne: reading(ofConversation) };
   const seen = { whole: seenUpTo(ofAgent), ofOne: seenUpTo(ofConversation) };
   const readRun = rowsOf(and(ofConversation, eq(events.runId, p("runId"))));
-  const log = prepared(() =>
+  const log = prepared(db, () =>
     db
       .select({
         id: agents.lastEventId,

@@ -22,7 +22,7 @@ export interface Pruning {
 
 export function createPruning(db: Db): Pruning {
   const p = sql.placeholder;
-  const oldest = prepared(() =>
+  const oldest = prepared(db, () =>
     db
       .select({
         eventId: events.eventId,
@@ -34,10 +34,10 @@ export function createPruning(db: Db): Pruning {
       .orderBy(asc(events.eventId))
       .limit(p("limit")),
   );
-  const remove = prepared(() =>
+  const remove = prepared(db, () =>
     db.delete(events).where(and(eq(events.agentId, p("agentId")), lte(events.eventId, p("end")))),
   );
-  const mark = prepared(() =>
+  const mark = prepared(db, () =>
     db
       .update(agents)
       .set({ prunedEventId: p("end") as never })
