@@ -11,7 +11,7 @@ import { pathAndQueryOf, requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
 import type { IdempotentRequest } from "./schema.ts";
 
-/** Answers one request for one route, in the contract's order (docs/contract/api.md, Order of judgement). */
+/** Answers one request for one route, in the contract's order (docs/contract/api.md, Order of checks). */
 export async function serveRoute(
   route: Route,
   parts: ServingParts,
