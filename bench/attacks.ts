@@ -1,12 +1,13 @@
 /**
  * What a tenant, or a stranger, can do to the others: each as a program that does its worst until it is ended. Run as
- * `bun bench/attacks.ts <name> <target as JSON>` in a process of its own, so that it takes nothing from who measures.
+ * `bun bench/attacks.ts <name> <target as JSON>` in a process of its own, so that it does not slow down the
+ * measurement.
  */
 import { connect } from "node:net";
 
 export interface Target {
   url: string;
-  /** The attacker's key; strangers do without. */
+  /** The attacker's key; strangers do not need it. */
   key: string;
   instanceId: string;
   agents: string[];
@@ -118,7 +119,7 @@ export const ATTACKS: Record<string, (target: Target, ask: Ask) => Promise<void>
   },
 };
 
-/** So many at once, each again and again. What fails is done again after a moment. */
+/** Runs this many at once, each again and again. A failed one is repeated after a moment. */
 async function forever(lanes: number, work: (turn: number) => Promise<unknown>): Promise<void> {
   let turn = 0;
   await Promise.all(
@@ -131,7 +132,7 @@ async function forever(lanes: number, work: (turn: number) => Promise<unknown>):
 async function read(asked: Promise<Response>): Promise<void> {
   const response = await asked;
   await response.arrayBuffer();
-  // A program that was told to wait and does not: but this process shares the machine with who measures.
+  // The attacker ignores Retry-After, but pauses a little, since it shares the machine with the measurement.
   if (response.status === 429 || response.status === 503) await Bun.sleep(5);
 }
 

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** One row of the table: what was measured, beside what it is compared with in the same run, and the goal. */
+/** One row of the table: what was measured, what it is compared with in the same run, and the goal. */
 export interface Row {
   figure: string;
   value: number;
   unit: string;
-  /** The peer or baseline of the same run. */
+  /** The baseline of the same run. */
   baseline?: { what: string; value: number };
   /** In words, as the documentation states it. */
   goal?: string;

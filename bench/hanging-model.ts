@@ -1,4 +1,4 @@
-/** A model server that answers at once, but for a message with the word "hang": that it never answers. */
+/** A model server that answers at once, but never answers a message with the word "hang". */
 import { startMockModelServer } from "../test/support/mock-model-server.ts";
 
 const { url } = startMockModelServer({

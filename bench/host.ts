@@ -6,7 +6,7 @@ import { loadConfig } from "../src/config.ts";
 import { parseMoney } from "../src/lib/money.ts";
 import { type RunningBinary, startBinary } from "../test/support/binary.ts";
 
-/** An account alone shall be able to show what the host can do: the limits that keep it from that are lifted. */
+/** Settings without the limits that keep a single account from using the whole host. */
 const NO_LIMITS = {
   ROOST_READS_PER_SECOND: "1000000",
   ROOST_WRITES_PER_SECOND: "1000000",
@@ -17,7 +17,7 @@ const NO_LIMITS = {
 
 const { config: defaults } = loadConfig({});
 
-/** The product's own, where `startBinary` sets others. */
+/** The defaults, where `startBinary` sets others. */
 const DEFAULT_LIMITS = {
   ROOST_ADDRESS_REQUESTS: String(defaults.addressRequests),
   ROOST_ADDRESS_REFUSALS: String(defaults.addressRefusals),
@@ -28,14 +28,14 @@ export interface BenchHost extends AsyncDisposable {
   server: RunningBinary;
   key: string;
   dataDir: string;
-  /** Another account with much credit; gives its API key. */
+  /** Another account with much credit; returns its API key. */
   signUp(email: string): Promise<string>;
   ask(method: string, path: string, body?: unknown): Promise<Record<string, string>>;
 }
 
 /**
- * Starts `dist/roost` with the settings given; an account with much credit has an API key. Its limits are lifted, or the
- * product's own where `limits` is `"kept"`.
+ * Starts `dist/roost` with the settings given; an account with much credit has an API key. Its limits are lifted,
+ * unless `limits` is `"kept"`.
  */
 export async function startHost(
   env: Record<string, string> = {},
@@ -85,7 +85,7 @@ async function makeKey(dataDir: string, url: string, email: string): Promise<str
   return key;
 }
 
-/** The mock model server in a process of its own: every answer at once, or what another script makes of it. */
+/** The mock model server in a process of its own; it answers at once unless another script is given. */
 export async function startMock(
   script = "../test/support/mock-model-server.ts",
 ): Promise<{ url: string } & AsyncDisposable> {

@@ -1,5 +1,5 @@
 /**
- * A load from a process of its own: `connections` sockets, each sending its request again when the answer is whole.
+ * A load from a process of its own: `connections` sockets, each sending its request again when the answer is complete.
  * Raw sockets, because a client that costs more than the server would measure itself. Reads a `Load` as its argument,
  * prints a `LoadResult`.
  */
@@ -12,12 +12,12 @@ export interface Load {
   /** `{agent}` in `path` becomes the one of these that has the connection's number. */
   agents?: string[];
   connections: number;
-  /** Ends after so many answers or seconds, whichever comes first. */
+  /** Ends after this many answers or seconds, whichever comes first. */
   requests: number;
   seconds: number;
-  /** The answer is whole at this text; absent: by its Content-Length. */
+  /** The answer is complete at this text; if absent, by its Content-Length. */
   until?: string;
-  /** Time to this text is what counts as latency. */
+  /** The time to this text counts as latency. */
   first?: string;
 }
 

@@ -13,14 +13,14 @@ import { median, type Row } from "./figure.ts";
 const INSTANCES = 1_000;
 const HOURLY = 30_000n;
 const CREDIT = 1_000_000_000n;
-/** Behind the start and its first pass. */
+/** After the start and its first pass. */
 const STARTED_MS = 4_000;
 /** Three passes over every meter, and what an idle server does besides. */
 const IDLE_MS = 30_000;
 /** Two passes. */
 const PROBED_MS = 21_000;
 
-/** What the meter takes of the processor with a thousand instances running, and how long it keeps a request waiting. */
+/** How much of the processor the meter uses with a thousand running instances, and how long it delays a request. */
 export async function benchMetering(): Promise<Row[]> {
   const none = await measure(0, 1);
   const rows: Row[] = [];
@@ -77,7 +77,10 @@ async function measure(accounts: number, instancesEach: number): Promise<{ cpu: 
   }
 }
 
-/** An hour of metering by a clock that is moved: a pass in milliseconds, and what the database has grown by in MiB. */
+/**
+ * An hour of metering with a simulated clock: the time of a pass in milliseconds, and the growth of the database in
+ * MiB.
+ */
 async function meterAnHour(accounts: number, instancesEach: number): Promise<{ pass: number; grown: number }> {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));
   const clock = handClock();
@@ -108,7 +111,7 @@ async function meterAnHour(accounts: number, instancesEach: number): Promise<{ p
   }
 }
 
-/** Makes accounts with much credit and instances that run. */
+/** Creates accounts with much credit and running instances. */
 function fill({ store, accounts, clock }: Foundation, count: number, instancesEach: number) {
   const running: { instanceId: string; accountId: string }[] = [];
   store.transaction(() => {

@@ -8,7 +8,7 @@ const SECONDS = 4;
 const AGENTS = 20;
 const FILES = 2_000;
 const PAUSE_MS = 4;
-/** What a figure may grow to beside its quiet one, and at most. */
+/** How much larger than undisturbed a figure may be, and its absolute maximum. */
 const TIMES = 5;
 const MAX_MS = 100;
 const MAX_MIB = 150;
@@ -107,7 +107,7 @@ async function makeAgent(host: BenchHost, key: string, name: string): Promise<Pl
   return { instanceId, agentId: await make(host, key, `/v1/instances/${instanceId}/agents`, { name }, "agentId") };
 }
 
-/** An account of another's, with thousands of files that lie on the disk already. */
+/** Another account, with thousands of files that are on the disk already. */
 async function makeTarget(host: BenchHost): Promise<Target> {
   const key = await host.signUp("attacker@example.com");
   const instanceId = await make(host, key, "/v1/instances", { name: "attacker" }, "instanceId");

@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: every figure of the documentation beside its goal, each as a ratio against a baseline of the same
- * run, since machines differ and wander. `-- --json` for machines; `-- start messages` runs some of it.
+ * run, since machines differ and their speed varies. `-- --json` for machines; `-- start messages` runs some of it.
  */
 import { cpus } from "node:os";
 import { formatRows, type Row } from "./figure.ts";
@@ -22,7 +22,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   model: async () => modelRows(await benchModel()),
 };
 
-/** The model's own figures, each beside the one of the same run that it is judged by. */
+/** The model's figures, each with the one of the same run that it is compared with. */
 function modelRows(figures: Figure[]): Row[] {
   const figureOf = (name: string) => figures.find((figure) => figure.name === name)?.value ?? Number.NaN;
   const cold = "first token, 1,390-token prompt, cold";

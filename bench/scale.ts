@@ -4,7 +4,7 @@ import { type BenchHost, startHost, startMock } from "./host.ts";
 const INSTANCES = 1_000;
 const STREAMS = 1_000;
 
-/** A thousand instances: what they weigh asleep, and whether a list and a get notice them; then waking one. */
+/** A thousand instances: their memory while asleep, their effect on a list and a get, and the time to wake one. */
 export async function benchScale(): Promise<Row[]> {
   await using mock = await startMock();
   await using host = await startHost({
@@ -118,7 +118,7 @@ async function firstToken(host: BenchHost, agent: string): Promise<number> {
 
 /** A thousand event streams on one agent; one message, and how long until everyone has its last event. */
 async function benchStreams(): Promise<Row[]> {
-  // A host of its own: memory that the thousand instances gave back would hide what a stream takes.
+  // A new host: memory freed by the thousand instances would hide what a stream takes.
   await using mock = await startMock();
   await using host = await startHost({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
   const { instanceId } = await host.ask("POST", "/v1/instances", { name: "streams" });

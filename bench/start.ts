@@ -6,7 +6,7 @@ import { median, type Row, residentMiB } from "./figure.ts";
 
 const ROUNDS = 7;
 
-/** From the start of the process to the first 200, and what it holds once it idles. */
+/** The time from the start of the process to the first 200, and its memory when idle. */
 export async function benchStart(): Promise<Row[]> {
   const binary = await buildBinary();
   const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));

@@ -1,7 +1,6 @@
 /**
- * Answers as the product gives them, and as the same model gives them to its SOUL alone. The product's go the whole way
- * of a message but HTTP and the database: the files of a new agent, what of them its model is told, the agent loop, the
- * engine with its process, sampling and guards.
+ * Answers of Roost, and of the same model with only SOUL.md. Those of Roost use everything but HTTP and the database:
+ * the files of a new agent, the prompt, the agent loop, the engine with its process, sampling and guards.
  */
 
 import { readDefaultFiles } from "../src/agents/default-files.ts";
@@ -18,7 +17,7 @@ import type { Case, Persona } from "./cases.ts";
 export const VARIANTS = ["roost", "plain"] as const;
 export type Variant = (typeof VARIANTS)[number];
 
-/** One answer, and all that judging it needs. */
+/** One answer, and everything needed to judge it. */
 export interface Given {
   id: string;
   text: string;
@@ -111,7 +110,7 @@ async function askPlain(
   return answer.end(system);
 }
 
-/** Each conversation is an account of its own, so that several are answered at once. */
+/** Each conversation has its own account, so that several are answered at once. */
 const requestOf = (id: string, messages: ModelMessage[]): ModelRequest => ({
   model: LOCAL_MODEL,
   messages,

@@ -9,20 +9,20 @@ export interface Length {
   words?: number;
 }
 
-/** One message and what its answer is judged by. */
+/** One message, and the criteria for its answer. */
 export interface Case extends Length {
   id: string;
   kind: string;
   say: string;
-  /** Good answers: another one lies near one of them in meaning. */
+  /** Good answers: another good one is close in meaning to one of them. */
   like: string[];
-  /** At least so many words, where a long answer was asked for. */
+  /** The minimum of words, if a long answer was asked for. */
   least?: number;
-  /** Words that the answer must say, a name for one. */
+  /** Words that the answer must contain, such as a name. */
   says?: string[];
-  /** Whether the persona must be heard, by one of its words at least. */
+  /** Whether the answer must contain one of the persona's words. */
   voice?: true;
-  /** Set where the answer need not be in the persona's language: a translation. */
+  /** Set if the answer need not be in the persona's language: a translation. */
   language?: "any";
 }
 
@@ -31,11 +31,11 @@ export interface Persona {
   /** Its SOUL.md; null for the default one. */
   soul: string | null;
   language: "en" | "de" | "es";
-  /** Words that only this persona would say so often. */
+  /** Words that are typical of this persona. */
   voice: string[];
-  /** What it was told of the length of its answers. */
+  /** The length of answers that its SOUL.md asks for. */
   length?: Length;
-  /** Each begins with no history; most have one message. */
+  /** Each starts without history; most have one message. */
   conversations: Case[][];
 }
 

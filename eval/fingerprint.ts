@@ -35,7 +35,7 @@ export function fingerprint(root: string, variant: Variant): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** The references and rules of a case change how an answer is judged, and not the answer. */
+/** A case's references and rules affect how an answer is judged, not the answer itself. */
 const told = (conversation: readonly Case[]) => conversation.map(({ id, say }) => [id, say]);
 
 function filesBelow(path: string): string[] {

@@ -1,6 +1,6 @@
 /**
- * What makes an answer good, as far as a program can tell. The rules share nothing with the guards of the model but how
- * words are cut: a guard that was wrong shows here.
+ * What makes an answer good, as far as a program can tell. The rules share only the splitting of words with the model's
+ * guards, so that a faulty guard shows here.
  */
 
 import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/models/local/words.ts";
@@ -23,21 +23,21 @@ export type Rule = (typeof RULES)[number];
 
 export interface Answer {
   text: string;
-  /** All that the model was told before the conversation. */
+  /** The instructions of the model before the conversation. */
   instructions: string;
-  /** The cosine of the answer and the reference that is nearest to it. */
+  /** The cosine of the answer and the closest reference. */
   nearness: number;
 }
 
 /**
- * Chosen without an answer of any model: of the references, each against the others of its own case, 9 of 10 lie above;
- * against those of other cases, 1 of 20 (`test/eval/rules.test.ts` holds it).
+ * Chosen without any model's answers: comparing each reference with the others of its case, 9 of 10 are above; with
+ * those of other cases, 1 of 20 (checked by `test/eval/rules.test.ts`).
  */
 export const NEAR_ENOUGH = 0.35;
 /** Nobody who chats asked for more, unless they did. */
 const MAX_WORDS = 130;
 
-/** The rules that the answer breaks; none for a good one. */
+/** The rules that the answer breaks; empty for a good one. */
 export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
   const { text, instructions, nearness } = answer;
   const broken: Record<Rule, boolean> = {
@@ -55,7 +55,7 @@ export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
   return RULES.filter((rule) => broken[rule]);
 }
 
-/** Most of the question again, or one of its sentences as the answer's first. */
+/** Most of the question repeated, or one of its sentences as the answer's first. */
 export function echoes(text: string, question: string): boolean {
   const asked = wordsOf(question);
   const first = wordsOf(sentencesOf(text)[0] ?? "").join(" ");
@@ -76,7 +76,7 @@ export function leaks(text: string, instructions: string): boolean {
   return longestRun(words, wordsOf(instructions)) >= 7;
 }
 
-/** A sentence of four words or more twice, or eight words in a row twice. */
+/** A sentence of four words or more is repeated, or eight words in a row. */
 export function loops(text: string): boolean {
   const seen = new Set<string>();
   const again = (key: string) => seen.size === seen.add(key).size;
@@ -126,7 +126,7 @@ const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   ),
 };
 
-/** More little words of its language than of any other; three words tell nothing. */
+/** More little words of its language than of any other; three words are too few to tell. */
 export function isLanguage(text: string, language: Persona["language"]): boolean {
   const words = wordsOf(text);
   const count = (one: Persona["language"]) => words.filter((word) => LITTLE_WORDS[one].has(word)).length;
@@ -135,7 +135,7 @@ export function isLanguage(text: string, language: Persona["language"]): boolean
   return words.length <= 3 || (own > 0 && others.every((one) => count(one) < own));
 }
 
-/** An answer with what was found of it. */
+/** An answer with its broken rules. */
 export interface Judged extends Given {
   variant: Variant;
   seed: number;

@@ -94,7 +94,7 @@ const open = (variant: Variant, seed: number): LocalEngine =>
 
 let complete = true;
 try {
-  // A seed's variants one after the other: whatever else the machine does, it does to both.
+  // A seed's variants run one after the other, so that other load on the machine affects both.
   for (const seed of seeds) for (const variant of variants) await answerAll(variant, seed);
   await report();
 } finally {
@@ -144,7 +144,7 @@ async function report(): Promise<void> {
   const text = writeReport(judged, seeds.length);
   if (enough) writeFileSync(join(ROOT, "docs/eval.md"), text);
   console.log(text);
-  if (!complete) console.log("The time was over; run it again to go on.");
+  if (!complete) console.log("The time is up; run it again to continue.");
 }
 
 async function judgeCase(engine: LocalEngine, persona: Persona, half: Half, asked: Case): Promise<Judged[]> {
@@ -165,7 +165,7 @@ async function judgeCase(engine: LocalEngine, persona: Persona, half: Half, aske
 
 function show(judged: readonly Judged[]): void {
   for (const { variant, seed, asked, half, text, broken, nearness } of judged) {
-    // The held half is for the figures alone: who tunes does not look at it.
+    // The held-out half is only for the figures: nobody who tunes should see it.
     if (half === "held" || broken.length === 0) continue;
     console.log(
       `${variant} ${seed} ${asked.id} [${broken.join(" ")}] ${nearness.toFixed(2)}\n  ${asked.say}\n  → ${text.replaceAll("\n", " ⏎ ")}`,

@@ -34,7 +34,7 @@ export function createCall(
   const bytes = async () => {
     if (refusal) throw refusal;
     const read = (await incoming?.bytes()) ?? NOTHING;
-    // A body that was held back until many others were judged is one more try like any other.
+    // Checked again: the body may have been held back until many other tries had been refused.
     if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
     return read;
   };

@@ -33,7 +33,7 @@ export interface Attempt {
   end(): void;
 }
 
-export type Judgement = { kind: "first"; attempt: Attempt } | { kind: "replay"; stored: IdempotentRequest };
+export type Begun = { kind: "first"; attempt: Attempt } | { kind: "replay"; stored: IdempotentRequest };
 
 /** What identifies a request: a repetition must agree in all of these. */
 export interface Asked {
@@ -55,7 +55,7 @@ export interface Idempotency {
    * repetition gets the stored answer. Throws `conflict` for a different request with the same key, and while the first
    * is still running.
    */
-  begin(accountId: string, key: string, asked: Asked): Judgement;
+  begin(accountId: string, key: string, asked: Asked): Begun;
   /** Removes answers older than a day, in slices between which requests are served. */
   prune(): Promise<void>;
 }

@@ -11,7 +11,7 @@ import { pathAndQueryOf, requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
 import type { IdempotentRequest } from "./schema.ts";
 
-/** Answers one request for one route, in the contract's order (docs/contract/api.md, Order of judgement). */
+/** Answers one request for one route, in the contract's order (docs/contract/api.md, Order of checks). */
 export async function serveRoute(
   route: Route,
   parts: ServingParts,
@@ -117,9 +117,9 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   // Even if the path names no instance, the answer may contain one: it is only for keys limited to the same instance.
   const limitedTo = params.instanceId === undefined ? caller.instanceId : null;
   const asked = { method: route.method, path: pathAndQueryOf(request), limitedTo, body };
-  const judged = parts.idempotency.begin(caller.accountId, key, asked);
-  if (judged.kind === "replay") return replayed(exchange, caller, body, judged.stored);
-  const { attempt } = judged;
+  const begun = parts.idempotency.begin(caller.accountId, key, asked);
+  if (begun.kind === "replay") return replayed(exchange, caller, body, begun.stored);
+  const { attempt } = begun;
   try {
     const result = await handle(exchange, caller, { incoming: receivedBody(body), attempt });
     if (!attempt.saved()) keep(route, attempt, result);

@@ -16,7 +16,10 @@ interface Violation {
 
 const usdc = (micros: number): string => formatMoney(BigInt(Math.round(micros)));
 
-/** The invariants of the ledger, the meter and payments (docs/contract/billing.md, Invariants), as far as the data can show them. */
+/**
+ * The invariants of the ledger, the meter and payments (docs/contract/billing.md, Invariants), as far as the data can
+ * show them.
+ */
 const RULES: readonly Rule[] = [
   {
     violations: `

@@ -42,7 +42,10 @@ export interface Ledger {
 /** Well below 2^53, up to which the database's driver is exact; payments may exceed it. */
 const MAX_CREDITED: Micros = 999_999_999_999_999n;
 
-/** Double entry in micro-USDC: every entry's postings sum to zero, and none is ever updated (docs/contract/billing.md, Ledger). */
+/**
+ * Double entry in micro-USDC: every entry's postings sum to zero, and none is ever updated (docs/contract/billing.md,
+ * Ledger).
+ */
 export function createLedger(store: Store, clock: Clock): Ledger {
   const { db } = store;
   const p = sql.placeholder;

@@ -38,7 +38,7 @@ export function authorize(caller: Caller, access: Exclude<Access, "public">): vo
 
 /**
  * Throws `not_found` for a key limited to another instance than the one in the path. This applies to stored answers too
- * (docs/contract/api.md, Order of judgement).
+ * (docs/contract/api.md, Order of checks).
  */
 export function requireVisible({ instanceId }: Pick<Caller, "instanceId">, named: string | undefined): void {
   if (instanceId !== null && named !== undefined && named !== instanceId) throw notFound("instance");

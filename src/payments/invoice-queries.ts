@@ -56,16 +56,16 @@ export function invoiceQueries(db: Db) {
     setStatus: (invoiceId: string, change: Pick<Invoice, "status" | "paidAt">): void =>
       void db.update(invoices).set(change).where(eq(invoices.invoiceId, invoiceId)).run(),
     expire: (invoiceId: string): void => expire(eq(invoices.invoiceId, invoiceId)),
-    /** Those that can be paid still, to another address than this one; all of them where it is null. */
+    /** Invoices that can still be paid, to an address other than this one; all of them if it is null. */
     openElsewhere: (now: number, address: string | null): Invoice[] =>
       db
         .select()
         .from(invoices)
         .where(and(isOpen, gt(invoices.expiresAt, now), isElsewhere(address)))
         .all(),
-    /** Whatever time they have left. */
+    /** Expires invoices, however long they would still be open. */
     expireElsewhere: (address: string | null): void => expire(isElsewhere(address)),
-    /** Notes the address of those that were made before addresses were noted. */
+    /** Records this address for invoices from before addresses were recorded. */
     noteAddress: (address: string): void =>
       void db.update(invoices).set({ payTo: address }).where(eq(invoices.payTo, "")).run(),
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),

@@ -64,8 +64,8 @@ export interface Wanted {
 
 export interface Invoices {
   /**
-   * Throws `payment_required` with a quote if the account's balance is below `minimum` (docs/contract/billing.md, Quotes) or if
-   * `payment` was refused. Do not call it in a transaction: the invoice must outlive the refusal.
+   * Throws `payment_required` with a quote if the account's balance is below `minimum` (docs/contract/billing.md,
+   * Quotes) or if `payment` was refused. Do not call it in a transaction: the invoice must outlive the refusal.
    */
   requireBalance(accountId: string, minimum: Micros, payment: Payment | null): Promise<void>;
   /** The `payment_required` to throw, with the account's open invoice. Throws `rate_limited` for too many new ones. */

@@ -35,7 +35,9 @@ export function findLostWallet(db: Db, now: number, place: Place): LostWallet | 
   const [address = ""] = addresses;
   const quotes = isOne ? "an open quote names" : `${open.length} open quotes name`;
   const named =
-    addresses.length > 1 ? `the addresses ${addresses.join(", ")}` : `the address ${address || "of before"}`;
+    addresses.length === 0
+      ? "an earlier address"
+      : `the address${addresses.length > 1 ? "es" : ""} ${addresses.join(", ")}`;
   const giveUp = `give ${isOne ? "it" : "them"} up: roost wallet give-up`;
   if (next === null) {
     return {

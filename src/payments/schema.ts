@@ -7,7 +7,7 @@ export const invoices = sqliteTable("invoices", {
   amount: micros("amount").notNull(),
   status: text("status", { enum: ["open", "paid", "expired"] }).notNull(),
   heads: text("heads").notNull().default("{}"),
-  /** Where it is to be paid to; "" until the first start that notes addresses. */
+  /** The address to pay; "" if the invoice is from before addresses were recorded. */
   payTo: text("pay_to").notNull().default(""),
   createdAt: integer("created_at").notNull(),
   expiresAt: integer("expires_at").notNull(),

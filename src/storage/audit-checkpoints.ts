@@ -77,8 +77,7 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
   const publicKey = createPublicKey(key);
 
   /**
-   * The hash and the number of the rows after a checkpoint (or the start) up to `end`. Throws where the chain is
-   * broken.
+   * The hash and the number of the rows after a checkpoint (or the start) up to `end`. Throws if the chain is broken.
    */
   function walk(from: Checkpoint | undefined, end: number): { hash: Buffer; rows: number; auditId: number } | null {
     if (from && !isSigned(from, publicKey))

@@ -19,9 +19,10 @@ const CONFIG_FILE = "roost.toml";
 const ROOT = 0;
 
 /**
- * Creates the data folder if it is missing, and removes other users' access to it (mode 0700; docs/contract/operations.md, Data folder) and to the
- * private files in it (0600). Returns a line for each change. Throws, saying how to fix it, if the folder belongs to
- * another user or stays accessible to others: whoever can write there controls the host.
+ * Creates the data folder if it is missing, and removes other users' access to it (mode 0700;
+ * docs/contract/operations.md, Data folder) and to the private files in it (0600). Returns a line for each change.
+ * Throws, saying how to fix it, if the folder belongs to another user or stays accessible to others: whoever can write
+ * there controls the host.
  */
 export function makePrivate(dataDir: string, uid: number = whoWeAre()): string[] {
   const folder = makeFolder(dataDir);

@@ -178,7 +178,7 @@ test("no two files import each other, directly or through others, types included
   expect([...byPath.keys()].filter((path) => reaches(path).has(path))).toEqual([]);
 });
 
-test("these tests see every form of import", () => {
+test("every form of import is found", () => {
   const text = `
 import a from "./a.ts";
 import type { B } from "../b.ts";

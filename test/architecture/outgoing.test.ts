@@ -3,21 +3,21 @@ import { join } from "node:path";
 import { MODEL_CALLS, OUTGOING } from "../../src/limits/outgoing.ts";
 import { importsOf, ROOT, readSources } from "./source.ts";
 
-/** What opens a connection of its own; `node:http` is types and servers too, and all of it is told of. */
+/** Modules that can open connections. `node:http` also has types and servers, but every import of it counts. */
 const MODULES = new Set(
   ["net", "tls", "http", "https", "http2", "dgram", "dns", "dns/promises"].map((one) => `node:${one}`),
 );
-/** A value called `fetch`, and what else calls out: not a member, a field's name or a type. */
+/** A value called `fetch`, and everything else that calls out; not a member, a field's name or a type. */
 const CALLS =
   /(?<![.\w$])(?:fetch(?!\s*[?:,}]|\w)|http\(|createTransport\b|WebSocket\b|EventSource\b)|\bBun\.(?:connect|udpSocket|dns|s3|sql|redis)\b/;
-/** What `node:net` knows of addresses opens nothing. */
+/** The parts of `node:net` about addresses open no connection. */
 const ABOUT_ADDRESSES = /^import \{(?:\s*(?:isIP|isIPv4|isIPv6|BlockList|SocketAddress),?)+\s*\} from "node:net";$/gm;
-/** Files whose `fetch` is the server's own, of requests that come in. */
+/** Files whose `fetch` handles incoming requests. */
 const INCOMING = new Set(["http/listener.ts", "app/start.ts"]);
-/** The console's program runs in a browser, and asks the server that it came from. */
+/** The console's code runs in a browser, and calls the server that it came from. */
 const IN_BROWSER = /^console\/browser\//;
 
-/** Code without its comments and texts. */
+/** Code without comments and strings. */
 const bare = (text: string): string =>
   text
     .replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "")
@@ -29,7 +29,7 @@ export const callsOut = (path: string, text: string): boolean =>
 
 const listed = [...Object.values(OUTGOING), MODEL_CALLS].flatMap(({ files }) => [...files]).sort();
 
-test("every file that calls out over the network is named beside what bounds its calls, and no other", async () => {
+test("every file that makes network calls is listed with the bounds of its calls, and no other", async () => {
   const calling: string[] = [];
   for (const { path } of await readSources()) {
     if (IN_BROWSER.test(path) || INCOMING.has(path)) continue;
@@ -38,7 +38,7 @@ test("every file that calls out over the network is named beside what bounds its
   expect(calling.sort()).toEqual(listed);
 });
 
-test("every kind of call has a deadline, a longest answer and a share of the connections", () => {
+test("every kind of call has a deadline, a maximum answer and a share of the connections", () => {
   for (const { deadlineMs, answerBytes, connections } of Object.values(OUTGOING)) {
     for (const bound of [deadlineMs, answerBytes, connections]) expect(bound).toBeGreaterThan(0);
     expect(deadlineMs).toBeLessThanOrEqual(30_000);
@@ -55,7 +55,7 @@ test.each([
   `new WebSocket(url);`,
   `import { connect } from "node:net";`,
   `const tls = await import("node:tls");`,
-])("the scan sees %s", (line) => {
+])("the scan finds %s", (line) => {
   expect(callsOut("room/file.ts", `${line}\nconsole.log(connect);`)).toBe(true);
 });
 
@@ -66,6 +66,6 @@ test.each([
   `// fetch(url) is not called here\nconst words = "fetch(url)";`,
   `import type { Socket } from "node:net";`,
   `import { isIP, isIPv6 } from "node:net";\nconsole.log(isIP, isIPv6);`,
-])("and takes for no call: %s", (line) => {
+])("the scan ignores %s", (line) => {
   expect(callsOut("room/file.ts", line)).toBe(false);
 });

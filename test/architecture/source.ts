@@ -3,10 +3,10 @@ import { join, normalize, resolve } from "node:path";
 export const ROOT = resolve(import.meta.dir, "../..");
 
 export interface Import {
-  /** A file below src/ (`lib/clock.ts`), or what is imported of a package (`drizzle-orm/sqlite-core`, `node:fs`). */
+  /** A file below src/ (`lib/clock.ts`), or a module of a package (`drizzle-orm/sqlite-core`, `node:fs`). */
   to: string;
   kind: "file" | "package";
-  /** False for an import of types, which is gone when the program runs. */
+  /** False for an import of types, which does not exist at run time. */
   runs: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface SourceFile {
 }
 
 const transpilers = { ts: new Bun.Transpiler({ loader: "ts" }), tsx: new Bun.Transpiler({ loader: "tsx" }) };
-/** Statements, types too: `import type … from "x"`, `export … from "x"`. Biome keeps the form that this expects. */
+/** Statements, also those of types: `import type … from "x"`, `export … from "x"`. Biome keeps them in this form. */
 const STATEMENT = /^(?:import|export)\b[^"';]*?\bfrom "([^"]+)"/gm;
 
 /** Every TypeScript file of src/ with what it imports. */
@@ -31,7 +31,7 @@ export async function readSources(): Promise<SourceFile[]> {
   );
 }
 
-/** What a file imports; exported for the test that this sees every form. */
+/** What a file imports; exported for the test that it finds every form. */
 export function importsOf(path: string, text: string): Import[] {
   const transpiler = transpilers[path.endsWith(".tsx") ? "tsx" : "ts"];
   // scanImports does not know a `#!` line.

@@ -83,9 +83,9 @@ function* nodesOf(node: unknown): Generator<Node> {
   for (const value of Object.values(node)) yield* nodesOf(value);
 }
 
-/** Words of the x402 protocol, and of paths that the document mentions but no route serves. */
+/** Words of the x402 protocol. */
 const NOT_OURS = new Set(
-  "type param scheme maxAmountRequired resource description mimeType payTo maxTimeoutSeconds extra".split(" "),
+  "scheme maxAmountRequired resource description mimeType payTo maxTimeoutSeconds extra".split(" "),
 );
 
 test("every field, query, header and fixed value of /openapi.json is named on the API's page", async () => {

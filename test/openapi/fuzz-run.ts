@@ -59,7 +59,7 @@ export async function fuzz({ seed, from = 0, cases, durationMs, maxFailures = 10
   return report;
 }
 
-/** What is wrong with an outcome; null if nothing is. */
+/** What is wrong with an outcome; empty if nothing is. */
 function faultsOf(made: FuzzCase, { answers, ended }: RawOutcome, check: ReturnType<typeof openApiCheck>): string[] {
   const { wire } = made.request;
   const [first, second] = answers;

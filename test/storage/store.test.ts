@@ -240,7 +240,7 @@ describe("a shared commit", () => {
     const told: string[] = [];
     store.sqlite.run("CREATE TABLE parents (id INTEGER PRIMARY KEY)");
     store.sqlite.run("CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)");
-    // A deferred foreign key is judged by COMMIT itself.
+    // A deferred foreign key is checked by COMMIT itself.
     const works = await Promise.allSettled([
       store.commitSoon(() => {
         write("lost");

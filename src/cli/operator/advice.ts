@@ -1,7 +1,7 @@
 import { isAbsolute, relative, resolve } from "node:path";
 import { SETTINGS } from "../../config/settings.ts";
 
-/** A path quoted for a shell, where it needs quotes. */
+/** A path, quoted for a shell if necessary. */
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /**

@@ -12,8 +12,7 @@ import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
 /**
- * Where a network has several nodes, this many must agree before a payment is credited (docs/contract/billing.md,
- * Nodes).
+ * If a network has several nodes, this many must agree before a payment is credited (docs/contract/billing.md, Nodes).
  */
 const QUORUM = 2;
 

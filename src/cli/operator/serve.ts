@@ -15,7 +15,10 @@ const STOP_WITHIN_MS = 10_000;
 const OWNER = "owner@roost.local";
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (docs/contract/operations.md, Signals). */
+/**
+ * `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (docs/contract/operations.md,
+ * Signals).
+ */
 export async function serve(options: ServeSettings): Promise<void> {
   const { config } = readConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);

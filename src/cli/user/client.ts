@@ -117,7 +117,7 @@ const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSigna
 /** The command that signs in to a server. */
 export const loginAt = (url: string): string => `roost login${url === DEFAULT_URL ? "" : ` --url ${url}`}`;
 
-/** What to do about an error, where the server's message does not say. */
+/** What to do about an error, if the server's message does not say. */
 const NEXT: Record<string, string> = {
   instance_not_ready: "roost instance start INSTANCE",
   internal_error: "the host's log has the details under this id",
