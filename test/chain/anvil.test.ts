@@ -65,7 +65,7 @@ test("the test token accepts a signed authorization once, in both forms of USDC"
   };
   const client = createWalletClient({
     account: sender.address,
-    transport: http(anvil.url, { retryCount: 0 }),
+    transport: http(anvil.url, { retryCount: 0, timeout: 120_000 }),
     pollingInterval: 20,
   }).extend(publicActions);
 

@@ -114,7 +114,7 @@ export async function startAnvil({
   const { url, accounts } = await readBanner(child.stdout);
   const client = createTestClient({
     mode: "anvil",
-    transport: http(url, { retryCount: 0 }),
+    transport: http(url, { retryCount: 0, timeout: 120_000 }),
     pollingInterval: POLL_MS,
   }).extend(publicActions);
   const rpc = (method: string, params: unknown[] = []): Promise<unknown> =>

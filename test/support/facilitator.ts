@@ -72,7 +72,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
   const clientOf = (chain: Anvil) => {
     const payer = chain.accounts.at(-1);
     if (!payer) throw new Error("the chain has no accounts");
-    const transport = http(chain.url, { retryCount: 0 });
+    const transport = http(chain.url, { retryCount: 0, timeout: 120_000 });
     const account = privateKeyToAccount(payer.privateKey);
     return createWalletClient({ account, transport, pollingInterval: 20 }).extend(publicActions);
   };
