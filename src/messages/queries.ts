@@ -96,10 +96,10 @@ export function messageQueries(db: Db) {
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
-  const setSteps = lazily(() =>
+  const setProgress = lazily(() =>
     db
       .update(runs)
-      .set({ steps: p("steps") as never })
+      .set(placeholdersOf(PROGRESS) as never)
       .where(eq(runs.runId, p("runId")))
       .prepare(),
   );
@@ -176,7 +176,8 @@ export function messageQueries(db: Db) {
     recent: (conversationId: string, limit: number): RecentMessage[] => recent().all({ conversationId, limit }),
     text: (messageSeq: number): string => textBySeq().get({ messageSeq })?.text ?? "",
     startRun: (runId: string, startedAt: number, model: string) => void startRun().run({ runId, startedAt, model }),
-    setSteps: (runId: string, steps: number) => void setSteps().run({ runId, steps }),
+    setProgress: (runId: string, progress: Pick<Run, (typeof PROGRESS)[number]>) =>
+      void setProgress().run({ runId, ...progress }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun().run({ runId, ...change }),
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns().all({ agentId }),
@@ -234,14 +235,8 @@ export type RunsOf = { agentId: string; conversationId: string | null };
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
-const ENDING = [
-  "status",
-  "finishedAt",
-  "errorCode",
-  "errorMessage",
-  "promptTokens",
-  "completionTokens",
-] as const satisfies (keyof Run)[];
+const PROGRESS = ["steps", "promptTokens", "completionTokens"] as const satisfies (keyof Run)[];
+const ENDING = ["status", "finishedAt", "errorCode", "errorMessage", ...PROGRESS] as const satisfies (keyof Run)[];
 
 /** Statuses of runs that are not over; the index of those of an instance names them word for word. */
 const UNFINISHED = sql.raw("('queued', 'running', 'waiting')");

@@ -206,6 +206,17 @@ test("after a restart a completed tool call is not repeated: the model is told i
   ]);
 });
 
+test("what a run used before a restart counts, in its record and its message, while it runs and at its end", async () => {
+  const { runId } = await askUntilTheModelHangs();
+  expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
+  it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
+  await it.appliance.restart();
+  const frames = await it.until("run.completed", runId);
+  const used = { promptTokens: 21, completionTokens: 10, totalTokens: 31 };
+  expect((await it.run(runId)).body).toMatchObject({ usage: used, steps: 3 });
+  expect(frames.at(-2)?.data.message.usage).toEqual(used);
+});
+
 test("a tool call whose outcome the crash took is told as unknown, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();
   // As a crash between the two leaves it.

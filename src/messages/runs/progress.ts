@@ -4,19 +4,19 @@ import type { LoopEvent, RunOutcome, Usage } from "../../runtime/protocol.ts";
 import type { AgentEvent, StartedCall } from "../events/event.ts";
 import type { Run } from "../schema.ts";
 
-/** What a run in progress has come to, in memory: the database learns of it in batches. */
+/** How far a run in progress has come, in memory: the database is updated in batches. */
 export interface Progress {
-  /** All that it has said since it was last taken up. */
+  /** The text it has shown since it was last started. */
   text: string;
-  /** Model calls, those before it was taken up included. */
+  /** Model calls, and what they used: of all attempts. */
   steps: number;
   usage: Usage;
 }
 
-export const newProgress = ({ steps }: Pick<Run, "steps">): Progress => ({
+export const newProgress = ({ steps, promptTokens, completionTokens }: Run): Progress => ({
   text: "",
   steps,
-  usage: { promptTokens: 0, completionTokens: 0 },
+  usage: { promptTokens, completionTokens },
 });
 
 /** Adds what happened, and gives what is told of it, and the outcome where the run has ended. */

@@ -176,9 +176,11 @@ export function createRuns(parts: RunParts): Runs {
 
   function apply(current: ActiveRun, batch: LoopEvent[]): void {
     const { run, progress } = current;
-    const stepsBefore = progress.steps;
     const { told, outcome } = advance(progress, run.runId, batch);
-    if (progress.steps > stepsBefore) queries.setSteps(run.runId, progress.steps);
+    // Its end writes them too.
+    if (!outcome && batch.some(({ type }) => type === "step" || type === "usage")) {
+      queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
+    }
     if (told.length > 0) append(run, told);
     if (outcome) end(run, outcome, current);
   }
@@ -207,11 +209,12 @@ export function createRuns(parts: RunParts): Runs {
       finishedAt: clock.now(),
       errorCode: failure?.code ?? null,
       errorMessage: failure?.message ?? null,
+      steps,
       ...usage,
     };
     queries.endRun(runId, change);
     append(run, told);
-    const ended: Run = { ...run, steps, ...change };
+    const ended: Run = { ...run, ...change };
     const before = current?.state ?? "live";
     if (current) current.state = "ended";
     store.afterCommit(
