@@ -189,15 +189,15 @@ export function messageQueries(db: Db) {
         : runsOfConversation().all({ id: whose.conversationId, status, before, limit }),
     /** Unfinished runs of before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns().all({ instanceId, limit }),
-    /** Those with a run in progress before those whose runs wait. */
+    /** Those with a run in progress before those whose runs are queued. Runs that wait for a decision do not count. */
     agentsWithUnfinished: (): string[] =>
       db
         .select({ agentId: runs.agentId })
         .from(runs)
-        // Without its name SQLite, which has no figures, would read all runs.
+        // Without statistics, SQLite would read all runs if the index were not named.
         .where(
           sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-            WHERE status IN ${UNFINISHED})`,
+            WHERE status IN ${UNFINISHED} AND status <> 'waiting')`,
         )
         .groupBy(runs.agentId)
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
@@ -236,7 +236,15 @@ export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
 const PROGRESS = ["steps", "promptTokens", "completionTokens"] as const satisfies (keyof Run)[];
-const ENDING = ["status", "finishedAt", "errorCode", "errorMessage", ...PROGRESS] as const satisfies (keyof Run)[];
+const ENDING = [
+  "status",
+  "finishedAt",
+  "errorCode",
+  "errorMessage",
+  "waitingKind",
+  "waitingId",
+  ...PROGRESS,
+] as const satisfies (keyof Run)[];
 
 /** Statuses of runs that are not over; the index of those of an instance names them word for word. */
 const UNFINISHED = sql.raw("('queued', 'running', 'waiting')");

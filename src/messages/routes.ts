@@ -14,7 +14,8 @@ import type { EventLog } from "./events/event-log.ts";
 import type { Hub, Subscription } from "./events/hub.ts";
 import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
-import type { EndedRun, Runs } from "./runs/runs.ts";
+import type { EndedRun } from "./runs/ending.ts";
+import type { Runs } from "./runs/runs.ts";
 import { RUN_STATUSES, type Run } from "./schema.ts";
 
 export interface MessageRouteParts {

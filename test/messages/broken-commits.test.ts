@@ -9,7 +9,7 @@ import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
 import { createRuns, type Runs } from "../../src/messages/runs/runs.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
-import type { HostedRun } from "../../src/runtime/host.ts";
+import type { HostedRun } from "../../src/runtime/hosted-run.ts";
 import type { LoopEvent } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
@@ -79,7 +79,7 @@ afterEach(() => {
 
 const queue = (): Run => store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
-const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
+const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events, "process", []);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
 /** Timers of one length fire in the order they were set: behind this, what was to be taken up again has been. */
 const retried = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
@@ -134,18 +134,18 @@ test("a run that is taken up again later holds up its own conversation alone, an
   const [one, two, three, four] = ids.map(queueIn) as [Run, Run, Run, Run];
   expect(order()).toEqual([stalled, one, two, three].map(({ runId }) => runId));
   const mend = breakWrites("ABORT", `NEW.run_id = '${stalled.runId}'`);
-  await hosted[0]?.sink([{ type: "delta", text: "lost" }]);
+  await hosted[0]?.sink([{ type: "delta", text: "lost" }], "process", []);
   expect(cancelled).toEqual([stalled.runId]);
   const next = queueIn(ids[0] ?? "");
-  await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done]);
+  await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done], "process", []);
   // The first come: the fourth conversation's before the next one of the first.
   expect(order().slice(4)).toEqual([four.runId]);
   mend();
   await retried();
   expect(order().slice(5)).toEqual([stalled.runId]);
-  await hosted[2]?.sink([done]);
+  await hosted[2]?.sink([done], "process", []);
   expect(order().slice(6)).toEqual([next.runId]);
-  await hosted[5]?.sink([done]);
+  await hosted[5]?.sink([done], "process", []);
   expect(order().slice(7)).toEqual([behind.runId]);
   expect(kinds().filter((kind) => kind === "run.failed")).toEqual([]);
   expect(runs.get(AGENT, two.runId).status).toBe("completed");

@@ -52,12 +52,22 @@ const unknown = (id: string) => ({ ...call(id, ""), result: { output: UNKNOWN_OU
 const notMade = (id: string) => ({ ...call(id, ""), result: null });
 
 test("a run that had shown nothing has an empty journal", () => {
-  expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [] });
-  expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({ shown: false, text: "", steps: [] });
+  expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [], continues: false });
+  expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({
+    shown: false,
+    text: "",
+    steps: [],
+    continues: false,
+  });
 });
 
 test("text that no tool follows is shown, and is not a step", () => {
-  expect(journalOf(["run.started"], delta("Ha"), delta("lf"))).toEqual({ shown: true, text: "Half", steps: [] });
+  expect(journalOf(["run.started"], delta("Ha"), delta("lf"))).toEqual({
+    shown: true,
+    text: "Half",
+    steps: [],
+    continues: false,
+  });
 });
 
 test("a call without an outcome is unknown; those with one have it", () => {
@@ -161,6 +171,7 @@ test("a run that was cut off again and again keeps each step once, wherever it w
     shown: true,
     text: "One. Two. Thr",
     steps,
+    continues: false,
   });
   // The first step's text and the second's arrive as one.
   expect(journalOf(...first, ["run.restarted"], delta("One. Two. "), started("b"), completed("b", "2")).steps).toEqual(

@@ -3,9 +3,10 @@ import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models/engine.ts";
-import { createHost, type Host, type HostedRun } from "../../src/runtime/host.ts";
+import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
-import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
+import type { HostedRun } from "../../src/runtime/hosted-run.ts";
+import type { LoopEvent, LoopOutcome, RunInput } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { createToolbox } from "../../src/tools/toolbox.ts";
@@ -58,7 +59,7 @@ const inputOf = (runId: string): RunInput => ({
 /** A run whose events are kept, and whose end can be waited for. */
 function observed(runId: string, input: RunInput = inputOf(runId), committed?: () => Promise<void>) {
   const events: LoopEvent[] = [];
-  const ended = Promise.withResolvers<RunOutcome>();
+  const ended = Promise.withResolvers<LoopOutcome>();
   const first = Promise.withResolvers<void>();
   const run: HostedRun = {
     agentId: `agt_${runId}`,
@@ -85,7 +86,7 @@ const beginAndHang: Stream = async function* (_, signal) {
   yield [{ type: "text", text: "Once" }];
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 };
-const COMPLETED: RunOutcome = { kind: "completed", finishReason: "stop" };
+const COMPLETED: LoopOutcome = { kind: "completed", finishReason: "stop" };
 test("a run wakes its instance's worker, is asked of its model and ends", async () => {
   const asked: ModelRequest[] = [];
   const { run, events, ended } = observed("run_a");
