@@ -28,19 +28,19 @@ export interface HeldRun {
   /** The commit of what was reported last. */
   committed: Promise<void>;
   waits: WaitingCall[];
-  /** Calls that were let go ahead, each to be made once. */
-  goAheads: JournalCall[];
+  /** Calls of the journal that are to be made, each once. Some were let go ahead. */
+  missing: JournalCall[];
 }
 
 export const holdRun = (run: HostedRun): HeldRun => ({
   run,
   committed: Promise.resolve(),
   waits: [],
-  goAheads: run.input.journal.flatMap(({ calls }) => calls).filter(({ goAhead }) => goAhead !== undefined),
+  missing: run.input.journal.flatMap(({ calls }) => calls).filter(({ result }) => result === null),
 });
 
 /** What this call has waited for, if it is exactly one that was let go ahead, and has not been made since. */
-export function takeGoAhead({ goAheads }: HeldRun, { id, name, input }: ToolCall): string | undefined {
-  const at = goAheads.findIndex((call) => call.id === id && call.name === name && call.input === input);
-  return at < 0 ? undefined : goAheads.splice(at, 1)[0]?.goAhead;
+export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall): string | undefined {
+  const at = missing.findIndex((call) => call.id === id && call.name === name && call.input === input);
+  return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;
 }

@@ -6,8 +6,8 @@ import { type Conversation, type Frame, kindsOf, shownText, startConversation } 
 
 const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;
 
-/** The journal of a run with these events, another run's between them. */
-function journalOf(...told: [type: string, own?: object][]) {
+/** A log with these events of the run, another run's between them. */
+function logOf(told: [type: string, own?: object][]): Pick<EventLog, "ofRun"> {
   const conversationId = "conv_a";
   const rows: StoredEvent[] = told.flatMap(([type, own = {}], at) => [
     {
@@ -29,10 +29,12 @@ function journalOf(...told: [type: string, own?: object][]) {
       createdAt: 0,
     },
   ]);
-  const ofRun: EventLog["ofRun"] = ({ runId }, after, limit) =>
-    rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit);
-  return readJournal({ ofRun }, RUN) ?? expect.unreachable();
+  return {
+    ofRun: ({ runId }, after, limit) =>
+      rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit),
+  };
 }
+const journalOf = (...told: [type: string, own?: object][]) => readJournal(logOf(told), RUN) ?? expect.unreachable();
 const delta = (text: string): [string, object] => ["message.delta", { delta: text }];
 const started = (toolCallId: string, input: unknown = {}): [string, object] => [
   "tool.started",
@@ -149,6 +151,27 @@ test("a run that began before calls told their step goes on behind the steps tha
   expect(journalOf(...old).steps).toEqual(counted);
   const { steps } = journalOf(...old, ["run.restarted"], delta("One. "), delta("Three. "), startedIn(3, "a", "b"));
   expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
+});
+
+test("what was saved when a run waited goes before its events since, and a call that was let go ahead is made once", () => {
+  const saved = () => ({
+    upTo: 2,
+    steps: [{ text: "Look. ", calls: [{ ...notMade("a"), goAhead: "appr_a" }, notMade("b")] }],
+  });
+  const since = (...told: [type: string, own?: object][]) => readJournal(logOf(told), RUN, saved());
+  expect(since()).toEqual({ shown: false, text: "Look. ", steps: saved().steps, continues: true });
+  expect(since(startedIn(1, "a"))).toEqual({
+    shown: true,
+    text: "Look. ",
+    steps: [{ text: "Look. ", calls: [unknown("a"), notMade("b")] }],
+    continues: false,
+  });
+  expect(since(startedIn(1, "a"), ["run.restarted"], delta("Look. "), startedIn(1, "b"), completed("b", "2"))).toEqual({
+    shown: true,
+    text: "Look. ",
+    steps: [{ text: "Look. ", calls: [unknown("a"), call("b", "2")] }],
+    continues: false,
+  });
 });
 
 test("an input that is no JSON is kept as the model wrote it", () => {

@@ -121,7 +121,7 @@ test("an output that is too long is cut with a mark that says so, wherever a cha
     '{"name":"a"}',
   );
   expect([broken.isError, broken.output.length]).toEqual([true, MAX_OUTPUT]);
-  const unknown = await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context());
+  const unknown = resultOf(await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context()));
   expect(unknown.output.length).toBe(MAX_OUTPUT);
 });
 
