@@ -192,6 +192,19 @@ test("a cancel and a late delta in one commit: the run ends with what came befor
   expect(kinds().slice(2)).toEqual(["message.delta", "message.completed", "run.cancelled"]);
 });
 
+test("what is reported before a call that changes something outside is on disk, and other events leave that to later", async () => {
+  queue();
+  await tell();
+  const FULL = 2;
+  const levelOf = async (durability: "full" | "process") => {
+    const level = store.commitSoon(() => store.sqlite.query("PRAGMA synchronous").get(), "process");
+    await current().sink([{ type: "step" }], durability, []);
+    return await level;
+  };
+  expect(await levelOf("full")).toEqual({ synchronous: FULL });
+  expect(await levelOf("process")).toEqual({ synchronous: 1 });
+});
+
 test("a run that cannot be started fails, and the next one starts", async () => {
   broken = true;
   const { runId } = queue();
