@@ -123,7 +123,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       bound: "run",
       body: MessageInput,
       answer: MessageRecord,
-      errors: ["conflict", "rate_limited", "model_error", "instance_not_ready"],
+      errors: ["conflict", "rate_limited", "model_error", "loop_detected", "instance_not_ready"],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
@@ -278,9 +278,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
 
 function replyOf({ run, reply }: EndedRun): MessageRecord {
   if (reply && run.status !== "failed") return reply;
-  // A model that goes in circles (`loop_detected`) has failed too.
-  const code = run.errorCode === "internal_error" ? "internal_error" : "model_error";
-  throw new AppError(code, run.errorMessage ?? "the run failed");
+  throw new AppError(run.errorCode ?? "internal_error", run.errorMessage ?? "the run failed");
 }
 
 /** The header wins over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */

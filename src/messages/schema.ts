@@ -1,4 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { ErrorCode } from "../lib/app-error.ts";
 import type { JournalCall } from "../runtime/protocol.ts";
 import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
@@ -45,7 +46,7 @@ export const runs = sqliteTable("runs", {
   originId: text("origin_id"),
   /** Who answers; null until it has started. */
   model: text("model"),
-  errorCode: text("error_code"),
+  errorCode: text("error_code").$type<ErrorCode>(),
   errorMessage: text("error_message"),
   steps: integer("steps").notNull().default(0),
   promptTokens: integer("prompt_tokens").notNull().default(0),

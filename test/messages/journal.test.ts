@@ -314,4 +314,6 @@ test("an agent that makes the same call for ever is ended as loop_detected, and 
   expect(frames.at(-2)?.data.message).toMatchObject({ message: "Again. ".repeat(5), finishReason: "error" });
   const run = (await it.run(frames[0]?.data.runId)).body;
   expect(run).toMatchObject({ status: "failed", error, steps: 5 });
+  const plain = await it.send("mars?");
+  expect([plain.status, plain.body.error.code]).toEqual([502, "loop_detected"]);
 });
