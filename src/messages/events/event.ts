@@ -3,11 +3,12 @@ import type { Wait } from "../../tools/tool.ts";
 import type { MessageRecord } from "../record.ts";
 import type { StoredEvent } from "../schema.ts";
 
-type RunMark = "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
-
 /** Everything that can happen to an agent, as its event stream reports it (docs/contract/api.md, Events). */
 export type AgentEvent =
-  | { type: RunMark; runId: string }
+  | {
+      type: "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
+      runId: string;
+    }
   | { type: "run.waiting"; runId: string; calls: { toolCallId: string; name: string; waitsFor: Wait }[] }
   | { type: "message.delta"; runId: string; delta: string }
   /** `step` is the model call, from 1; `following` the calls of the same answer after its first, if there are any. */
