@@ -2,7 +2,7 @@ import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescriptio
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
- * All that passes between the host and an instance's worker, as JSON text: the same worker can run behind a socket, and
+ * All that passes between the host and an instance's worker, as JSON text: the same worker could run across a socket, and
  * text crosses threads in less than half the time that a copy of the objects takes (measured: 22 µs against 58 for a
  * run with 200 turns). It is the only way in or out. A change that an older worker would misread raises the number.
  */
@@ -30,7 +30,7 @@ export type WorkerToHost =
   | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
-/** What a worker asks a model: the host adds who asks. */
+/** A worker's request to a model; the host adds whose it is. */
 export interface ModelCall {
   messages: ModelMessage[];
   tools: ToolDescription[];

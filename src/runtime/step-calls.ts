@@ -57,16 +57,16 @@ export async function* makeCalls(
       yield { type: "tool.completed", toolCallId: call.id, name: call.name, output, isError };
       results.set(missing[at + place], reply);
     }
-    results.tell();
+    results.addReady();
   }
   return waits;
 }
 
-/** The model is told of results in the order of their calls, whichever came first. */
+/** The transcript has results in the order of their calls, whichever came first. */
 function createResults(calls: JournalStep["calls"], transcript: Transcript) {
   const results = new Map(calls.map((call) => [call, call.result]));
   const left = [...calls];
-  const tell = () => {
+  const addReady = () => {
     for (let [call] = left; call; [call] = left) {
       const result = results.get(call);
       if (!result) return;
@@ -74,9 +74,9 @@ function createResults(calls: JournalStep["calls"], transcript: Transcript) {
       transcript.addResult(call, result);
     }
   };
-  tell();
+  addReady();
   return {
-    tell,
+    addReady,
     set: (call: JournalStep["calls"][number] | undefined, result: ToolResult) =>
       void (call && results.set(call, result)),
   };

@@ -95,10 +95,11 @@ describe("a run that waits", () => {
 
   test("goes on with a result in place of the call, which is then not made", async () => {
     asksFor("mail it", ["send", "a"]);
-    const runId = await it.queue("mail it");
-    await it.until("run.waiting", runId);
-    expect(decide(runId, waitOf("a"), DENIED)).toBe(true);
-    const frames = await ofRun("run.completed", runId);
+    await using stream = await it.stream("mail it");
+    const [queued] = await stream.until(({ event }) => event === "run.waiting");
+    expect(decide(queued?.data.runId, waitOf("a"), DENIED)).toBe(true);
+    const frames = await stream.rest();
+    expect(kindsOf(frames).at(-1)).toBe("run.completed");
     expect(kindsOf(frames).slice(4, 7)).toEqual(["run.waiting", "tool.completed", "run.resumed"]);
     expect(frames[5]?.data).toMatchObject({ toolCallId: "call_a", name: "send", ...DENIED });
     expect([answers("mail it"), send.acted]).toEqual([["Denied."], []]);
