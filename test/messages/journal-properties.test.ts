@@ -298,6 +298,6 @@ test("wherever a run is cut off or waits, and how often, it goes on with what wa
       });
       expect(cut.asked.at(-1)).toEqual(wanted ?? []);
     }),
-    { numRuns: 300 },
+    { numRuns: 200 },
   );
 });
