@@ -183,12 +183,12 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
 }
 
 test("a worker that does not come back to its port is ended, and its runs fail", async () => {
-  const one = start(beginAndHang, { spawn, tickMs: 10, stuckTicks: 5 });
+  const one = start(beginAndHang, { spawn, tickMs: 50, stuckTicks: 5 });
   const [stuck, alive] = [observed("run_a", { ...inputOf("run_a"), agentName: "loops" }), observed("run_b")];
   one.run("inst_a", stuck.run);
   one.run("inst_b", alive.run);
   expect(await stuck.ended).toMatchObject({ kind: "failed", code: "internal_error" });
-  await ticks(10, 10);
+  await ticks(10, 50);
   expect(alive.events.some(({ type }) => type === "ended")).toBe(false);
   expect(one.awake()).toBe(1);
 });
