@@ -36,6 +36,7 @@ import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
+import type { Tool } from "../tools/tool.ts";
 import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
@@ -52,6 +53,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
+  tools: readonly Tool[] = [now],
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -123,7 +125,7 @@ export async function createFeatures(
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const toolbox = createToolbox([now]);
+  const toolbox = createToolbox(tools);
   const host = createHost({
     clock,
     log,

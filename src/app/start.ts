@@ -17,10 +17,12 @@ import { createAccountRates } from "../limits/account-rates.ts";
 import { createFairTurns } from "../limits/fair-turns.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { capStreams, readMachineLimits } from "../limits/machine.ts";
+import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
+import type { Tool } from "../tools/tool.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -42,27 +44,35 @@ export interface App {
   url: string;
   routes: readonly Route[];
   meterTimer: Pick<MeterTimer, "tick">;
+  /** Decides about what runs wait for. */
+  runs: Pick<Runs, "resume" | "listen">;
   /** Resolves when the background work left by requests is done: clearing, and comparing workspaces with the disk. */
   settled(): Promise<void>;
   /** Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. */
   stop(): Promise<void>;
 }
 
+export interface AppOptions {
+  /** Where the console looks for a model to offer. */
+  ollamaUrl?: string | undefined;
+  /** What agents can do: Roost's own tools if absent. */
+  tools?: readonly Tool[] | undefined;
+}
+
 /**
  * Config → parts → running server. The caller has opened and locked the data folder, and closes it. The socket is bound
- * first, so that a port in use fails early and every part can know the address. The console looks for a model to offer
- * at `ollamaUrl`.
+ * first, so that a port in use fails early and every part can know the address.
  */
 export async function startApp(
   config: Config,
   foundation: Foundation,
   log: Log,
-  ollamaUrl: string = OLLAMA_URL,
+  options: AppOptions = {},
 ): Promise<App> {
   const { host: hostname, port, publicUrl, trustProxy } = config;
   const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
-    return await startOn(listener, config, foundation, log, ollamaUrl);
+    return await startOn(listener, config, foundation, log, options);
   } catch (error) {
     await listener.stop();
     throw error;
@@ -74,13 +84,13 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  ollamaUrl: string,
+  { ollamaUrl = OLLAMA_URL, tools }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
-  const features = await createFeatures(config, foundation, log, machine, publicUrl);
+  const features = await createFeatures(config, foundation, log, machine, publicUrl, tools);
   const { workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   const seconds = secondsOf(foundation.clock);
   let ready = true;
@@ -171,6 +181,7 @@ async function startOn(
     url: listener.url,
     routes,
     meterTimer,
+    runs: conversations.runs,
     async settled() {
       await strays;
       await workspaces.settled();

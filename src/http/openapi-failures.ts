@@ -92,6 +92,11 @@ export const FAILURES = {
     "something went wrong on this host; its log has the details under this request id",
   ),
   model_error: failure("model_error", "The model failed", "the model server cannot be reached"),
+  loop_detected: failure(
+    "loop_detected",
+    "The agent made the same call again and again",
+    "the agent called now 5 times with the same input and the same result; ask it in other words, or give it a stronger model",
+  ),
   instance_not_ready: failure(
     "instance_not_ready",
     "The instance is not running, or its workspaces are being read after an upgrade",

@@ -13,6 +13,7 @@ export const STATUS_OF_CODE = {
   rate_limited: 429,
   internal_error: 500,
   model_error: 502,
+  loop_detected: 502,
   instance_not_ready: 503,
 } as const;
 

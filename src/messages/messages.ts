@@ -111,11 +111,14 @@ export function createMessages(
   };
 }
 
-/** Throws `rate_limited` where too many would wait behind the runs of this agent that may be in progress. */
+/** Throws `rate_limited` if too many would be queued besides the runs of this agent that may be in progress. */
 function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
-  const inProgress = new Set([...unfinished.map((run) => run.conversationId), conversationId]);
-  const waiting = unfinished.length + 1 - Math.min(MAX_AT_ONCE, inProgress.size);
-  if (waiting <= MAX_QUEUED) return;
+  // A run that waits is not queued, and nothing else in its conversation may be in progress.
+  const others = unfinished.filter(({ status }) => status !== "waiting");
+  const mayRun = new Set([...others.map((run) => run.conversationId), conversationId]);
+  for (const run of unfinished) if (run.status === "waiting") mayRun.delete(run.conversationId);
+  const queued = others.length + 1 - Math.min(MAX_AT_ONCE, mayRun.size);
+  if (queued <= MAX_QUEUED) return;
   throw new AppError("rate_limited", `${MAX_QUEUED} messages wait for this agent already; try again later`, {
     retryAfterSeconds: 5,
   });

@@ -79,10 +79,10 @@ export function messageQueries(db: Db) {
       .set({ status: "running", startedAt: p("startedAt") as never, model: p("model") as never })
       .where(eq(runs.runId, p("runId"))),
   );
-  const setSteps = prepared(db, () =>
+  const setProgress = prepared(db, () =>
     db
       .update(runs)
-      .set({ steps: p("steps") as never })
+      .set(placeholdersOf(PROGRESS) as never)
       .where(eq(runs.runId, p("runId"))),
   );
   const endRun = prepared(db, () =>
@@ -160,7 +160,8 @@ export function messageQueries(db: Db) {
       since.all({ conversationId, after, limit }),
     text: (messageSeq: number): string => textBySeq.get({ messageSeq })?.text ?? "",
     startRun: (runId: string, startedAt: number, model: string) => void startRun.run({ runId, startedAt, model }),
-    setSteps: (runId: string, steps: number) => void setSteps.run({ runId, steps }),
+    setProgress: (runId: string, progress: Pick<Run, (typeof PROGRESS)[number]>) =>
+      void setProgress.run({ runId, ...progress }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
@@ -172,15 +173,15 @@ export function messageQueries(db: Db) {
         : runsOfConversation.all({ id: whose.conversationId, status, before, limit }),
     /** Unfinished runs of before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns.all({ instanceId, limit }),
-    /** Those with a run in progress before those whose runs wait. */
+    /** Those with a run in progress before those whose runs are queued. Runs that wait for a decision do not count. */
     agentsWithUnfinished: (): Pick<Run, "agentId" | "instanceId">[] =>
       db
         .select({ agentId: runs.agentId, instanceId: runs.instanceId })
         .from(runs)
-        // Without its name SQLite, which has no figures, would read all runs.
+        // Without statistics, SQLite would read all runs if the index were not named.
         .where(
           sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-            WHERE status IN ${UNFINISHED})`,
+            WHERE status IN ${UNFINISHED} AND status <> 'waiting')`,
         )
         .groupBy(runs.agentId)
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
@@ -215,13 +216,15 @@ export type RunsOf = { agentId: string; conversationId: string | null };
 export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
+const PROGRESS = ["steps", "promptTokens", "completionTokens"] as const satisfies (keyof Run)[];
 const ENDING = [
   "status",
   "finishedAt",
   "errorCode",
   "errorMessage",
-  "promptTokens",
-  "completionTokens",
+  "waitingKind",
+  "waitingId",
+  ...PROGRESS,
 ] as const satisfies (keyof Run)[];
 
 /** Statuses of runs that are not over; the index of those of an instance names them word for word. */

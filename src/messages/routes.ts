@@ -15,7 +15,8 @@ import type { EventLog } from "./events/event-log.ts";
 import type { EventStream, Hub } from "./events/hub.ts";
 import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
-import type { EndedRun, Runs } from "./runs/runs.ts";
+import type { EndedRun } from "./runs/ending.ts";
+import type { Runs } from "./runs/runs.ts";
 import { RUN_STATUSES, type Run } from "./schema.ts";
 
 export interface MessageRouteParts extends EventStreamParts {
@@ -119,7 +120,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       bound: "run",
       body: MessageInput,
       answer: MessageRecord,
-      errors: ["conflict", "rate_limited", "model_error", "instance_not_ready"],
+      errors: ["conflict", "rate_limited", "model_error", "loop_detected", "instance_not_ready"],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
@@ -249,7 +250,5 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
 
 function replyOf({ run, reply }: EndedRun): MessageRecord {
   if (reply && run.status !== "failed") return reply;
-  // A model that goes in circles (`loop_detected`) has failed too.
-  const code = run.errorCode === "internal_error" ? "internal_error" : "model_error";
-  throw new AppError(code, run.errorMessage ?? "the run failed");
+  throw new AppError(run.errorCode ?? "internal_error", run.errorMessage ?? "the run failed");
 }

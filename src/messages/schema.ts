@@ -1,7 +1,13 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { ErrorCode } from "../lib/app-error.ts";
+import type { JournalCall } from "../runtime/protocol.ts";
+import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
 export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
+/** Neither ended nor about to: it is queued, in progress, or waits. */
+export const isUnfinished = ({ status }: { status: RunStatus }): boolean =>
+  status === "queued" || status === "running" || status === "waiting";
 export const FINISH_REASONS = ["stop", "length", "cancelled", "error"] as const;
 export type FinishReason = (typeof FINISH_REASONS)[number];
 
@@ -40,7 +46,7 @@ export const runs = sqliteTable("runs", {
   originId: text("origin_id"),
   /** Who answers; null until it has started. */
   model: text("model"),
-  errorCode: text("error_code"),
+  errorCode: text("error_code").$type<ErrorCode>(),
   errorMessage: text("error_message"),
   steps: integer("steps").notNull().default(0),
   promptTokens: integer("prompt_tokens").notNull().default(0),
@@ -51,6 +57,18 @@ export const runs = sqliteTable("runs", {
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
+  /** What it waits for; where several calls wait, the first of them. */
+  waitingKind: text("waiting_kind", { enum: WAIT_KINDS }),
+  waitingId: text("waiting_id"),
+  /** Up to which event its saved journal goes; null where it has none. */
+  journalUpTo: integer("journal_up_to"),
+});
+
+/** What a run that has waited did until then. Apart from the rest of the row, since it may be large and is rarely read. */
+export const savedJournals = sqliteTable("runs", {
+  runId: text("run_id").primaryKey(),
+  upTo: integer("journal_up_to"),
+  steps: text("journal", { mode: "json" }).$type<SavedStep[]>(),
 });
 
 export const messages = sqliteTable("messages", {
@@ -84,6 +102,13 @@ export const events = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.agentId, table.eventId] })],
 );
+
+/** A step of a run that has waited; `waitsFor` is on calls that still wait. */
+export interface SavedStep {
+  text: string;
+  calls: SavedCall[];
+}
+export type SavedCall = JournalCall & { waitsFor?: Wait };
 
 export type Conversation = typeof conversations.$inferSelect;
 export type Run = typeof runs.$inferSelect;

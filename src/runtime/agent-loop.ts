@@ -2,26 +2,27 @@ import type { FinishReason, ModelEvent } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
 import { canonical } from "./call-input.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
-import type { JournalStep, LoopEvent, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
+import type { JournalStep, LoopEvent, LoopOutcome, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
 import { type CallParts, makeCalls } from "./step-calls.ts";
 import { createTranscript, LoopDetected } from "./transcript.ts";
 
 export const MAX_STEPS = 20;
 const RUN_LIMIT_MS = 10 * 60_000;
-/** How often a prompt is cut down for a model that says it is too long. */
+/** How often a prompt is shortened for a model that says it is too long. */
 const MAX_SHRINKS = 4;
 
 export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 
-/** What a run reaches the world through. */
+/** Through what a run reaches models and tools. */
 export interface LoopParts extends CallParts {
   streamModel: StreamModel;
   limitMs?: number;
 }
 
 /**
- * One run of an agent: prompt → model → text and tool calls → tools → again, until the model answers with text alone,
- * a limit, a failure or a cancel. It tells everything as events and never throws.
+ * One run of an agent: prompt → model → text and tool calls → tools → again, until the model answers with text alone, a
+ * call waits, a limit is reached, something fails or the run is cancelled. It reports everything as events and never
+ * throws.
  */
 export async function* runAgent(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent> {
   const { signal, limitMs = RUN_LIMIT_MS } = parts;
@@ -44,16 +45,16 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
   }
   if (error instanceof ModelError) return { kind: "failed", code: "model_error", message: error.message };
   if (error instanceof LoopDetected) return { kind: "failed", code: "loop_detected", message: error.message };
-  return { kind: "failed", code: "internal_error", message: "the agent's run broke; the host's log tells why" };
+  return { kind: "failed", code: "internal_error", message: "the agent's run broke; the host's log has the cause" };
 }
 
-async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, RunOutcome> {
+async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
   const transcript = createTranscript();
-  // What was done before a crash is told again and not done again.
+  // What was done before is not done again; after a crash its text is shown again.
   for (const [at, step] of run.journal.entries()) {
-    if (step.text !== "") yield { type: "delta", text: step.text };
-    yield* makeCalls(at + 1, step, parts, transcript);
+    if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
+    if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }
   let shrinks = 0;
   let current = buildPrompt(run);
@@ -74,7 +75,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     if (answer.calls.length === 0) {
       return { kind: "completed", finishReason: answer.finish === "length" ? "length" : "stop" };
     }
-    yield* makeCalls(step, answer, parts, transcript);
+    if (yield* makeCalls(step, answer, parts, transcript)) return { kind: "waiting" };
   }
   return { kind: "failed", code: "model_error", message: `the agent did not come to an answer in ${MAX_STEPS} steps` };
 }

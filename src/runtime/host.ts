@@ -1,22 +1,9 @@
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { ModelEngine } from "../models/engine.ts";
-import { callTool, changeNothing } from "../tools/policy.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import { changeNothing, changesOutside } from "../tools/policy.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
-import { failureOf } from "./model-failure.ts";
-import { type LoopEvent, type ModelFailure, PROTOCOL_VERSION, type RunInput, type WorkerToHost } from "./protocol.ts";
+import { type HostedRun, holdRun } from "./hosted-run.ts";
+import { PROTOCOL_VERSION, type WorkerToHost } from "./protocol.ts";
+import { type CallingInstance, createWorkerCalls, type WorkerCallParts } from "./worker-calls.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
-
-/** A run as the host sees it: what the worker needs, and what stays here. */
-export interface HostedRun {
-  agentId: string;
-  /** `local:…` or `openai:…`. */
-  model: string;
-  input: RunInput;
-  /** Takes what happened, in order; resolves when it is committed. */
-  sink(events: LoopEvent[]): Promise<void>;
-}
 
 export interface Host {
   /** Whether the account may have one more run at work now. */
@@ -26,59 +13,51 @@ export interface Host {
    * where too many are awake. `"each"` where the account has as much at work as it may, `"total"` where the host has.
    */
   reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
-  /** Gives back a place that no run came to. */
+  /** Gives back a place that was not used. */
   release(instanceId: string): void;
   /** Hands a run, for which a place was taken, to its instance's worker. */
   run(instanceId: string, run: HostedRun): void;
   cancel(instanceId: string, runId: string): void;
-  /** Ends the instance's worker. Runs that it still held are forgotten, not ended: their owner has seen to them. */
+  /** Ends the instance's worker. Runs that it still has are forgotten, not ended: that is up to whoever calls this. */
   sleep(instanceId: string): void;
   close(): void;
-  /** True once it is closed: nothing runs any more. */
+  /** True once it is closed: nothing runs any longer. */
   closed(): boolean;
   awake(): number;
 }
 
-export interface HostParts {
-  clock: Clock;
-  log: Log;
-  toolbox: Toolbox;
-  /** The engine of a model's name. Throws `ModelError` for one that the host does not have. */
-  engineOf(model: string): ModelEngine;
+export interface HostParts extends WorkerCallParts {
   idleMs: number;
   bounds: HostBounds;
-  /** Told, once for each turn of the event loop, that a place has become free. */
+  /** Called when places have become free, once in a turn of the event loop. */
   onRoom(): void;
   /** Where workers run. */
   spawn?: typeof spawnWorker;
-  /** How often workers are looked after, and how many looks a worker may leave unanswered before it counts as stuck. */
+  /** How often workers are checked, and how many checks a worker may leave unanswered before it counts as stuck. */
   tickMs?: number;
   stuckTicks?: number;
 }
 
-interface Instance extends IdleWorker {
-  instanceId: string;
-  /** Places that were taken for runs which are not here yet. */
+interface Instance extends IdleWorker, CallingInstance {
+  /** Places taken for runs that are not here yet. */
   reserved: number;
   worker: WorkerHandle;
-  runs: Map<string, { run: HostedRun; committed: Promise<void> }>;
-  /** What the worker has asked for and not yet got. */
-  calls: Map<number, { runId: string; abort: AbortController }>;
-  /** Looks since the worker was asked for a sign of life; null once it gave one. */
+  /** Checks since the worker was asked for a sign of life; null once it gave one. */
   unanswered: number | null;
 }
 
 const TICK_MS = 1_000;
 /**
- * 30 s (docs/contract/runtime.md, Isolation). Counted in looks, so that a host that was itself suspended accuses
- * nobody.
+ * 30 s (docs/contract/runtime.md, Isolation). Counted in checks, so that no worker is blamed when the whole host was
+ * suspended.
  */
 const STUCK_TICKS = 30;
 
-/** One worker for each awake instance, and the host's side of the port: models, tools, and what happened. */
+/** One worker for each awake instance, and the host's side of its port. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, toolbox, engineOf, idleMs, bounds, onRoom } = parts;
+  const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
+  const calls = createWorkerCalls(parts);
   const instances = new Map<string, Instance>();
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
@@ -121,7 +100,7 @@ export function createHost(parts: HostParts): Host {
       instances.set(instanceId, spawned);
       return spawned;
     } catch (err) {
-      // Too few threads are left for what the settings allow. Who has work goes on; this run waits for one of them.
+      // Fewer threads are left than the settings allow. What runs goes on; this run waits for a place.
       places.giveWorker(accountId);
       log.error({ err, instanceId, awake: instances.size }, "a worker could not be started; lower ROOST_MAX_AWAKE");
       if (instances.size === 0) throw err;
@@ -144,7 +123,7 @@ export function createHost(parts: HostParts): Host {
     return true;
   }
 
-  /** The worker died or is stuck: its runs fail, other instances notice nothing. */
+  /** The worker died or is stuck: its runs fail, other instances are not affected. */
   function bury(instanceId: string, instance: Instance, reason: string): void {
     if (instances.get(instanceId) !== instance) return;
     log.error({ instanceId, reason }, "an instance's worker ended");
@@ -155,7 +134,7 @@ export function createHost(parts: HostParts): Host {
       code: "internal_error",
       message: "the agent's worker ended unexpectedly",
     } as const;
-    for (const { run } of held) void run.sink([{ type: "ended", outcome }]);
+    for (const { run } of held) void run.sink([{ type: "ended", outcome }], "process", []);
   }
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
@@ -168,20 +147,21 @@ export function createHost(parts: HostParts): Host {
       case "run.events": {
         const held = instance.runs.get(message.runId);
         if (!held) break;
-        held.committed = held.run.sink(message.events);
+        const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox, event));
+        held.committed = held.run.sink(message.events, acts ? "full" : "process", held.waits);
         if (message.events.some(({ type }) => type === "ended")) drop(instance, message.runId);
         instance.lastUsedMs = monotonicMs();
         break;
       }
       case "model.call":
-        void serveModel(instanceId, instance, message);
+        void calls.callModel(instance, message);
         break;
       case "tool.call":
-        void serveTool(instanceId, instance, message);
+        void calls.callTool(instance, message);
         break;
       case "tool.weigh": {
-        const { callId, calls } = message;
-        instance.worker.send({ type: "tool.weighed", callId, together: changeNothing(toolbox, calls) });
+        const together = changeNothing(toolbox, message.calls);
+        instance.worker.send({ type: "tool.weighed", callId: message.callId, together });
         break;
       }
       case "model.cancel":
@@ -190,48 +170,6 @@ export function createHost(parts: HostParts): Host {
         break;
       case "pong":
     }
-  }
-
-  async function serveModel(
-    instanceId: string,
-    { accountId, worker, runs, calls }: Instance,
-    { callId, runId, request }: Extract<WorkerToHost, { type: "model.call" }>,
-  ): Promise<void> {
-    const run = runs.get(runId)?.run;
-    if (!run) return;
-    const abort = new AbortController();
-    calls.set(callId, { runId, abort });
-    let error: ModelFailure | null = null;
-    try {
-      const asked = { ...request, model: run.model, accountId, instanceId };
-      for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
-        worker.send({ type: "model.events", callId, events });
-      }
-    } catch (thrown) {
-      if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model: run.model });
-    } finally {
-      calls.delete(callId);
-    }
-    worker.send({ type: "model.end", callId, error });
-  }
-
-  async function serveTool(
-    instanceId: string,
-    { worker, runs, calls }: Instance,
-    { callId, runId, name, input }: Extract<WorkerToHost, { type: "tool.call" }>,
-  ): Promise<void> {
-    const held = runs.get(runId);
-    if (!held) return;
-    const abort = new AbortController();
-    calls.set(callId, { runId, abort });
-    // The log says that the tool was started before anything it does: after a crash nothing is done twice unknowingly.
-    await held.committed;
-    // Cancelled meanwhile, or the log could not be written.
-    if (abort.signal.aborted) return void calls.delete(callId);
-    const context = { instanceId, agentId: held.run.agentId, clock, signal: abort.signal };
-    const result = await callTool(toolbox, { name, input }, context);
-    calls.delete(callId);
-    worker.send({ type: "tool.result", callId, ...result });
   }
 
   const timer = setInterval(() => {
@@ -275,7 +213,7 @@ export function createHost(parts: HostParts): Host {
       if (!instance || instance.reserved === 0) throw new Error("a run came without a place for it");
       instance.reserved--;
       instance.lastUsedMs = monotonicMs();
-      instance.runs.set(run.input.runId, { run, committed: Promise.resolve() });
+      instance.runs.set(run.input.runId, holdRun(run));
       instance.worker.send({ type: "run", run: run.input });
     },
     cancel(instanceId, runId) {

@@ -2,11 +2,11 @@ import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescriptio
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
- * All that passes between the host and an instance's worker, as JSON text: the same worker can run behind a socket, and
+ * All that passes between the host and an instance's worker, as JSON text: the same worker could run across a socket, and
  * text crosses threads in less than half the time that a copy of the objects takes (measured: 22 µs against 58 for a
  * run with 200 turns). It is the only way in or out. A change that an older worker would misread raises the number.
  */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 5;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
@@ -14,6 +14,8 @@ export type HostToWorker =
   | { type: "model.events"; callId: number; events: ModelEvent[] }
   | { type: "model.end"; callId: number; error: ModelFailure | null }
   | ({ type: "tool.result"; callId: number } & ToolResult)
+  /** The call has no result before its run is resumed. */
+  | { type: "tool.waits"; callId: number }
   | { type: "tool.weighed"; callId: number; together: boolean }
   | { type: "ping" };
 
@@ -22,13 +24,13 @@ export type WorkerToHost =
   | { type: "run.events"; runId: string; events: LoopEvent[] }
   | { type: "model.call"; callId: number; runId: string; request: ModelCall }
   | { type: "model.cancel"; callId: number }
-  | { type: "tool.call"; callId: number; runId: string; name: string; input: string }
+  | { type: "tool.call"; callId: number; runId: string; call: ToolCall }
   | { type: "tool.cancel"; callId: number }
   /** Whether these calls may run at the same time. */
   | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
-/** What a worker asks a model: the host adds who asks. */
+/** A worker's request to a model; the host adds whose it is. */
 export interface ModelCall {
   messages: ModelMessage[];
   tools: ToolDescription[];
@@ -48,10 +50,10 @@ export interface ModelFailure {
 export interface RunInput {
   runId: string;
   agentName: string;
-  /** The files of the prompt that are there; the default ones among the missing are told as missing. */
+  /** The prompt's files that exist; of the missing ones, the default ones are named as missing. */
   files: { name: string; text: string }[];
   skills: { name: string; description: string; instructions: string | null }[];
-  /** Installed, and not among `skills` for want of room. */
+  /** Installed, but not among `skills` because there is no room. */
   moreSkills: number;
   /** Offered to a model that can call them. */
   tools: ToolDescription[];
@@ -60,8 +62,10 @@ export interface RunInput {
   conversation: Turn[];
   /** Turns of the conversation before these. */
   earlier: number;
-  /** Steps whose tools an earlier attempt of this run began to call, before the appliance crashed. */
+  /** Steps whose tools this run began to call before it was interrupted, or had to wait. */
   journal: JournalStep[];
+  /** True where the journal's texts are still shown: after a wait. After a crash they are shown again. */
+  journalShown?: boolean;
 }
 
 export interface Turn {
@@ -75,9 +79,11 @@ export interface JournalStep {
   calls: JournalCall[];
 }
 
-/** Without a result it has not been made. Calls begin in their order, so those behind it have not either. */
+/** Without a result it has not been made, or not yet after a wait. Calls begin in their order. */
 export interface JournalCall extends ToolCall {
   result: ToolResult | null;
+  /** See `ToolContext`. */
+  goAhead?: string;
 }
 
 export interface Usage {
@@ -90,12 +96,15 @@ export type RunOutcome =
   | { kind: "failed"; code: "model_error" | "loop_detected" | "internal_error"; message: string }
   | { kind: "cancelled" };
 
-/** All that can happen in a run, as the loop tells it. `ended` comes once, last. */
+/** How the loop ends. A run that waits has not ended: it is resumed later, from its journal. */
+export type LoopOutcome = RunOutcome | { kind: "waiting" };
+
+/** Everything that can happen in a run, as the loop reports it. `ended` comes once, last. */
 export type LoopEvent =
   | { type: "step" }
   | { type: "delta"; text: string }
-  /** `step` counts from 1; `following` are the calls behind the first of its step, which a crash must not lose. */
+  /** `step` counts from 1; `following` are the calls after the first of its step, which a crash must not lose. */
   | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "usage"; usage: Usage }
-  | { type: "ended"; outcome: RunOutcome };
+  | { type: "ended"; outcome: LoopOutcome };

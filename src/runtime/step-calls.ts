@@ -6,9 +6,10 @@ import type { Transcript } from "./transcript.ts";
 /** How many calls of a step run at the same time, where they may. */
 export const MAX_AT_ONCE = 8;
 
-/** What a step's calls reach the world through. */
+/** Through what a step's calls are made. */
 export interface CallParts {
-  callTool(call: ToolCall, signal: AbortSignal): Promise<ToolResult>;
+  /** `"waits"`: the call has no result until somebody decides, and its run parks. */
+  callTool(call: ToolCall, signal: AbortSignal): Promise<ToolResult | "waits">;
   /** Whether these calls may run at the same time, since none of them changes anything. */
   mayRunTogether(calls: ToolCall[], signal: AbortSignal): Promise<boolean>;
   /** Cancels the run. */
@@ -17,35 +18,66 @@ export interface CallParts {
 
 /**
  * Makes the calls of a step that have no result yet: at the same time where none of them changes anything, else one after
- * the other. Started is told before a call is made and completed after it, so that a crash between the two is known as
- * such. The model is told of the results in the order of their calls, whichever was done first.
+ * the other. `tool.started` comes before a call is made and `tool.completed` after it, so that a crash between the two is
+ * known as such. Returns whether one of them waits: of calls made one after the other, those after it are then not made.
  */
 export async function* makeCalls(
   step: number,
   { text, calls }: JournalStep,
   { callTool, mayRunTogether, signal }: CallParts,
   transcript: Transcript,
-): AsyncGenerator<LoopEvent> {
+): AsyncGenerator<LoopEvent, boolean> {
   transcript.addAnswer(text, calls);
-  for (const call of calls) if (call.result !== null) transcript.addResult(call, call.result);
-  const missing = calls.filter(({ result }) => result === null).map(({ id, name, input }) => ({ id, name, input }));
-  const atOnce = missing.length > 1 && (await mayRunTogether(missing, signal)) ? MAX_AT_ONCE : 1;
-  // Told once, with the first call of the step.
-  let following = missing.length === calls.length ? missing.slice(1) : [];
-  for (let at = 0; at < missing.length; at += atOnce) {
+  const results = createResults(calls, transcript);
+  const missing = calls.filter(({ result }) => result === null);
+  const asked = missing.map(({ id, name, input }) => ({ id, name, input }));
+  const atOnce = asked.length > 1 && (await mayRunTogether(asked, signal)) ? MAX_AT_ONCE : 1;
+  // Listed once, with the first call of the step.
+  const isNew = calls.every(({ result, goAhead }) => result === null && goAhead === undefined);
+  let following = isNew ? asked.slice(1) : [];
+  let waits = false;
+  for (let at = 0; at < asked.length && !(waits && atOnce === 1); at += atOnce) {
     signal.throwIfAborted();
-    const group = missing.slice(at, at + atOnce);
+    const group = asked.slice(at, at + atOnce);
     for (const { id, name, input } of group) {
       yield { type: "tool.started", step, toolCallId: id, name, input, following };
       following = [];
     }
-    const made = group.map((call) => ({ call, result: callTool(call, signal) }));
-    const running = new Map(made.map(({ call, result }) => [call, result.then((value) => ({ call, ...value }))]));
+    const running = new Map(
+      group.map((call, place) => [place, callTool(call, signal).then((reply) => ({ place, call, reply }))]),
+    );
     while (running.size > 0) {
-      const { call, output, isError } = await Promise.race(running.values());
-      running.delete(call);
+      const { place, call, reply } = await Promise.race(running.values());
+      running.delete(place);
+      if (reply === "waits") {
+        waits = true;
+        continue;
+      }
+      const { output, isError } = reply;
       yield { type: "tool.completed", toolCallId: call.id, name: call.name, output, isError };
+      results.set(missing[at + place], reply);
     }
-    for (const { call, result } of made) transcript.addResult(call, await result);
+    results.addReady();
   }
+  return waits;
+}
+
+/** The transcript has results in the order of their calls, whichever came first. */
+function createResults(calls: JournalStep["calls"], transcript: Transcript) {
+  const results = new Map(calls.map((call) => [call, call.result]));
+  const left = [...calls];
+  const addReady = () => {
+    for (let [call] = left; call; [call] = left) {
+      const result = results.get(call);
+      if (!result) return;
+      left.shift();
+      transcript.addResult(call, result);
+    }
+  };
+  addReady();
+  return {
+    addReady,
+    set: (call: JournalStep["calls"][number] | undefined, result: ToolResult) =>
+      void (call && results.set(call, result)),
+  };
 }

@@ -15,7 +15,7 @@ export class LoopDetected extends Error {
   }
 }
 
-/** What a run's model has said and learnt so far, as the next model call tells it. */
+/** What a run's model has said and learned so far, as the next model call shows it. */
 export interface Transcript {
   messages: readonly ModelMessage[];
   addAnswer(text: string, calls: readonly ToolCall[]): void;

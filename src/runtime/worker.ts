@@ -7,12 +7,12 @@ import { PROTOCOL_VERSION } from "./protocol.ts";
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
 
 /**
- * The agent gateway of one instance. It holds no handle to anything: what it needs it asks the host for, through its
- * port (ARCHITECTURE.md, Processes).
+ * The agent gateway of one instance. It has no handles: for everything it needs, it asks the host through its port
+ * (ARCHITECTURE.md, Processes).
  */
 const runs = new Map<string, AbortController>();
 const modelCalls = new Map<number, ModelStream>();
-const toolCalls = new Map<number, (result: ToolResult) => void>();
+const toolCalls = new Map<number, (reply: ToolResult | "waits") => void>();
 const weighings = new Map<number, (together: boolean) => void>();
 let calls = 0;
 
@@ -36,6 +36,9 @@ self.onmessage = ({ data }) => {
     case "tool.result":
       toolCalls.get(message.callId)?.(message);
       break;
+    case "tool.waits":
+      toolCalls.get(message.callId)?.("waits");
+      break;
     case "tool.weighed":
       weighings.get(message.callId)?.(message.together);
       break;
@@ -58,10 +61,10 @@ async function work(run: RunInput): Promise<void> {
   };
   const parts: LoopParts = {
     streamModel: (call, signal) => callModel(runId, call, signal),
-    callTool({ name, input }, signal) {
-      // The host makes no call before its start is on disk.
+    callTool(call, signal) {
+      // The host makes no call before its start is in the log.
       flush();
-      return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, name, input }), signal);
+      return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, call }), signal);
     },
     mayRunTogether: (calls, signal) => ask(weighings, (callId) => ({ type: "tool.weigh", callId, calls }), signal),
     signal: abort.signal,
@@ -70,7 +73,7 @@ async function work(run: RunInput): Promise<void> {
     if (waiting.push(event) === 1) queueMicrotask(() => queueMicrotask(flush));
     if (event.type === "ended") flush();
   }
-  // A run that was taken up again has the same id.
+  // A run that was started again has the same id.
   if (runs.get(runId) === abort) runs.delete(runId);
 }
 

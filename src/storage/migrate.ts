@@ -12,6 +12,7 @@ import auditAndIdempotency from "./migrations/0008-audit-and-idempotency.sql" wi
 import history from "./migrations/0009-history.sql" with { type: "text" };
 import invoiceAddress from "./migrations/0010-invoice-address.sql" with { type: "text" };
 import conversations from "./migrations/0011-conversations.sql" with { type: "text" };
+import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -26,6 +27,7 @@ const MIGRATIONS: readonly string[] = [
   history,
   invoiceAddress,
   conversations,
+  waitingRuns,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,5 +1,5 @@
 import { runTool } from "./run-tool.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { Changes, Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 /** A call as the model wrote it: `input` is text that has not been checked. */
@@ -16,10 +16,14 @@ export const MAX_OUTPUT = 16_000;
  * allowed if its input fits the tool's schema. Never throws: the model gets what went wrong as the tool's error, so
  * that it can correct its call.
  */
-export async function callTool(toolbox: Toolbox, asked: AskedCall, context: ToolContext): Promise<ToolResult> {
+export async function callTool(
+  toolbox: Toolbox,
+  asked: AskedCall,
+  context: ToolContext,
+): Promise<ToolResult | Waiting> {
   const read = readCall(toolbox, asked);
   const result = "problem" in read ? { output: read.problem, isError: true } : await runTool(read, context);
-  return { ...result, output: cutOutput(result.output) };
+  return "waitsFor" in result ? result : { ...result, output: cutOutput(result.output) };
 }
 
 /**
@@ -27,12 +31,17 @@ export async function callTool(toolbox: Toolbox, asked: AskedCall, context: Tool
  * either.
  */
 export const changeNothing = (toolbox: Toolbox, calls: readonly AskedCall[]): boolean =>
-  calls.every((asked) => {
-    const read = readCall(toolbox, asked);
-    if ("problem" in read) return true;
-    const { tool, input } = read;
-    return (tool.changesOf?.(input) ?? tool.changes) === "nothing";
-  });
+  calls.every((asked) => changesOf(toolbox, asked) === "nothing");
+
+export const changesOutside = (toolbox: Toolbox, asked: AskedCall): boolean => changesOf(toolbox, asked) === "outside";
+
+/** A call that is refused because it is invalid changes nothing. */
+function changesOf(toolbox: Toolbox, asked: AskedCall): Changes {
+  const read = readCall(toolbox, asked);
+  if ("problem" in read) return "nothing";
+  const { tool, input } = read;
+  return tool.changesOf?.(input) ?? tool.changes;
+}
 
 function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; input: unknown } | { problem: string } {
   const tool = toolbox.find(name);
@@ -52,7 +61,8 @@ function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; i
   return { problem: `the input of ${name} is wrong: ${issue?.path.join(".") || "input"}: ${issue?.message}` };
 }
 
-function cutOutput(output: string): string {
+/** No more of an output than a model is given, with a visible mark. */
+export function cutOutput(output: string): string {
   if (output.length <= MAX_OUTPUT) return output;
   const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
   // The cut may split a surrogate pair.

@@ -60,13 +60,21 @@ const importsTypeWith = (from: string, to: string, method: string): boolean =>
     return members !== undefined && new RegExp(String.raw`^  ${method}\(`, "m").test(members);
   });
 
-/** Whether a file that knows both ends (`to` itself, or one that imports the two) hands the function over. */
-const isHandedOver = (from: string, to: string, name: string): boolean =>
-  paths.some((path) =>
+/**
+ * Whether a file that knows both ends (`to` itself, or one that imports the two) hands the function over; it may hand it to
+ * the file that creates `from`, which passes it on.
+ */
+const isHandedOver = (from: string, to: string, name: string): boolean => {
+  const runs = true;
+  const creators = paths.filter((path) => imports(path, from, { runs }));
+  return paths.some((path) =>
     path === to
       ? imports(path, from, { runs: false }) && mentions(path, name)
-      : imports(path, from, { runs: true }) && imports(path, to, { runs: true }) && mentions(path, name),
+      : [from, ...creators].some((end) => imports(path, end, { runs })) &&
+        imports(path, to, { runs }) &&
+        mentions(path, name),
   );
+};
 
 /** True if the code has this arrow. */
 function isInCode({ from, to, kind, label }: Arrow): boolean {

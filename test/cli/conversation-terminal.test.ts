@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { askingTool } from "../support/scripted-tools.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
 
 let home: Home;
@@ -146,6 +148,45 @@ test("send takes the message from standard input for -, and refuses an empty one
   const empty = await run(home, ["send", "Hello", agent, "-"], { input: "\n" });
   expect([empty.code, empty.output]).toEqual([1, ""]);
   expect(empty.errors).toStartWith("roost: the message is empty");
+});
+
+test("an answer that waits for a decision says so on a line of its own, and goes on", async () => {
+  const tool = askingTool("send", "outside");
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  const server = await startTestServer(settings, { tools: [tool.tool] });
+  try {
+    const person = await server.signUp();
+    const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "one" })).body;
+    const agents = `/v1/instances/${instanceId}/agents`;
+    const { agentId } = (await person.ask("POST", agents, { name: "Ada" })).body;
+    mock.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "a" } }], text: "I will write. " });
+    mock.script({ kind: "text", tokens: ["It is sent."] });
+    await using terminal = onTerminal(home, [
+      "send",
+      instanceId,
+      agentId,
+      "Mail it",
+      "--url",
+      server.url,
+      "--key",
+      key,
+    ]);
+    await terminal.until(/waiting for a decision/);
+    const [run] = (await person.ask("GET", `${agents}/${agentId}/runs?status=waiting`)).body.data;
+    const { app, foundation } = server;
+    foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
+    expect(await terminal.exited).toBe(0);
+    expect(rendered(terminal.screen()).filter((line) => line !== "")).toEqual([
+      "I will write.",
+      '· send {"key":"a"}',
+      "· waiting for a decision",
+      '· send {"key":"a"}',
+      "It is sent.",
+    ]);
+  } finally {
+    await server.stop();
+  }
 });
 
 /** A server that starts an answer, never ends it, and reports when it is asked to cancel. */

@@ -1,18 +1,23 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { now } from "../../src/tools/now.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type AskingTool, askingTool } from "../support/scripted-tools.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { openAs, withConsole } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
+let send: AskingTool;
 let person: Person;
 let agentPath: string;
 
 beforeAll(async () => {
   model = startMockModelServer();
-  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+  send = askingTool("send", "outside");
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
+  server = await startTestServer(settings, { tools: [now, send.tool] });
 });
 afterAll(async () => {
   await server.stop();
@@ -84,6 +89,24 @@ browserTest(
     });
   },
 );
+
+browserTest("a run that waits for a decision says so, also after a reload, and then goes on", async () => {
+  await withPage(async (page) => {
+    model.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "a" } }], text: "I will write. " });
+    model.script({ kind: "text", tokens: ["It is sent."] });
+    await write(page, "Mail it");
+    await page.getByText("waiting for a decision").waitFor();
+    await page.reload();
+    await page.getByText("waiting for a decision").waitFor();
+    expect(await page.locator("#chat-cancel").isVisible()).toBe(true);
+    const [run] = (await person.ask("GET", `${agentPath}/runs?status=waiting`)).body.data;
+    const { app, foundation } = server;
+    foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
+    await page.getByText("I will write. It is sent.").waitFor();
+    await page.getByText("waiting for a decision").waitFor({ state: "detached" });
+    expect(send.acted).toEqual(["a"]);
+  });
+});
 
 browserTest("a waiting message can be withdrawn, and the answer before it continues", async () => {
   await withPage(async (page) => {

@@ -270,6 +270,7 @@ describe("an operation", () => {
     ["internal_error", undefined, false],
     ["internal_error", 503, false],
     ["model_error", undefined, false],
+    ["loop_detected", undefined, false],
     ["instance_not_ready", undefined, false],
   ];
   test.each(kept)("that fails with %s (%p) is stored: %p", async (code, status, isKept) => {

@@ -9,9 +9,10 @@ import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
 import { createRuns, type Runs } from "../../src/messages/runs/runs.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
-import type { HostedRun } from "../../src/runtime/host.ts";
+import type { HostedRun } from "../../src/runtime/hosted-run.ts";
 import type { LoopEvent } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
+import { createWalSync } from "../../src/storage/wal-sync.ts";
 
 const AGENT = "agt_a";
 const CAUSED = {
@@ -25,6 +26,8 @@ const INSTANCE = "inst_a";
 const RETRY_MS = 1_000;
 
 let store: Store;
+/** How often the store has waited for the disk. */
+let synced = 0;
 let dataDir: string;
 let runs: Runs;
 /** What the host was given, newest last. */
@@ -35,7 +38,15 @@ let log: StoredEvent[];
 
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-runs-"));
-  store = openStore(dataDir);
+  synced = 0;
+  const walSync = createWalSync(join(dataDir, "roost.db-wal"));
+  store = openStore(dataDir, {
+    ...walSync,
+    sync() {
+      synced++;
+      return walSync.sync();
+    },
+  });
   store.sqlite.run("PRAGMA foreign_keys = OFF");
   store.sqlite.run(
     `INSERT INTO instances (instance_id, account_id, name, status, created_at)
@@ -82,7 +93,7 @@ afterEach(() => {
 const queue = (): Run =>
   store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, accountId: "acct_a", stops: 0 }, newId("msg")));
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
-const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events);
+const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events, "process", []);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
 /** Timers of one length fire in the order they were set: behind this, what was to be taken up again has been. */
 const retried = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
@@ -137,18 +148,18 @@ test("a run that is retried later delays only its own conversation, and keeps on
   const [one, two, three, four] = ids.map(queueIn) as [Run, Run, Run, Run];
   expect(order()).toEqual([stalled, one, two, three].map(({ runId }) => runId));
   const mend = breakWrites("ABORT", `NEW.run_id = '${stalled.runId}'`);
-  await hosted[0]?.sink([{ type: "delta", text: "lost" }]);
+  await hosted[0]?.sink([{ type: "delta", text: "lost" }], "process", []);
   expect(cancelled).toEqual([stalled.runId]);
   const next = queueIn(ids[0] ?? "");
-  await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done]);
+  await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done], "process", []);
   // The first come: the fourth conversation's before the next one of the first.
   expect(order().slice(4)).toEqual([four.runId]);
   mend();
   await retried();
   expect(order().slice(5)).toEqual([stalled.runId]);
-  await hosted[2]?.sink([done]);
+  await hosted[2]?.sink([done], "process", []);
   expect(order().slice(6)).toEqual([next.runId]);
-  await hosted[5]?.sink([done]);
+  await hosted[5]?.sink([done], "process", []);
   expect(order().slice(7)).toEqual([behind.runId]);
   expect(kinds().filter((kind) => kind === "run.failed")).toEqual([]);
   expect(runs.get(AGENT, two.runId).status).toBe("completed");
@@ -193,6 +204,16 @@ test("a cancellation and a late delta in one commit: the run ends with what came
   ]);
   expect((await ended).reply?.message).toBe("before");
   expect(kinds().slice(2)).toEqual(["message.delta", "message.completed", "run.cancelled"]);
+});
+
+test("what is reported before a call that changes something outside is on disk, and other events leave that to later", async () => {
+  queue();
+  await tell();
+  const before = synced;
+  await current().sink([{ type: "step" }], "process", []);
+  expect(synced).toBe(before);
+  await current().sink([{ type: "step" }], "full", []);
+  expect(synced).toBe(before + 1);
 });
 
 test("a run that cannot be started fails, and the next one starts", async () => {

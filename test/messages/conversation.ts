@@ -1,4 +1,5 @@
 import type { Log } from "../../src/lib/log.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -38,7 +39,11 @@ export interface Conversation {
   stop(): Promise<void>;
 }
 
-export async function startConversation(settings: Record<string, string> = {}, log?: Log): Promise<Conversation> {
+export async function startConversation(
+  settings: Record<string, string> = {},
+  log?: Log,
+  tools?: readonly Tool[],
+): Promise<Conversation> {
   const answers = new Map<string, MockAnswer[]>();
   const hello: MockAnswer = {
     kind: "text",
@@ -55,7 +60,7 @@ export async function startConversation(settings: Record<string, string> = {}, l
   });
   const server = await startTestServer(
     { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...settings },
-    log === undefined ? {} : { log },
+    { ...(log && { log }), ...(tools && { tools }) },
   );
   const person = await server.signUp();
   const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;

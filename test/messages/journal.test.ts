@@ -6,8 +6,8 @@ import { type Conversation, type Frame, kindsOf, shownText, startConversation } 
 
 const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;
 
-/** The journal of a run with these events, another run's between them. */
-function journalOf(...told: [type: string, own?: object][]) {
+/** A log with these events of the run, another run's between them. */
+function logOf(told: [type: string, own?: object][]): Pick<EventLog, "ofRun"> {
   const conversationId = "conv_a";
   const rows: StoredEvent[] = told.flatMap(([type, own = {}], at) => [
     {
@@ -29,10 +29,12 @@ function journalOf(...told: [type: string, own?: object][]) {
       createdAt: 0,
     },
   ]);
-  const ofRun: EventLog["ofRun"] = ({ runId }, after, limit) =>
-    rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit);
-  return readJournal({ ofRun }, RUN) ?? expect.unreachable();
+  return {
+    ofRun: ({ runId }, after, limit) =>
+      rows.filter((row) => row.eventId > after && row.runId === runId).slice(0, limit),
+  };
 }
+const journalOf = (...told: [type: string, own?: object][]) => readJournal(logOf(told), RUN) ?? expect.unreachable();
 const delta = (text: string): [string, object] => ["message.delta", { delta: text }];
 const started = (toolCallId: string, input: unknown = {}): [string, object] => [
   "tool.started",
@@ -52,12 +54,22 @@ const unknown = (id: string) => ({ ...call(id, ""), result: { output: UNKNOWN_OU
 const notMade = (id: string) => ({ ...call(id, ""), result: null });
 
 test("a run that had shown nothing has an empty journal", () => {
-  expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [] });
-  expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({ shown: false, text: "", steps: [] });
+  expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [], continues: false });
+  expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({
+    shown: false,
+    text: "",
+    steps: [],
+    continues: false,
+  });
 });
 
 test("text that no tool follows is shown, but is not a step", () => {
-  expect(journalOf(["run.started"], delta("Ha"), delta("lf"))).toEqual({ shown: true, text: "Half", steps: [] });
+  expect(journalOf(["run.started"], delta("Ha"), delta("lf"))).toEqual({
+    shown: true,
+    text: "Half",
+    steps: [],
+    continues: false,
+  });
 });
 
 test("a call without an outcome is unknown; those with one keep it", () => {
@@ -141,6 +153,27 @@ test("a run that began before calls carried their step continues after the steps
   expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
+test("what was saved when a run waited goes before its events since, and a call that was let go ahead is made once", () => {
+  const saved = () => ({
+    upTo: 2,
+    steps: [{ text: "Look. ", calls: [{ ...notMade("a"), goAhead: "appr_a" }, notMade("b")] }],
+  });
+  const since = (...told: [type: string, own?: object][]) => readJournal(logOf(told), RUN, saved());
+  expect(since()).toEqual({ shown: false, text: "Look. ", steps: saved().steps, continues: true });
+  expect(since(startedIn(1, "a"))).toEqual({
+    shown: true,
+    text: "Look. ",
+    steps: [{ text: "Look. ", calls: [unknown("a"), notMade("b")] }],
+    continues: false,
+  });
+  expect(since(startedIn(1, "a"), ["run.restarted"], delta("Look. "), startedIn(1, "b"), completed("b", "2"))).toEqual({
+    shown: true,
+    text: "Look. ",
+    steps: [{ text: "Look. ", calls: [unknown("a"), call("b", "2")] }],
+    continues: false,
+  });
+});
+
 test("an input that is not JSON is kept as the model wrote it", () => {
   expect(journalOf(started("a", "{not json")).steps[0]?.calls[0]?.input).toBe("{not json");
 });
@@ -161,6 +194,7 @@ test("a run that was interrupted again and again keeps each step once, wherever 
     shown: true,
     text: "One. Two. Thr",
     steps,
+    continues: false,
   });
   // The first step's text and the second's arrive as one.
   expect(journalOf(...first, ["run.restarted"], delta("One. Two. "), started("b"), completed("b", "2")).steps).toEqual(
@@ -204,6 +238,17 @@ test("after a restart a completed tool call is not repeated: the model gets its 
     { role: "assistant", content: "Look. ", tool_calls: [{ id: "c1", function: { name: "now" } }] },
     { role: "tool", tool_call_id: "c1", content: output },
   ]);
+});
+
+test("what a run used before a restart counts, in its record and its message, while it runs and at its end", async () => {
+  const { runId } = await askUntilTheModelHangs();
+  expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
+  it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
+  await it.server.restart();
+  const frames = await it.until("run.completed", runId);
+  const used = { promptTokens: 21, completionTokens: 10, totalTokens: 31 };
+  expect((await it.run(runId)).body).toMatchObject({ usage: used, steps: 3 });
+  expect(frames.at(-2)?.data.message.usage).toEqual(used);
 });
 
 test("a tool call whose outcome the crash lost is reported as unknown, and is not repeated", async () => {
@@ -267,4 +312,6 @@ test("an agent that makes the same call forever is ended as loop_detected, and i
   expect(frames.at(-2)?.data.message).toMatchObject({ message: "Again. ".repeat(5), finishReason: "error" });
   const run = (await it.run(frames[0]?.data.runId)).body;
   expect(run).toMatchObject({ status: "failed", error, steps: 5 });
+  const plain = await it.send("mars?");
+  expect([plain.status, plain.body.error.code]).toEqual([502, "loop_detected"]);
 });

@@ -9,6 +9,7 @@ import { createAftermath } from "../../src/messages/aftermath.ts";
 import { conversationQueries, NEWEST } from "../../src/messages/conversation-queries.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
+import { parkingQueries } from "../../src/messages/runs/parking-queries.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { plansOf } from "../support/query-plans.ts";
 
@@ -48,10 +49,15 @@ test("no query of the hot path reads a whole history", () => {
     conversations.page("a", "user", NEWEST, 10);
     conversations.count("a");
     conversations.copying();
+    const parking = parkingQueries(store.db);
+    parking.journal("r");
+    parking.waitingOf("a");
     store.transaction(() => {
       conversations.clear("c", 0);
       conversations.setTitle("c", "x", 0);
       conversations.setState("c", "removed");
+      parking.save("r", { status: "running", waitingKind: null, waitingId: null }, { upTo: 1, steps: [] });
+      parking.forget("r");
     });
   });
   expect(plans.length).toBeGreaterThan(8);

@@ -46,6 +46,9 @@ async function fillQueue(count: number): Promise<void> {
         errorMessage: null,
         startedAt: null,
         finishedAt: null,
+        waitingKind: null,
+        waitingId: null,
+        journalUpTo: null,
       };
       const zero = { steps: 0, promptTokens: 0, completionTokens: 0, createdAt: 0 };
       insertRun({

@@ -32,7 +32,13 @@ let stoppedId: string;
 let otherSlug: string;
 
 beforeAll(async () => {
-  mock = startMockModelServer({ record: false, answer: () => ({ kind: "status", status: 400 }) });
+  mock = startMockModelServer({
+    record: false,
+    answer: ({ body }) =>
+      JSON.stringify(body.messages).includes("in circles")
+        ? { kind: "tools", calls: [{ name: "now", arguments: { timeZone: "Mars/Base" } }] }
+        : { kind: "status", status: 400 },
+  });
   const model = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
   server = await startTestServer({ ...model, ROOST_MAX_WORKSPACE_BYTES: "100000" }, { clock });
   owner = await server.signUp();
@@ -107,6 +113,7 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   /** The default conversation. */
   "DELETE /v1/instances/:instanceId/agents/:agentId/conversations/:conversationId conflict": () => ({}),
   "POST /v1/instances/:instanceId/agents/:agentId/messages model_error": () => json({ message: "hello" }),
+  "POST /v1/instances/:instanceId/agents/:agentId/messages loop_detected": () => json({ message: "in circles" }),
   async "POST /v1/instances/:instanceId/agents/:agentId/messages instance_not_ready"() {
     const { body } = await owner.ask("POST", `/v1/instances/${stoppedId}/agents`, { name: "Cy" });
     return { path: `/v1/instances/${stoppedId}/agents/${body.agentId}/messages`, ...json({ message: "hello" }) };

@@ -311,6 +311,62 @@ test("a step runs a limited number of calls at the same time, however many it ha
   expect(last.slice(-many.length).map(({ content }) => content)).toEqual(many.map((_, at) => `c${at}`));
 });
 
+/** Calls of these ids wait. */
+const waiting =
+  (...ids: string[]): CallTool =>
+  async ({ id }) =>
+    ids.includes(id) ? "waits" : { output: `out ${id}`, isError: false };
+const courseOf = (told: LoopEvent[]) =>
+  told.flatMap((event) => ("toolCallId" in event ? [`${event.type.slice(5)} ${event.toolCallId}`] : []));
+
+test("a call that waits ends the loop as waiting, and of calls made in turn those after it are not made", async () => {
+  const answers = [[[...text("Look. "), call("a"), call("b"), call("c")]], [text("Done.")]];
+  const { told, asked, outcome } = await play({ answers, callTool: waiting("b") });
+  expect(outcome).toEqual({ kind: "waiting" });
+  expect(asked).toHaveLength(1);
+  expect(courseOf(told)).toEqual(["started a", "completed a", "started b"]);
+});
+
+test("calls that run at the same time are all made, however many of them wait", async () => {
+  const many = Array.from({ length: MAX_AT_ONCE + 2 }, (_, at) => call(`c${at}`));
+  const { told, outcome } = await play({ answers: [[many]], callTool: waiting("c0", "c3", "c8"), reads: true });
+  expect(outcome).toEqual({ kind: "waiting" });
+  const completed = courseOf(told).filter((one) => one.startsWith("completed"));
+  expect(completed).toEqual([1, 2, 4, 5, 6, 7, 9].map((at) => `completed c${at}`));
+});
+
+test("a run that has waited shows its text once, and the model gets all results in the order of their calls", async () => {
+  const calls = [
+    { ...made("a", ""), result: null, goAhead: "appr_a" },
+    made("b", "was done before"),
+    { ...made("c", ""), result: null },
+  ];
+  const journal = [{ text: "Look. ", calls }];
+  const answers = [[text("Done.")]];
+  for (const reads of [false, true]) {
+    const { told, asked } = await play({ answers, callTool: waiting(), reads, run: { journal, journalShown: true } });
+    expect(spoken(told)).toBe("Done.");
+    expect(told.flatMap((event) => (event.type === "tool.started" ? [event.following] : []))).toEqual([[], []]);
+    expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["out a", "was done before", "out c"]);
+  }
+});
+
+test("a run may wait again, in the same step or a later one", async () => {
+  const calls = ["a", "b"].map((id) => ({ ...made(id, ""), result: null, goAhead: `appr_${id}` }));
+  const again = await play({ answers: [], callTool: waiting("b"), run: { journal: [{ text: "", calls }] } });
+  expect([again.outcome, again.asked.length, courseOf(again.told)]).toEqual([
+    { kind: "waiting" },
+    0,
+    ["started a", "completed a", "started b"],
+  ]);
+  const later = await play({
+    answers: [[[call("c")]]],
+    callTool: waiting("c"),
+    run: { journal: [{ text: "", calls }] },
+  });
+  expect([later.outcome, later.asked.length]).toEqual([{ kind: "waiting" }, 1]);
+});
+
 const same: CallTool = async () => ({ output: "noon", isError: false });
 const LOOP: RunOutcome = { kind: "failed", code: "loop_detected", message: expect.stringContaining("now 5 times") };
 

@@ -3,14 +3,16 @@ import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models/engine.ts";
-import { createHost, type Host, type HostedRun } from "../../src/runtime/host.ts";
+import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
-import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
+import type { HostedRun, WaitingCall } from "../../src/runtime/hosted-run.ts";
+import type { LoopEvent, LoopOutcome, RunInput } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
+import type { Durability } from "../../src/storage/store.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { createToolbox } from "../../src/tools/toolbox.ts";
 import { handClock } from "../lib/hand-clock.ts";
-import { type ScriptedRun, scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
+import { askingTool, type ScriptedRun, scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const log = await createLog("silent", "json");
 type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
@@ -58,13 +60,17 @@ const inputOf = (runId: string): RunInput => ({
 /** A run whose events are kept, and whose end can be waited for. */
 function observed(runId: string, input: RunInput = inputOf(runId), committed?: () => Promise<void>) {
   const events: LoopEvent[] = [];
-  const ended = Promise.withResolvers<RunOutcome>();
+  const sunk: { kinds: string[]; durability: Durability }[] = [];
+  let waits: readonly WaitingCall[] = [];
+  const ended = Promise.withResolvers<LoopOutcome>();
   const first = Promise.withResolvers<void>();
   const run: HostedRun = {
     agentId: `agt_${runId}`,
     model: `m_${runId}`,
     input,
-    async sink(batch) {
+    async sink(batch, durability, waiting) {
+      sunk.push({ kinds: batch.map(({ type }) => type), durability });
+      waits = waiting;
       // Whatever passes the port is plain data.
       expect(JSON.parse(JSON.stringify(batch))).toEqual(batch);
       events.push(...batch);
@@ -74,7 +80,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
       await committed?.();
     },
   };
-  return { run, events, ended: ended.promise, begun: first.promise };
+  return { run, events, sunk, waits: () => waits, ended: ended.promise, begun: first.promise };
 }
 
 const say: Stream = async function* () {
@@ -85,7 +91,7 @@ const beginAndHang: Stream = async function* (_, signal) {
   yield [{ type: "text", text: "Once" }];
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 };
-const COMPLETED: RunOutcome = { kind: "completed", finishReason: "stop" };
+const COMPLETED: LoopOutcome = { kind: "completed", finishReason: "stop" };
 test("a run wakes its instance's worker, calls its model and ends", async () => {
   const asked: ModelRequest[] = [];
   const { run, events, ended } = observed("run_a");
@@ -186,7 +192,7 @@ test("a worker that does not come back to its port is ended, and its runs fail",
   await alive.begun;
   one.run("inst_a", stuck.run);
   expect(await stuck.ended).toMatchObject({ kind: "failed", code: "internal_error" });
-  await ticks(10, 10);
+  await ticks(10, 50);
   expect(alive.events.some(({ type }) => type === "ended")).toBe(false);
   expect(one.awake()).toBe(1);
 });
@@ -310,6 +316,74 @@ test("calls of which one changes something run one after the other, in their ord
   start(calls, { toolbox }).run("inst_a", hosted);
   expect(await ended).toEqual(COMPLETED);
   expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
+});
+
+test("the start of a call that changes something outside is to be on disk before the call is made, no other", async () => {
+  const run: ScriptedRun = async ({ key }) => key;
+  const toolbox = createToolbox([
+    scriptedTool("read", "nothing", run),
+    scriptedTool("note", "workspace", run),
+    scriptedRequest(run),
+  ]);
+  for (const [name, method, durability] of [
+    ["read", "GET", "process"],
+    ["note", "GET", "process"],
+    ["request", "GET", "process"],
+    ["request", "POST", "full"],
+    ["nobody's", "POST", "process"],
+  ] as const) {
+    const one = observed("run_a");
+    start(callAllThenSay([name, { key: "a", method }]), { toolbox }).run("inst_a", one.run);
+    expect(await one.ended).toEqual(COMPLETED);
+    const starts = one.sunk.filter(({ kinds }) => kinds.includes("tool.started"));
+    expect([name, method, starts.map((sunk) => sunk.durability)]).toEqual([name, method, [durability]]);
+    expect(one.sunk.filter((sunk) => sunk.durability === "full").length).toBe(durability === "full" ? 1 : 0);
+    host?.close();
+  }
+});
+
+test("a call that waits lets the run go: its instance may sleep, and the run's place is free", async () => {
+  const { tool, acted, asked } = askingTool("send", "outside");
+  const ask = callAllThenSay(["send", { key: "a" }], ["send", { key: "b" }]);
+  const parts = { toolbox: createToolbox([tool]), idleMs: 0, tickMs: 5, bounds: { ...BOUNDS, runs: 1 } };
+  const one = start(ask, parts);
+  const waiting = observed("run_a");
+  one.run("inst_a", waiting.run);
+  expect(await waiting.ended).toEqual({ kind: "waiting" });
+  const call = { id: "c0", name: "send", input: '{"key":"a"}' };
+  expect(waiting.waits()).toEqual([{ call, waitsFor: asked.get("a") ?? expect.unreachable() }]);
+  expect(acted).toEqual([]);
+  while (one.awake() > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+
+  const goAhead = asked.get("a")?.id ?? "";
+  const journal = [{ text: "", calls: [{ ...call, result: null, goAhead }] }];
+  const resumed = observed("run_a", { ...inputOf("run_a"), journal });
+  one.run("inst_a", resumed.run);
+  expect(await resumed.ended).toEqual(COMPLETED);
+  expect(acted).toEqual(["a"]);
+});
+
+test("a call goes ahead once: not again in a later step, nor where a crash took its outcome", async () => {
+  const { tool, acted, asked } = askingTool("send", "outside");
+  const wait = { kind: "approval", id: "appr_a" } as const;
+  const call = { id: "c0", name: "send", input: '{"key":"a"}' };
+  const callAgain: Stream = async function* ({ messages }) {
+    if (messages.filter(({ role }) => role === "tool").length < 3) yield [{ type: "tool_call", call }];
+  };
+  const unknown = { output: "unknown", isError: true };
+  for (const [result, times] of [
+    [null, 1],
+    [unknown, 0],
+  ] as const) {
+    acted.length = 0;
+    asked.set("a", wait);
+    const journal = [{ text: "", calls: [{ ...call, result, goAhead: wait.id }] }];
+    const one = observed("run_a", { ...inputOf("run_a"), journal });
+    start(callAgain, { toolbox: createToolbox([tool]) }).run("inst_a", one.run);
+    expect(await one.ended).toEqual({ kind: "waiting" });
+    expect([acted.length, asked.get("a") === wait]).toEqual([times, false]);
+    host?.close();
+  }
 });
 
 test("cancelling a run cancels all of its running tools", async () => {

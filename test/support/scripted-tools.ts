@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { Changes, Tool } from "../../src/tools/tool.ts";
+import { newId } from "../../src/lib/id.ts";
+import type { Changes, Tool, Wait } from "../../src/tools/tool.ts";
 
 const input = z.object({ key: z.string().default(""), method: z.enum(["GET", "POST"]).default("GET") });
 export type ScriptedRun = Tool<typeof input>["run"];
@@ -12,6 +13,31 @@ export const scriptedTool = (
   parts: Pick<Tool<typeof input>, "changesOf"> = {},
 ): Tool =>
   ({ name, description: "", input, deadlineMs: 60_000, changes, untrustedOutput: false, run, ...parts }) as Tool;
+
+export interface AskingTool {
+  tool: Tool;
+  /** The calls that asked, by their keys, and what each waits for. */
+  asked: Map<string, Wait>;
+  /** The keys of the calls that were made. */
+  acted: string[];
+}
+
+/** A tool that waits for an approval before it acts. */
+export function askingTool(name: string, changes: Changes, kind: Wait["kind"] = "approval"): AskingTool {
+  const asked: AskingTool["asked"] = new Map();
+  const acted: string[] = [];
+  const tool = scriptedTool(name, changes, async ({ key }, { goAhead }) => {
+    if (goAhead === undefined) {
+      const waitsFor = { kind, id: newId("appr") };
+      asked.set(key, waitsFor);
+      return { waitsFor };
+    }
+    if (goAhead !== asked.get(key)?.id) throw new Error(`${key} did not wait for ${goAhead}`);
+    acted.push(key);
+    return `${name} ${key}`;
+  });
+  return { tool, asked, acted };
+}
 
 /** What a call of it changes depends on its input: one with GET only reads. */
 export const scriptedRequest = (run: ScriptedRun): Tool =>

@@ -8,6 +8,7 @@ import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { NO_NODES } from "./no-nodes.ts";
 import { ONE_ADDRESS } from "./one-address.ts";
 import { type OpenApi, type OpenApiCheck, openApiCheck } from "./openapi-check.ts";
@@ -61,7 +62,8 @@ export async function startTestServer(
     dataDir = mkdtempSync(join(tmpdir(), "roost-test-")),
     log,
     ollamaUrl = "http://127.0.0.1:9/v1",
-  }: { clock?: Clock; dataDir?: string; log?: Log; ollamaUrl?: string } = {},
+    tools,
+  }: { clock?: Clock; dataDir?: string; log?: Log; ollamaUrl?: string; tools?: readonly Tool[] } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
     ROOST_PORT: "0",
@@ -74,7 +76,7 @@ export async function startTestServer(
   const open = async () => {
     const foundation = openFoundation(config, clock);
     const told = log ?? (await createLog(config.logLevel, "json"));
-    return { foundation, app: await startApp(config, foundation, told, ollamaUrl) };
+    return { foundation, app: await startApp(config, foundation, told, { ollamaUrl, tools }) };
   };
   let { foundation, app } = await open();
   const close = async () => {

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { z } from "zod";
 import { now } from "../../src/tools/now.ts";
 import { callTool, changeNothing, MAX_OUTPUT } from "../../src/tools/policy.ts";
-import type { Tool, ToolContext } from "../../src/tools/tool.ts";
+import type { Tool, ToolContext, ToolResult } from "../../src/tools/tool.ts";
 import { createToolbox } from "../../src/tools/toolbox.ts";
 import { scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
@@ -16,8 +16,10 @@ const context = (signal = new AbortController().signal): ToolContext => ({
 const input = z.object({ name: z.string(), count: z.int().default(1) });
 const echo = (run: Tool<typeof input>["run"], deadlineMs = 60_000): Tool =>
   ({ name: "echo", description: "", input, deadlineMs, changes: "nothing", untrustedOutput: false, run }) as Tool;
-const call = (tool: Tool, text: string, signal?: AbortSignal) =>
-  callTool(createToolbox([tool, now]), { name: tool.name, input: text }, context(signal));
+const call = async (tool: Tool, text: string, signal?: AbortSignal) =>
+  resultOf(await callTool(createToolbox([tool, now]), { name: tool.name, input: text }, context(signal)));
+const resultOf = (reply: Awaited<ReturnType<typeof callTool>>): ToolResult =>
+  "waitsFor" in reply ? expect.unreachable() : reply;
 
 test("a tool gets its input as parsed by its schema", async () => {
   const tool = echo(async (given) => JSON.stringify(given));
@@ -35,6 +37,16 @@ test("the model gets what is wrong with a call, so that it can correct it", asyn
     output: 'there is no tool "ech"; there are: echo, now',
     isError: true,
   });
+});
+
+test("a tool that waits says for what, and learns when it may go ahead", async () => {
+  const wait = { kind: "approval", id: "appr_1" } as const;
+  const tool = echo(async (_, { goAhead }) => (goAhead === wait.id ? "done" : { waitsFor: wait }));
+  const ask = (goAhead?: string) =>
+    callTool(createToolbox([tool]), { name: "echo", input: '{"name":"a"}' }, { ...context(), goAhead });
+  expect(await ask()).toEqual({ waitsFor: wait });
+  expect(await ask("appr_0")).toEqual({ waitsFor: wait });
+  expect(await ask(wait.id)).toEqual({ output: "done", isError: false });
 });
 
 test("the error of a tool that throws, at once or later, goes to the model", async () => {
@@ -65,7 +77,8 @@ test("a tool ends at its deadline or its run's cancellation, even if it ignores 
 });
 
 test("now gives the time of the host's clock in the requested zone", async () => {
-  const said = async (text: string) => await callTool(createToolbox([now]), { name: "now", input: text }, context());
+  const said = async (text: string) =>
+    resultOf(await callTool(createToolbox([now]), { name: "now", input: text }, context()));
   expect((await said("{}")).output).toBe("Saturday, 21 November 2026 at 12:00:00 UTC (2026-11-21T12:00:00.000Z)");
   expect((await said('{"timeZone":"Asia/Kolkata"}')).output).toContain("17:30:00");
   expect(await said('{"timeZone":"Atlantis"}')).toMatchObject({ isError: true });
@@ -108,7 +121,7 @@ test("an output that is too long is cut with a mark that says so, at any charact
     '{"name":"a"}',
   );
   expect([broken.isError, broken.output.length]).toEqual([true, MAX_OUTPUT]);
-  const unknown = await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context());
+  const unknown = resultOf(await callTool(createToolbox([]), { name: `${whole}y`, input: "{}" }, context()));
   expect(unknown.output.length).toBe(MAX_OUTPUT);
 });
 

@@ -10,7 +10,7 @@ export interface AnswerView {
 }
 
 /**
- * Lines wrap at words. Tools, restarts and cancellations are shown dim, on lines of their own. `name` is shown before
+ * Lines wrap at words. Tools, waits, restarts and cancellations are shown dim, on lines of their own. `name` is shown before
  * the text and never before those lines, which are not the agent's words.
  */
 export function openAnswerView(name: string | null): AnswerView {
@@ -61,6 +61,9 @@ export function openAnswerView(name: string | null): AnswerView {
           break;
         case "tool.completed":
           if (event.isError) aside(`· ${event.name} failed: ${event.output}`);
+          break;
+        case "run.waiting":
+          aside("· waiting for a decision");
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");

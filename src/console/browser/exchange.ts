@@ -60,6 +60,13 @@ export function makeExchange(): Exchange {
         case "tool.started":
           note.textContent = `using ${name}`;
           break;
+        case "run.waiting":
+          thinking(false);
+          note.textContent = "waiting for a decision";
+          break;
+        case "run.resumed":
+          this.begin();
+          break;
         case "message.completed":
           if (message) this.finish(message);
           break;

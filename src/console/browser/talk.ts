@@ -33,6 +33,7 @@ interface Turn {
   exchange: Exchange;
 }
 
+const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
 const NEAR_END_PX = 80;
 
@@ -134,7 +135,7 @@ export function openTalk(parts: TalkParts): Talk {
       const exchange = exchanges.get(runId);
       const run = await call<Run>("GET", `${agentPath}/runs/${runId}`);
       if (!exchange || closing.signal.aborted) return;
-      if (run.status === "queued" || run.status === "running") found.unshift({ runId, exchange });
+      if (UNFINISHED.has(run.status)) found.unshift({ runId, exchange });
       else {
         exchange.explain(run.error?.message ?? run.status);
         if (run.status !== "cancelled") break;

@@ -1,12 +1,17 @@
 import { isoTime } from "../../lib/clock.ts";
+import type { Wait } from "../../tools/tool.ts";
 import type { MessageRecord } from "../record.ts";
 import type { StoredEvent } from "../schema.ts";
 
-/** Everything that can happen to an agent, as its event stream tells it (docs/contract/api.md, Events). */
+/** Everything that can happen to an agent, as its event stream reports it (docs/contract/api.md, Events). */
 export type AgentEvent =
-  | { type: "run.queued" | "run.started" | "run.restarted" | "run.completed" | "run.cancelled"; runId: string }
+  | {
+      type: "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
+      runId: string;
+    }
+  | { type: "run.waiting"; runId: string; calls: { toolCallId: string; name: string; waitsFor: Wait }[] }
   | { type: "message.delta"; runId: string; delta: string }
-  /** `step` is the model call, from 1; `following` the calls of the same answer behind its first, where there are any. */
+  /** `step` is the model call, from 1; `following` the calls of the same answer after its first, if there are any. */
   | ({ type: "tool.started"; runId: string; step: number; following?: StartedCall[] } & StartedCall)
   | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "message.completed"; runId: string; message: MessageRecord }

@@ -1,34 +1,46 @@
 import type { Run } from "../schema.ts";
+import { newProgress, type Progress } from "./progress.ts";
 import type { NextRun } from "./run-queue.ts";
 
 /** Runs in progress in an agent; in a conversation there is one (docs/contract/api.md, Conversations). */
 export const MAX_AT_ONCE = 4;
 
+/** A run that has a place. */
+export interface ActiveRun {
+  run: Run;
+  progress: Progress;
+  /** `stalled`: a commit failed, and memory is ahead of the log; the run is to be started again from there. */
+  state: "live" | "stalled" | "over";
+}
+
+/** `text` is what is shown of it already. */
+export const newActive = (run: Run, text = ""): ActiveRun => ({ run, progress: newProgress(run, text), state: "live" });
+
 type Place = Pick<Run, "agentId" | "conversationId">;
 
 /** The runs in progress, one for each conversation at most. */
-export interface ActiveRuns<T extends { run: Run }> {
-  add(one: T): void;
-  /** False where it is not there any more. */
-  remove(one: T): boolean;
+export interface ActiveRuns {
+  add(one: ActiveRun): void;
+  /** Returns false if it is not there (any longer). */
+  remove(one: ActiveRun): boolean;
   /** The one in progress in this run's conversation. */
-  of(place: Place): T | undefined;
+  of(place: Place): ActiveRun | undefined;
   /** Of an agent's runs in turn, the first whose conversation has none in progress. */
   next(agentId: string, inTurn: (agentId: string) => Run[]): NextRun | undefined;
   /** Of an agent. */
   count(agentId: string): number;
-  all(): T[];
+  all(): ActiveRun[];
 }
 
-export function createActiveRuns<T extends { run: Run }>(): ActiveRuns<T> {
+export function createActiveRuns(): ActiveRuns {
   /** By agent, then by conversation. */
-  const agents = new Map<string, Map<string, T>>();
+  const agents = new Map<string, Map<string, ActiveRun>>();
   const of = ({ agentId, conversationId }: Place) => agents.get(agentId)?.get(conversationId);
   const count = (agentId: string) => agents.get(agentId)?.size ?? 0;
   return {
     add(one) {
       const { agentId, conversationId } = one.run;
-      const own = agents.get(agentId) ?? new Map<string, T>();
+      const own = agents.get(agentId) ?? new Map<string, ActiveRun>();
       agents.set(agentId, own.set(conversationId, one));
     },
     remove(one) {
@@ -50,8 +62,10 @@ export function createActiveRuns<T extends { run: Run }>(): ActiveRuns<T> {
         if (current?.run.runId !== run.runId) waiting++;
         if (current === undefined && !first.has(run.conversationId)) first.set(run.conversationId, run);
       }
-      const [run] = first.values();
-      return run && { run, hasMore: room > 1 && first.size > 1, isOnly: waiting === 1 };
+      // One that waits keeps its conversation's turn, but takes none of the agent's places.
+      const ready = [...first.values()].filter(({ status }) => status !== "waiting");
+      const [run] = ready;
+      return run && { run, hasMore: room > 1 && ready.length > 1, isOnly: waiting === 1 };
     },
     count,
     all: () => [...agents.values()].flatMap((own) => [...own.values()]),

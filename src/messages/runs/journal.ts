@@ -3,52 +3,68 @@ import type { JournalCall, JournalStep } from "../../runtime/protocol.ts";
 import type { StartedCall } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
 import type { Run, StoredEvent } from "../schema.ts";
+import type { SavedJournal } from "./parking-queries.ts";
 
 const READ_AT_ONCE = 500;
 
 export const UNKNOWN_OUTCOME =
-  "The appliance stopped while this tool was running. Whether it took effect is unknown; check before you repeat it.";
+  "The server stopped while this tool was running. Whether it took effect is unknown; check before you repeat it.";
 
 export interface Journal {
-  /** Whether the last attempt has shown anything. */
+  /** Whether the last attempt has shown anything since it was started or resumed. */
   shown: boolean;
-  /** The last attempt's text: its deltas, joined. */
+  /** The text that is shown of the run: the last attempt's deltas, joined. */
   text: string;
   /** The steps whose tools were called, in all attempts. */
   steps: JournalStep[];
+  /** Whether `text` is exactly that of the steps, so that the run goes on after it: it waited, and nothing came since. */
+  continues: boolean;
 }
+
+export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], continues: false };
 
 /**
- * What a run's events say of the attempt that a crash cut off. A call without an outcome is told to the model as unknown
- * and never repeated (docs/contract/api.md, After a restart). Null where its first events are no longer kept: what it
- * did is then not known.
+ * What a run has done, from its events; of a run that has waited, from what was saved then and its events since. A call
+ * without an outcome is reported to the model as unknown and never repeated (docs/contract/api.md, After a restart).
+ * Null if its first events are no longer kept: then it is not known what the run did.
  */
-export function readJournal(events: Pick<EventLog, "ofRun">, run: Run): Journal | null {
-  const own = readRun(events, run);
+export function readJournal(
+  events: Pick<EventLog, "ofRun">,
+  run: Run,
+  saved: SavedJournal | null = null,
+): Journal | null {
+  const own = readRun(events, saved === null ? run : { ...run, firstEventId: saved.upTo + 1 });
   if (own === null) return null;
-  const attempt = own.slice(own.findLastIndex(({ type }) => type === "run.restarted") + 1);
+  const restart = own.findLastIndex(({ type }) => type === "run.restarted");
+  const attempt = own.slice(restart + 1);
   const shown = attempt.some(({ type }) => type === "message.delta" || type.startsWith("tool."));
   const deltas = attempt.filter(({ type }) => type === "message.delta").map(deltaOf);
-  return { shown, text: deltas.join(""), steps: readSteps(own) };
+  const before = restart < 0 && saved !== null ? textOf(saved.steps) : "";
+  return {
+    shown,
+    text: before + deltas.join(""),
+    steps: readSteps(own, saved?.steps ?? []),
+    continues: saved !== null && restart < 0 && !shown,
+  };
 }
 
-function readSteps(own: readonly StoredEvent[]): JournalStep[] {
-  const steps: JournalStep[] = [];
+/** Adds to the steps what the events say. */
+function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalStep[] {
   // What was said since the last step's calls.
   let text = "";
-  // After a restart the log tells the earlier steps' text again, before anything new.
-  let toldAgain = "";
+  // After a restart the log repeats the earlier steps' text, before anything new.
+  let repeated = "";
   let latest: JournalStep | undefined;
   for (const { type, data } of own) {
     if (type === "run.restarted") {
       text = "";
-      toldAgain = steps.map((step) => step.text).join("");
+      repeated = textOf(steps);
       latest = undefined;
     } else if (type === "message.delta") {
       text += deltaOf({ data });
-      if (toldAgain !== "" && text.startsWith(toldAgain)) {
-        text = text.slice(toldAgain.length);
-        toldAgain = "";
+      if (repeated !== "" && text.startsWith(repeated)) {
+        text = text.slice(repeated.length);
+        repeated = "";
       }
       latest = undefined;
     } else if (type === "tool.started") {
@@ -63,7 +79,7 @@ function readSteps(own: readonly StoredEvent[]): JournalStep[] {
       latest = step;
     } else if (type === "tool.completed") {
       const { toolCallId, output, isError } = JSON.parse(data) as Completed;
-      // The last that began: servers number their calls anew with each answer.
+      // The last that began: some servers number their calls anew with each answer.
       const begun = steps.flatMap(({ calls }) => calls).filter(({ result }) => result !== null);
       const call = begun.findLast(({ id }) => id === toolCallId);
       if (call) call.result = { output, isError };
@@ -72,7 +88,7 @@ function readSteps(own: readonly StoredEvent[]): JournalStep[] {
   return steps;
 }
 
-/** Older events tell neither their step nor what follows. */
+/** Events of older versions have neither their step nor what follows. */
 type Started = StartedCall & { step?: number; following?: StartedCall[] };
 type Completed = { toolCallId: string; output: string; isError: boolean };
 
@@ -85,9 +101,11 @@ const notMade = ({ toolCallId, name, input }: StartedCall): JournalCall => ({
 
 /** The step that an older event's call is taken to belong to: one without text since, while a call of it is open. */
 const openStep = (latest: JournalStep | undefined): JournalStep | undefined =>
-  latest?.calls.some(({ result }) => result?.output === UNKNOWN_OUTCOME) ? latest : undefined;
+  latest?.calls.some(isUnknown) ? latest : undefined;
 
-/** Until its outcome is told, it is unknown. */
+export const isUnknown = ({ result }: JournalCall): boolean => result?.output === UNKNOWN_OUTCOME;
+
+/** Until its outcome is in the log, it is unknown. */
 function beginCall({ calls }: JournalStep, started: Started): void {
   let call = calls.find(({ id, result }) => id === started.toolCallId && result === null);
   if (call === undefined) {
@@ -95,11 +113,14 @@ function beginCall({ calls }: JournalStep, started: Started): void {
     calls.push(call);
   }
   call.result = { output: UNKNOWN_OUTCOME, isError: true };
+  delete call.goAhead;
 }
+
+const textOf = (steps: readonly JournalStep[]) => steps.map(({ text }) => text).join("");
 
 const deltaOf = ({ data }: Pick<StoredEvent, "data">) => (JSON.parse(data) as { delta: string }).delta;
 
-/** What else happened to the agent meanwhile is passed over; what is kept of an agent bounds it all. */
+/** What else happened to the agent meanwhile is skipped; what is kept of an agent bounds it all. */
 function readRun(events: Pick<EventLog, "ofRun">, run: Run): StoredEvent[] | null {
   const own: StoredEvent[] = [];
   for (let after = run.firstEventId - 1; ; ) {

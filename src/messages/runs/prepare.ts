@@ -3,7 +3,7 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
 import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/engine.ts";
-import type { HostedRun } from "../../runtime/host.ts";
+import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
   chooseFiles,

@@ -1,32 +1,32 @@
 import type { ToolCall } from "../../models/engine.ts";
 import { inputAsJson } from "../../runtime/call-input.ts";
-import type { LoopEvent, RunOutcome, Usage } from "../../runtime/protocol.ts";
+import type { LoopEvent, LoopOutcome, Usage } from "../../runtime/protocol.ts";
 import type { AgentEvent, StartedCall } from "../events/event.ts";
 import type { Run } from "../schema.ts";
 
-/** What a run in progress has come to, in memory: the database learns of it in batches. */
+/** How far a run in progress has come, in memory: the database is updated in batches. */
 export interface Progress {
-  /** All that it has said since it was last taken up. */
+  /** The text it has shown since it was last started. */
   text: string;
-  /** Model calls, those before it was taken up included. */
+  /** Model calls, and what they used: of all attempts. */
   steps: number;
   usage: Usage;
 }
 
-export const newProgress = ({ steps }: Pick<Run, "steps">): Progress => ({
-  text: "",
+export const newProgress = ({ steps, promptTokens, completionTokens }: Run, text = ""): Progress => ({
+  text,
   steps,
-  usage: { promptTokens: 0, completionTokens: 0 },
+  usage: { promptTokens, completionTokens },
 });
 
-/** Adds what happened, and gives what is told of it, and the outcome where the run has ended. */
+/** Adds what happened. Returns the events to report, and the outcome if the loop has ended. */
 export function advance(
   progress: Progress,
   runId: string,
   batch: LoopEvent[],
-): { told: AgentEvent[]; outcome: RunOutcome | null } {
-  const told: AgentEvent[] = [];
-  let outcome: RunOutcome | null = null;
+): { reported: AgentEvent[]; outcome: LoopOutcome | null } {
+  const reported: AgentEvent[] = [];
+  let outcome: LoopOutcome | null = null;
   for (const event of batch) {
     switch (event.type) {
       case "step":
@@ -38,25 +38,25 @@ export function advance(
         break;
       case "delta":
         progress.text += event.text;
-        told.push({ type: "message.delta", runId, delta: event.text });
+        reported.push({ type: "message.delta", runId, delta: event.text });
         break;
       case "tool.started":
-        told.push(toldStart(runId, event));
+        reported.push(reportStart(runId, event));
         break;
       case "tool.completed":
-        told.push({ ...event, runId });
+        reported.push({ ...event, runId });
         break;
       case "ended":
         outcome = event.outcome;
     }
   }
-  return { told, outcome };
+  return { reported, outcome };
 }
 
-function toldStart(runId: string, event: Extract<LoopEvent, { type: "tool.started" }>): AgentEvent {
+function reportStart(runId: string, event: Extract<LoopEvent, { type: "tool.started" }>): AgentEvent {
   const { type, step, toolCallId, name, input, following } = event;
-  const told = { type, runId, step, toolCallId, name, input: inputAsJson(input) };
-  return following.length === 0 ? told : { ...told, following: following.map(asShown) };
+  const reported = { type, runId, step, toolCallId, name, input: inputAsJson(input) };
+  return following.length === 0 ? reported : { ...reported, following: following.map(asShown) };
 }
 
 const asShown = ({ id, name, input }: ToolCall): StartedCall => ({ toolCallId: id, name, input: inputAsJson(input) });

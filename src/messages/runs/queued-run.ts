@@ -3,7 +3,7 @@ import type { Run } from "../schema.ts";
 /** Where a run belongs, and who or what caused it. */
 export type Caused = Pick<Run, "agentId" | "conversationId" | "originType" | "originId">;
 
-/** A run that waits for its turn. */
+/** A new run. It waits for its turn. */
 export const queuedRun = (
   caused: Caused,
   own: Pick<Run, "runId" | "instanceId" | "messageId" | "firstEventId" | "stops" | "createdAt">,
@@ -19,4 +19,7 @@ export const queuedRun = (
   completionTokens: 0,
   startedAt: null,
   finishedAt: null,
+  waitingKind: null,
+  waitingId: null,
+  journalUpTo: null,
 });

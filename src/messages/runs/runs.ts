@@ -1,61 +1,65 @@
 import type { Instance } from "../../instances/schema.ts";
 import { notFound } from "../../lib/app-error.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { isId, newId } from "../../lib/id.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Host, HostedRun } from "../../runtime/host.ts";
+import type { Host } from "../../runtime/host.ts";
+import type { HostedRun, WaitingCall } from "../../runtime/hosted-run.ts";
 import type { JournalStep, LoopEvent, RunOutcome } from "../../runtime/protocol.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Durability, Store } from "../../storage/store.ts";
 import type { AgentEvent } from "../events/event.ts";
-import type { EventLog } from "../events/event-log.ts";
-import type { MessageQueries, RunsOf } from "../queries.ts";
-import { type MessageRecord, showMessage } from "../record.ts";
-import type { Run, RunStatus } from "../schema.ts";
-import { createActiveRuns } from "./active-runs.ts";
-import { readJournal } from "./journal.ts";
-import { advance, newProgress, type Progress } from "./progress.ts";
+import type { RunsOf } from "../queries.ts";
+import { showMessage } from "../record.ts";
+import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
+import { type ActiveRun, createActiveRuns, newActive } from "./active-runs.ts";
+import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST } from "./ending.ts";
+import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
+import { createParking, type Decision } from "./parking.ts";
+import { parkingQueries } from "./parking-queries.ts";
+import { advance, newProgress } from "./progress.ts";
 import { type Caused, queuedRun } from "./queued-run.ts";
-import { replyOfRun } from "./reply.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
 
-export interface RunParts {
+export interface RunParts extends EndingParts {
   store: Store;
-  clock: Clock;
   log: Log;
-  events: EventLog;
-  queries: MessageQueries;
   host: Host;
-  /** What the runtime needs for this run, as the agent stands now; null when its instance is not running. */
+  /** What the runtime needs for this run, as the agent stands now; null if its instance is not running. */
   prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
   /** The account that a run's places are taken for; undefined for an instance that is gone. */
   accountOf(instanceId: string): string | undefined;
-  /** How the agent signs its messages. */
-  senderOf(agentId: string): { id: string; name: string };
-  /** How long after a commit that failed (a full disk) a run is taken up again. */
+  /** How long after a commit that failed (a full disk) a run is started again. */
   retryMs?: number;
   /** How long starting runs may hold one turn of the event loop. */
   startsMs?: number;
 }
 
-/** A run that has ended, with the agent's message that it wrote; null when it failed before it said anything. */
-export interface EndedRun {
-  run: Run;
-  reply: MessageRecord | null;
+/** Called in the transaction in which it happens. */
+export interface RunListener {
+  /** A run waits. What is to decide about its calls is created here, so that nobody decides before the run waits. */
+  waiting?(run: Run, calls: readonly WaitingCall[]): void;
+  ended?(ended: EndedRun): void;
 }
 
 export interface Runs {
   get(agentId: string, runId: string): Run;
-  /** Newest first, behind this place in the agent's log; of every status where none is named. */
+  /** Newest first, before this place in the agent's log; of every status if none is named. */
   page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
   /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
   queue(of: Caused, instance: Pick<Instance, "instanceId" | "accountId" | "stops">, messageId: string): Run;
+  /**
+   * Decides about a call that waits; once none of the run's calls waits, the run goes on from its journal, before those
+   * that are queued. Returns false, and does nothing, if no call of this run waits for `waitId` (any longer). Call it in
+   * a transaction.
+   */
+  resume(runId: string, waitId: string, decision: Decision): boolean;
+  listen(listener: RunListener): void;
   /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
   /** Cancels the instance's runs in progress, as many as have a place. Call it in a transaction. */
   cancelInProgress(instanceId: string): void;
-  /** Cancels at most `most` runs of before the instance's last stop; gives how many. Call it in a transaction. */
+  /** Cancels at most `most` runs of before the instance's last stop; returns how many. Call it in a transaction. */
   cancelStopped(instanceId: string, most: number): number;
   /** Whether the agent has a run in progress, or one that a request waits for. */
   isAwaited(agentId: string): boolean;
@@ -69,23 +73,14 @@ export interface Runs {
   recover(): void;
 }
 
-interface ActiveRun {
-  run: Run;
-  progress: Progress;
-  /** `stalled`: a commit failed, and what is in memory is ahead of the log; the run waits to be taken up from there. */
-  state: "live" | "stalled" | "ended";
-}
-
-const BROKEN: RunOutcome = {
-  kind: "failed",
-  code: "internal_error",
-  message: "the agent's run could not be started; the host's log tells why",
-};
-
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, host, prepare, accountOf, senderOf, retryMs = 5_000 } = parts;
-  const active = createActiveRuns<ActiveRun>();
-  const waiting = new Map<string, ((ended: EndedRun) => void)[]>();
+  const { store, clock, log, events, queries, host, prepare, accountOf, retryMs = 5_000 } = parts;
+  const active = createActiveRuns();
+  /** Who waits for the end of a run. */
+  const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
+  const listeners: RunListener[] = [];
+  const parking = createParking(queries.run, parkingQueries(store.db), events);
+  const writeEnd = createEnding(parts, parking);
 
   const queue = createRunQueue({
     nextRun: (agentId) => (host.closed() ? undefined : active.next(agentId, queries.inTurn)),
@@ -97,24 +92,27 @@ export function createRuns(parts: RunParts): Runs {
     startsMs: parts.startsMs,
   });
 
-  /** Takes up a run that has a place: a new one, or one that an earlier process, or a failed commit, left in progress. */
+  /** Starts a run that has a place: a new one, or one that was interrupted, or has waited. */
   function take(run: Run): boolean {
-    const { runId } = run;
     const isNew = run.status === "queued";
-    const journal = isNew ? null : readJournal(events, run);
-    if (isNew) return start(run, [], { type: "run.started", runId });
-    if (journal) return start(run, journal.steps, journal.shown ? { type: "run.restarted", runId } : null);
+    const journal = isNew ? NOTHING_DONE : journalOf(run);
+    if (journal) return start(run, journal, isNew ? "run.started" : journal.shown ? "run.restarted" : null);
     host.release(run.instanceId);
-    fail(run, new Error("what it did is no longer in its agent's events"));
+    const current = newActive(run);
+    active.add(current);
+    void commit(current, () => end(run, LOST, current));
     return true;
   }
 
-  /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come to pass. */
-  function start(run: Run, journal: JournalStep[], first: AgentEvent | null): boolean {
+  const journalOf = (run: Run) => readJournal(events, run, parking.saved(run));
+
+  /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come about. */
+  function start(run: Run, journal: Journal, first: "run.started" | "run.restarted" | null): boolean {
     const { instanceId, runId } = run;
-    const current: ActiveRun = { run, progress: newProgress(run), state: "live" };
+    const { continues } = journal;
+    const current = newActive(run, continues ? journal.text : "");
     try {
-      const prepared = prepare(run, journal);
+      const prepared = prepare(run, journal.steps);
       if (!prepared) {
         host.release(instanceId);
         return false;
@@ -124,11 +122,15 @@ export function createRuns(parts: RunParts): Runs {
       if (first || model !== run.model) {
         void commit(current, () => {
           queries.startRun(runId, run.startedAt ?? clock.now(), model);
-          if (first) append(run, [first]);
+          if (first) append(run, [{ type: first, runId }]);
         });
       }
       current.run = { ...run, model };
-      host.run(instanceId, { ...prepared, sink: (batch) => commit(current, () => apply(current, batch)) });
+      host.run(instanceId, {
+        ...prepared,
+        input: { ...prepared.input, journalShown: continues },
+        sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
+      });
     } catch (err) {
       host.release(instanceId);
       fail(run, err, current);
@@ -136,16 +138,17 @@ export function createRuns(parts: RunParts): Runs {
     return true;
   }
 
-  const append = ({ agentId, conversationId }: Run, told: AgentEvent[]) => events.append(agentId, told, conversationId);
+  const append = ({ agentId, conversationId }: Run, reported: AgentEvent[]) =>
+    events.append(agentId, reported, conversationId);
 
-  function fail(run: Run, err: unknown, current: ActiveRun = { run, progress: newProgress(run), state: "live" }): void {
+  function fail(run: Run, err: unknown, current: ActiveRun = newActive(run)): void {
     log.error({ err, runId: run.runId }, "a run could not be started");
     active.add(current);
     void commit(current, () => end(run, BROKEN, current));
   }
 
   /** Commits what happened to a run, unless it is over. */
-  function commit(current: ActiveRun, work: () => void): Promise<void> {
+  function commit(current: ActiveRun, work: () => void, durability: Durability = "process"): Promise<void> {
     return store
       .commitSoon(() => {
         if (current.state !== "live") return;
@@ -156,86 +159,82 @@ export function createRuns(parts: RunParts): Runs {
           stall(current, reason);
           throw reason;
         }
-      }, "process")
+      }, durability)
       .catch((err: unknown) => stall(current, err));
   }
 
-  /** Gives a run up whose events could not be written, and takes it up again later, from the log. */
+  /** Stops a run whose events could not be written, and starts it again later, from the log. */
   function stall(current: ActiveRun, err: unknown): void {
     const { agentId, instanceId, runId } = current.run;
     if (current.state !== "live" || host.closed()) return;
-    log.error({ err, runId }, "a run's events could not be written; it is taken up again");
+    log.error({ err, runId }, "a run's events could not be written; it is started again");
     current.state = "stalled";
     host.cancel(instanceId, runId);
-    // It stays in its place meanwhile: the run behind it must not overtake it.
+    // It keeps its place meanwhile: the next run must not overtake it.
     setTimeout(() => {
       if (host.closed() || !active.remove(current)) return;
       queue.takeUp(agentId, instanceId);
     }, retryMs).unref();
   }
 
-  function apply(current: ActiveRun, batch: LoopEvent[]): void {
+  function apply(current: ActiveRun, batch: LoopEvent[], waits: readonly WaitingCall[]): void {
     const { run, progress } = current;
-    const stepsBefore = progress.steps;
-    const { told, outcome } = advance(progress, run.runId, batch);
-    if (progress.steps > stepsBefore) queries.setSteps(run.runId, progress.steps);
-    if (told.length > 0) append(run, told);
-    if (outcome) end(run, outcome, current);
+    const { reported, outcome } = advance(progress, run.runId, batch);
+    if (reported.length > 0) append(run, reported);
+    if (outcome?.kind === "waiting") park(current, waits);
+    else if (outcome) end(run, outcome, current);
+    else if (batch.some(({ type }) => type === "step" || type === "usage")) {
+      queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
+    }
   }
 
-  /** The one place where a run ends: its message, its row and its last events, in one transaction. */
+  /** The one place where a run ends. */
   function end(run: Run, outcome: RunOutcome, current: ActiveRun | undefined): Run {
-    const { agentId, runId } = run;
-    const { steps, usage } = current?.progress ?? newProgress(run);
-    const text = textOf(run, current);
-    const told: AgentEvent[] = [];
-    let reply: MessageRecord | null = null;
-    if (outcome.kind !== "failed" || text !== "") {
-      const message = replyOfRun(run, { text, outcome, usage, sender: senderOf(agentId), createdAt: clock.now() });
-      queries.insertMessage(message);
-      reply = showMessage(message);
-      told.push({ type: "message.completed", runId, message: reply });
-    }
-    const failure = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
-    told.push(
-      failure
-        ? { type: "run.failed", runId, error: failure }
-        : { type: `run.${outcome.kind as "completed" | "cancelled"}`, runId },
-    );
-    const change = {
-      status: outcome.kind,
-      finishedAt: clock.now(),
-      errorCode: failure?.code ?? null,
-      errorMessage: failure?.message ?? null,
-      ...usage,
-    };
-    queries.endRun(runId, change);
-    append(run, told);
-    const ended: Run = { ...run, steps, ...change };
+    const { runId } = run;
+    const progress = current?.progress ?? newProgress(run);
+    const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) });
+    for (const { ended: listener } of listeners) listener?.(ended);
+    letGo(run, current, () => {
+      for (const tell of awaited.get(runId) ?? []) tell(ended);
+      awaited.delete(runId);
+    });
+    return ended.run;
+  }
+
+  /** The run ends as an attempt: it holds nothing until its calls were decided on. */
+  function park(current: ActiveRun, waits: readonly WaitingCall[]): void {
+    const { run, progress } = current;
+    queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
+    const parked = parking.park(run, waits);
+    if (parked === null) return void end(run, LOST, current);
+    if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits);
+    letGo(run, current, () => parked.status === "running" && queue.takeUp(run.agentId, run.instanceId));
+  }
+
+  /** Once this is committed, the run's place is free, and the agent's next runs start. */
+  function letGo({ agentId, instanceId }: Run, current: ActiveRun | undefined, then: () => void): void {
     const before = current?.state ?? "live";
-    if (current) current.state = "ended";
+    if (current) current.state = "over";
     store.afterCommit(
       () => {
         if (current) active.remove(current);
-        for (const tell of waiting.get(runId) ?? []) tell({ run: ended, reply });
-        waiting.delete(runId);
-        queue.goOn(agentId, run.instanceId);
+        then();
+        queue.goOn(agentId, instanceId);
       },
       () => {
         if (current) current.state = before;
       },
     );
-    return ended;
   }
 
-  /** What the run has shown. Memory knows it while the run is live; else the log does. */
+  /** What the run has shown: in memory while it is live, else in the log. */
   function textOf(run: Run, current: ActiveRun | undefined): string {
     if (current?.state === "live") return current.progress.text;
-    return run.status === "running" ? (readJournal(events, run)?.text ?? "") : "";
+    return run.status === "queued" ? "" : (journalOf(run)?.text ?? "");
   }
 
   function cancel(run: Run): Run {
-    if (run.status !== "queued" && run.status !== "running") return run;
+    if (!isUnfinished(run)) return run;
     const current = active.of(run);
     const mine = current?.run.runId === run.runId ? current : undefined;
     const cancelled = end(run, { kind: "cancelled" }, mine);
@@ -259,6 +258,12 @@ export function createRuns(parts: RunParts): Runs {
       store.afterCommit(() => queue.add(agentId, accountId));
       return run;
     },
+    resume(runId, waitId, decision) {
+      const run = parking.decide(runId, waitId, decision);
+      if (run?.status === "running") store.afterCommit(() => queue.takeUp(run.agentId, run.instanceId));
+      return run !== null;
+    },
+    listen: (listener) => void listeners.push(listener),
     cancel,
     cancelAll: (unfinished) => {
       // The youngest first: none of them starts because the one before it ended.
@@ -277,12 +282,12 @@ export function createRuns(parts: RunParts): Runs {
       return stopped.length;
     },
     isAwaited: (agentId) =>
-      active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => waiting.has(runId)),
+      active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => awaited.has(runId)),
     whenEnded(runId) {
       const run = queries.run(runId);
       if (!run) throw notFound("run");
-      if (run.status === "queued" || run.status === "running") {
-        return new Promise((resolve) => void waiting.set(runId, [...(waiting.get(runId) ?? []), resolve]));
+      if (isUnfinished(run)) {
+        return new Promise((resolve) => void awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]));
       }
       const reply = queries.reply(run.conversationId, run.messageId);
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });

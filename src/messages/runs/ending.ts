@@ -1,0 +1,62 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { RunOutcome } from "../../runtime/protocol.ts";
+import type { AgentEvent } from "../events/event.ts";
+import type { EventLog } from "../events/event-log.ts";
+import type { MessageQueries } from "../queries.ts";
+import { type MessageRecord, showMessage } from "../record.ts";
+import type { Run } from "../schema.ts";
+import type { Parking } from "./parking.ts";
+import type { Progress } from "./progress.ts";
+import { replyOfRun } from "./reply.ts";
+
+/** A run that has ended, with the agent's message that it wrote; null if it failed before it said anything. */
+export interface EndedRun {
+  run: Run;
+  reply: MessageRecord | null;
+}
+
+export interface EndingParts {
+  clock: Clock;
+  events: EventLog;
+  queries: MessageQueries;
+  /** How the agent signs its messages. */
+  senderOf(agentId: string): { id: string; name: string };
+}
+
+const failure = (message: string): RunOutcome => ({ kind: "failed", code: "internal_error", message });
+export const BROKEN = failure("the agent's run could not be started; the host's log has the cause");
+export const LOST = failure(
+  "what the agent's run has done is no longer among the agent's events, so it cannot go on; send the message again",
+);
+
+/** Writes the end of a run: its message, its row and its last events. Call it in a transaction. */
+export function createEnding({ clock, events, queries, senderOf }: EndingParts, parking: Pick<Parking, "forget">) {
+  return (run: Run, outcome: RunOutcome, { text, steps, usage }: Progress): EndedRun => {
+    const { agentId, conversationId, runId } = run;
+    const last: AgentEvent[] = [];
+    let reply: MessageRecord | null = null;
+    if (outcome.kind !== "failed" || text !== "") {
+      const message = replyOfRun(run, { text, outcome, usage, sender: senderOf(agentId), createdAt: clock.now() });
+      queries.insertMessage(message);
+      reply = showMessage(message);
+      last.push({ type: "message.completed", runId, message: reply });
+    }
+    const error = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
+    if (error) last.push({ type: "run.failed", runId, error });
+    else last.push({ type: outcome.kind === "completed" ? "run.completed" : "run.cancelled", runId });
+    const change = {
+      status: outcome.kind,
+      finishedAt: clock.now(),
+      errorCode: error?.code ?? null,
+      errorMessage: error?.message ?? null,
+      waitingKind: null,
+      waitingId: null,
+      steps,
+      ...usage,
+    };
+    queries.endRun(runId, change);
+    parking.forget(run);
+    events.append(agentId, last, conversationId);
+    return { run: { ...run, ...change, journalUpTo: null }, reply };
+  };
+}

@@ -1,0 +1,117 @@
+import type { WaitingCall } from "../../runtime/hosted-run.ts";
+import { cutOutput } from "../../tools/policy.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import type { AgentEvent } from "../events/event.ts";
+import type { EventLog } from "../events/event-log.ts";
+import type { Run, SavedCall, SavedStep } from "../schema.ts";
+import { isUnknown, readJournal } from "./journal.ts";
+import type { ParkingQueries, SavedJournal } from "./parking-queries.ts";
+
+/** Runs of an agent that may wait at the same time (docs/contract/runtime.md, Waiting). */
+export const MAX_WAITING = 32;
+
+/** What becomes of a call that waits: this is its result, or it may be made. */
+export type Decision = ToolResult | "go ahead";
+
+/** Runs that wait. Each has the turn of its conversation, and nothing else: no place, no worker, no timer. */
+export interface Parking {
+  /** What a run did until it waited; null if it never has. */
+  saved(run: Run): SavedJournal | null;
+  /**
+   * Parks a run in whose last step these calls wait. Returns the run as it is then: `running` if the calls were refused
+   * because too many runs of the agent wait. Null if what it did is not known. Call it in the transaction that has
+   * written its events.
+   */
+  park(run: Run, waits: readonly WaitingCall[]): Run | null;
+  /**
+   * Settles what a call waits for; once nothing is left, the run is `running`, and to be started from its journal.
+   * Returns null, and does nothing, if no call waits for it (any longer). Call it in a transaction.
+   */
+  decide(runId: string, waitId: string, decision: Decision): Run | null;
+  /** Removes what was saved of a run that has ended. */
+  forget(run: Run): void;
+}
+
+const REFUSED: ToolResult = {
+  output: `${MAX_WAITING} runs of this agent wait for a decision already, so this call cannot wait too: do without it, or say what you need.`,
+  isError: true,
+};
+
+export function createParking(
+  findRun: (runId: string) => Run | undefined,
+  queries: ParkingQueries,
+  events: Pick<EventLog, "append" | "ofRun">,
+): Parking {
+  const saved = (run: Run) => (run.journalUpTo === null ? null : queries.journal(run.runId));
+
+  /** Saves the journal up to and including these events. */
+  function save(run: Run, steps: SavedStep[], reported: AgentEvent[]): Run {
+    const { kind = null, id = null } = waitingIn(steps)[0]?.waitsFor ?? {};
+    const status = kind === null ? "running" : "waiting";
+    const upTo = events.append(run.agentId, reported, run.conversationId);
+    const state = { status, waitingKind: kind, waitingId: id } as const;
+    queries.save(run.runId, state, { upTo, steps });
+    return { ...run, ...state, journalUpTo: upTo };
+  }
+
+  return {
+    saved,
+    park(run, waits) {
+      const { runId, agentId } = run;
+      const journal = readJournal(events, run, saved(run));
+      if (journal === null) return null;
+      const steps: SavedStep[] = journal.steps;
+      for (const { call, waitsFor } of waits) mark(steps.at(-1), call, waitsFor);
+      const open = waitingIn(steps);
+      if (queries.waitingOf(agentId) >= MAX_WAITING) {
+        return save(
+          run,
+          steps,
+          open.map((call) => settle(runId, call, REFUSED)),
+        );
+      }
+      const calls = open.map(({ id, name, waitsFor }) => ({ toolCallId: id, name, waitsFor }));
+      return save(run, steps, [{ type: "run.waiting", runId, calls }]);
+    },
+    decide(runId, waitId, decision) {
+      const run = findRun(runId);
+      const journal = run?.status === "waiting" ? saved(run) : null;
+      const call = journal && waitingIn(journal.steps).find(({ waitsFor }) => waitsFor.id === waitId);
+      if (!run || !call) return null;
+      const { steps } = journal;
+      const reported: AgentEvent[] = [];
+      if (decision === "go ahead") letGo(call);
+      else reported.push(settle(runId, call, decision));
+      if (waitingIn(steps).length === 0) reported.push({ type: "run.resumed", runId });
+      return save(run, steps, reported);
+    },
+    forget: (run) => run.journalUpTo !== null && queries.forget(run.runId),
+  };
+}
+
+type OpenCall = SavedCall & Required<Pick<SavedCall, "waitsFor">>;
+
+const waitingIn = (steps: readonly SavedStep[]): OpenCall[] =>
+  steps.flatMap(({ calls }) => calls).filter((call): call is OpenCall => call.waitsFor !== undefined);
+
+/** Its start is in the log, as that of one whose outcome is unknown; what is known is that it waits. */
+function mark(
+  step: SavedStep | undefined,
+  { id, name, input }: WaitingCall["call"],
+  waitsFor: WaitingCall["waitsFor"],
+) {
+  const call = step?.calls.find((one) => isUnknown(one) && one.id === id && one.name === name && one.input === input);
+  if (call) Object.assign(call, { result: null, waitsFor });
+}
+
+function letGo(call: SavedCall): void {
+  if (call.waitsFor) call.goAhead = call.waitsFor.id;
+  delete call.waitsFor;
+}
+
+function settle(runId: string, call: SavedCall, { output, isError }: ToolResult): AgentEvent {
+  const result = { output: cutOutput(output), isError };
+  call.result = result;
+  delete call.waitsFor;
+  return { type: "tool.completed", runId, toolCallId: call.id, name: call.name, ...result };
+}

@@ -1,0 +1,76 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { ModelEngine } from "../models/engine.ts";
+import { callTool } from "../tools/policy.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
+import { type HeldRun, takeGoAhead } from "./hosted-run.ts";
+import { failureOf } from "./model-failure.ts";
+import type { ModelFailure, WorkerToHost } from "./protocol.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+
+export interface WorkerCallParts {
+  clock: Clock;
+  log: Log;
+  toolbox: Toolbox;
+  /** The engine for a model's name. Throws `ModelError` for one that the host does not have. */
+  engineOf(model: string): ModelEngine;
+}
+
+/** An instance as far as its worker's calls need it. */
+export interface CallingInstance {
+  instanceId: string;
+  accountId: string;
+  worker: Pick<WorkerHandle, "send">;
+  runs: Map<string, HeldRun>;
+  /** The calls that are in progress. */
+  calls: Map<number, { runId: string; abort: AbortController }>;
+}
+
+/** Makes the calls that workers ask for: of models, and of tools. */
+export function createWorkerCalls({ clock, log, toolbox, engineOf }: WorkerCallParts) {
+  return {
+    async callModel(
+      { instanceId, accountId, worker, runs, calls }: CallingInstance,
+      { callId, runId, request }: Extract<WorkerToHost, { type: "model.call" }>,
+    ): Promise<void> {
+      const run = runs.get(runId)?.run;
+      if (!run) return;
+      const abort = new AbortController();
+      calls.set(callId, { runId, abort });
+      let error: ModelFailure | null = null;
+      try {
+        const asked = { ...request, model: run.model, accountId, instanceId };
+        for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
+          worker.send({ type: "model.events", callId, events });
+        }
+      } catch (thrown) {
+        if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model: run.model });
+      } finally {
+        calls.delete(callId);
+      }
+      worker.send({ type: "model.end", callId, error });
+    },
+
+    async callTool(
+      { instanceId, worker, runs, calls }: CallingInstance,
+      { callId, runId, call }: Extract<WorkerToHost, { type: "tool.call" }>,
+    ): Promise<void> {
+      const held = runs.get(runId);
+      if (!held) return;
+      const abort = new AbortController();
+      const { signal } = abort;
+      calls.set(callId, { runId, abort });
+      // The log says that the tool was started before it does anything: so nothing is done twice after a crash.
+      await held.committed;
+      // Cancelled meanwhile, or the log could not be written.
+      if (signal.aborted) return void calls.delete(callId);
+      const goAhead = takeGoAhead(held, call);
+      const reply = await callTool(toolbox, call, { instanceId, agentId: held.run.agentId, clock, goAhead, signal });
+      calls.delete(callId);
+      if ("waitsFor" in reply) {
+        held.waits.push({ call, waitsFor: reply.waitsFor });
+        worker.send({ type: "tool.waits", callId });
+      } else worker.send({ type: "tool.result", callId, ...reply });
+    },
+  };
+}
