@@ -12,8 +12,8 @@ const MAX_SAVED_MS = 25;
 const MAX_DELAY_MS = 20;
 
 /**
- * A commit waits for the disk, and blocks every request on this thread meanwhile. However many writes come, commits
- * take at most half of its time: beyond that they wait a little, so that more writes share one.
+ * A commit blocks every request on this thread while SQLite writes (not while the disk syncs). However many durable
+ * writes come, their commits take at most half of its time: beyond that they wait a little, so that more writes share one.
  */
 export function createCommitPace(now: () => number = () => performance.now()): CommitPace {
   let saved = MAX_SAVED_MS;
