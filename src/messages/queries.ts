@@ -76,7 +76,7 @@ export function messageQueries(db: Db) {
   const startRun = prepared(db, () =>
     db
       .update(runs)
-      .set({ status: "running", startedAt: p("startedAt") as never, model: p("model") as never })
+      .set({ status: "running", ...placeholdersOf(STARTING) } as never)
       .where(eq(runs.runId, p("runId"))),
   );
   const setProgress = prepared(db, () =>
@@ -159,7 +159,7 @@ export function messageQueries(db: Db) {
     since: (conversationId: string, after: number, limit: number): RecentMessage[] =>
       since.all({ conversationId, after, limit }),
     text: (messageSeq: number): string => textBySeq.get({ messageSeq })?.text ?? "",
-    startRun: (runId: string, startedAt: number, model: string) => void startRun.run({ runId, startedAt, model }),
+    startRun: (runId: string, start: Pick<Run, (typeof STARTING)[number]>) => void startRun.run({ runId, ...start }),
     setProgress: (runId: string, progress: Pick<Run, (typeof PROGRESS)[number]>) =>
       void setProgress.run({ runId, ...progress }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
@@ -217,6 +217,7 @@ export type NewMessage = Omit<Message, "messageSeq">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
 const PROGRESS = ["steps", "promptTokens", "completionTokens"] as const satisfies (keyof Run)[];
+const STARTING = ["startedAt", "model", "steps"] as const satisfies (keyof Run)[];
 const ENDING = [
   "status",
   "finishedAt",

@@ -58,8 +58,10 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   }
   let shrinks = 0;
   let current = buildPrompt(run);
+  let isCounted = run.firstStepCounted ?? false;
   for (let step = run.journal.length + 1; step <= MAX_STEPS; step++) {
-    yield { type: "step" };
+    if (!isCounted) yield { type: "step" };
+    isCounted = false;
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];

@@ -66,6 +66,8 @@ export interface RunInput {
   journal: JournalStep[];
   /** True where the journal's texts are still shown: after a wait. After a crash they are shown again. */
   journalShown?: boolean;
+  /** The first model call has been counted with the start of the run. */
+  firstStepCounted?: boolean;
 }
 
 export interface Turn {

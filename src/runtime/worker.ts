@@ -54,7 +54,9 @@ async function work(run: RunInput): Promise<void> {
   runs.set(runId, abort);
   // What happens in one turn of the event loop travels together.
   let waiting: LoopEvent[] = [];
+  let isDue = false;
   const flush = () => {
+    isDue = false;
     if (waiting.length === 0) return;
     send({ type: "run.events", runId, events: waiting });
     waiting = [];
@@ -70,8 +72,13 @@ async function work(run: RunInput): Promise<void> {
     signal: abort.signal,
   };
   for await (const event of runAgent(run, parts)) {
-    if (waiting.push(event) === 1) queueMicrotask(() => queueMicrotask(flush));
+    waiting.push(event);
     if (event.type === "ended") flush();
+    // What a model call used is reported with what follows it.
+    else if (event.type !== "usage" && !isDue) {
+      isDue = true;
+      queueMicrotask(() => queueMicrotask(flush));
+    }
   }
   // A run that was started again has the same id.
   if (runs.get(runId) === abort) runs.delete(runId);

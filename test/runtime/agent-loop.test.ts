@@ -86,6 +86,13 @@ test("text alone completes the run, with its usage", async () => {
   expect(outcome.kind).toBe("completed");
 });
 
+test("every model call is reported, except one that was counted with the start of the run", async () => {
+  const answers = [[[call("a"), finish("tool_calls")]], [text("noon")]];
+  const stepsOf = (events: LoopEvent[]) => events.filter(({ type }) => type === "step").length;
+  expect(stepsOf((await play({ answers })).told)).toBe(2);
+  expect(stepsOf((await play({ answers, run: { firstStepCounted: true } })).told)).toBe(1);
+});
+
 test("a model that says nothing at all completes the run", async () => {
   expect((await play({ answers: [[]] })).outcome).toEqual({ kind: "completed", finishReason: "stop" });
   const long = await play({ answers: [[[...text("a"), finish("length")]]] });

@@ -119,16 +119,20 @@ export function createRuns(parts: RunParts): Runs {
       }
       const { model } = prepared;
       active.add(current);
+      // Its first model call is counted here: reported by itself, it would take a commit of its own.
+      const firstStepCounted = first === "run.started";
+      if (firstStepCounted) current.progress.steps++;
+      const { steps } = current.progress;
       if (first || model !== run.model) {
         void commit(current, () => {
-          queries.startRun(runId, run.startedAt ?? clock.now(), model);
+          queries.startRun(runId, { startedAt: run.startedAt ?? clock.now(), model, steps });
           if (first) append(run, [{ type: first, runId }]);
         });
       }
       current.run = { ...run, model };
       host.run(instanceId, {
         ...prepared,
-        input: { ...prepared.input, journalShown: continues },
+        input: { ...prepared.input, journalShown: continues, firstStepCounted },
         sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
       });
     } catch (err) {
@@ -276,11 +280,7 @@ export function createRuns(parts: RunParts): Runs {
         if (current) cancel(current);
       }
     },
-    cancelStopped(instanceId, most) {
-      const stopped = queries.stoppedIn(instanceId, most);
-      for (const run of stopped) cancel(run);
-      return stopped.length;
-    },
+    cancelStopped: (instanceId, most) => queries.stoppedIn(instanceId, most).map(cancel).length,
     isAwaited: (agentId) =>
       active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => awaited.has(runId)),
     whenEnded(runId) {
