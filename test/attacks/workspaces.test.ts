@@ -43,7 +43,8 @@ test("a read-only key limited to one instance lists a hundred agents with a hund
   await world.attack(async () => {
     for (const agent of agents.slice(0, 20)) expect((await attacker.ask("DELETE", agent)).status).toBe(200);
     expect((await attacker.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
-    expect((await attacker.ask("GET", agents[50] ?? "")).status).toBe(404);
+    // By a write, since the lists may have used up what the account may read for a while.
+    expect((await attacker.ask("DELETE", agents[50] ?? "")).status).toBe(404);
   });
   await world.expectUnharmed();
 });
