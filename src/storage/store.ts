@@ -59,7 +59,7 @@ interface CommitHook {
 const MAX_COMMIT_WORK_MS = 8;
 
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
-export function openStore(dataDir: string, walSync?: WalSync): Store {
+export function openStore(dataDir: string, syncOf: (path: string) => WalSync = createWalSync): Store {
   const path = join(dataDir, "roost.db");
   const sqlite = openFile(dataDir, path);
   try {
@@ -70,7 +70,7 @@ export function openStore(dataDir: string, walSync?: WalSync): Store {
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
   }
-  return createStore(sqlite, walSync ?? createWalSync(`${path}-wal`));
+  return createStore(sqlite, syncOf(`${path}-wal`));
 }
 
 function openFile(dataDir: string, path: string): Database {

@@ -1,9 +1,12 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 
 export interface WalSync {
-  /** Resolves when all that was committed before the call is on disk. Rejects when the disk refuses. */
+  /**
+   * Resolves when all that was committed before the call is on disk. Rejects if the disk refuses, from then on always: the
+   * kernel reports a failed write once, and a later sync would seem to have kept what is lost.
+   */
   sync(): Promise<void>;
-  /** The same at once, for whoever waits; nothing may be asked of it afterwards. */
+  /** Syncs at once for whoever waits. Nothing may be asked of it afterwards. */
   close(): void;
 }
 
@@ -12,32 +15,44 @@ interface Waiter {
   reject: (reason: unknown) => void;
 }
 
+/** The calls of the operating system, which tests replace. */
+const system = { fdatasync, fdatasyncSync };
+
 /**
  * Brings SQLite's write-ahead log to the disk without holding the thread: a commit under `synchronous = NORMAL` has
  * written its frames to the file, and is as durable as one under FULL once the file is synced (FULL does nothing else).
- * One sync is under way at a time, and those who ask meanwhile share the next. The file stays the same one as long as
- * a connection is open, and SQLite holds no locks on it that closing it here could drop.
+ * One sync is under way at a time, and those who ask meanwhile share the next. The file exists, and stays the same one, as
+ * long as a connection is open; SQLite holds no locks on it that closing it here could drop.
  */
-export function createWalSync(path: string): WalSync {
-  let file: number | undefined;
+export function createWalSync(path: string, calls: typeof system = system): WalSync {
+  // Opened now: once there are connections, file descriptors may run out.
+  const file = openSync(path, "r+");
   let waiters: Waiter[] = [];
   let isBusy = false;
+  let isClosed = false;
+  let failure: Error | undefined;
 
-  const opened = () => {
-    file ??= openSync(path, "r+");
-    return file;
-  };
+  function settle(served: Waiter[], error: unknown): void {
+    if (error) failure ??= new Error("the write-ahead log could not be synced", { cause: error });
+    for (const { resolve, reject } of served) {
+      if (failure) reject(failure);
+      else resolve();
+    }
+  }
 
   function next(): void {
+    if (isClosed) {
+      closeSync(file);
+      return;
+    }
     const served = waiters;
     waiters = [];
-    isBusy = served.length > 0;
-    if (!isBusy) return;
-    fdatasync(opened(), (error) => {
-      for (const { resolve, reject } of served) {
-        if (error) reject(error);
-        else resolve();
-      }
+    if (failure) settle(served, failure);
+    if (failure || served.length === 0) return;
+    isBusy = true;
+    calls.fdatasync(file, (error) => {
+      isBusy = false;
+      settle(served, error);
       next();
     });
   }
@@ -46,16 +61,22 @@ export function createWalSync(path: string): WalSync {
     sync() {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiters.push({ resolve, reject });
-      // With the commits of the same turn of the event loop.
       if (!isBusy) next();
       return promise;
     },
     close() {
+      isClosed = true;
       const served = waiters;
       waiters = [];
-      if (served.length > 0) fdatasyncSync(opened());
-      for (const { resolve } of served) resolve();
-      if (file !== undefined && !isBusy) closeSync(file);
+      let refusal: unknown = null;
+      try {
+        if (served.length > 0) calls.fdatasyncSync(file);
+      } catch (error) {
+        refusal = error;
+      }
+      settle(served, refusal);
+      // One that is under way still needs the file.
+      if (!isBusy) closeSync(file);
     },
   };
 }

@@ -39,13 +39,15 @@ let log: StoredEvent[];
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-runs-"));
   synced = 0;
-  const walSync = createWalSync(join(dataDir, "roost.db-wal"));
-  store = openStore(dataDir, {
-    ...walSync,
-    sync() {
-      synced++;
-      return walSync.sync();
-    },
+  store = openStore(dataDir, (path) => {
+    const walSync = createWalSync(path);
+    return {
+      ...walSync,
+      sync() {
+        synced++;
+        return walSync.sync();
+      },
+    };
   });
   store.sqlite.run("PRAGMA foreign_keys = OFF");
   store.sqlite.run(

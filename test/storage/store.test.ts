@@ -38,13 +38,13 @@ function openOnSlowDisk() {
   store.close();
   const asked = Promise.withResolvers<void>();
   const kept = Promise.withResolvers<void>();
-  store = openStore(dataDir, {
+  store = openStore(dataDir, () => ({
     sync() {
       asked.resolve();
       return kept.promise;
     },
     close() {},
-  });
+  }));
   return { asked: () => asked.promise, finish: kept.resolve, fail: kept.reject };
 }
 
