@@ -44,7 +44,7 @@ export function createAccounts({ store, clock, audit, openBalance }: AccountPart
       .from(accounts)
       .where(eq(accounts.email, sql.placeholder("email"))),
   );
-  const find = (accountId: string) => byId.get({ accountId });
+  const find = store.oncePerSnapshot((accountId: string) => byId.get({ accountId }));
   const get = (accountId: string) => {
     const account = find(accountId);
     if (!account) throw notFound("account");

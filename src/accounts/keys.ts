@@ -98,6 +98,10 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       .from(apiKeys)
       .where(eq(apiKeys.keyId, sql.placeholder("keyId"))),
   );
+  const byText = store.oncePerSnapshot((key) => {
+    if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
+    return byHash.get({ keyHash: hashOf(key) }) ?? null;
+  });
   const hasEnded = (expiresAt: number | null) => expiresAt !== null && expiresAt <= clock.now();
   const uses = createFairCache<Uses>(MAX_CACHED, MAX_CACHED_PER_ACCOUNT);
 
@@ -163,8 +167,7 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       });
     },
     verify(key) {
-      if (key.length !== KEY_LENGTH || checksum(key.slice(0, -6)) !== key.slice(-6)) return null;
-      const record = byHash.get({ keyHash: hashOf(key) });
+      const record = byText(key);
       return record && !hasEnded(record.expiresAt) ? record : null;
     },
     works(keyId) {

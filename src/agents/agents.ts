@@ -113,7 +113,8 @@ export function createAgents(parts: AgentParts): Agents {
       .from(agents)
       .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt))),
   );
-  const find = (agentId: string) => (isId("agt", agentId) ? byId.get({ agentId }) : undefined);
+  const stored = store.oncePerSnapshot((agentId) => byId.get({ agentId }));
+  const find = (agentId: string) => (isId("agt", agentId) ? stored(agentId) : undefined);
   const bySlug = prepared(db, () =>
     db
       .select({ agentId: agents.agentId })

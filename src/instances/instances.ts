@@ -74,7 +74,8 @@ export function createInstances(parts: InstanceParts): Instances {
   const running = prepared(db, () =>
     db.select({ count: sql<number>`count(*)` }).from(instances).where(eq(instances.status, "running")),
   );
-  const find = (instanceId: string) => (isId("inst", instanceId) ? byId.get({ instanceId }) : undefined);
+  const stored = store.oncePerSnapshot((instanceId) => byId.get({ instanceId }));
+  const find = (instanceId: string) => (isId("inst", instanceId) ? stored(instanceId) : undefined);
 
   function set(instance: Instance, change: Partial<Instance>): Instance {
     return store.transaction(() => {

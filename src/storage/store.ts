@@ -5,6 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { createCommitPace } from "./commit-pace.ts";
 import { damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
+import { createSnapshot, type Snapshot } from "./snapshot.ts";
 import { prepareTransactions } from "./transactions.ts";
 import { createWalSync, type WalSync } from "./wal-sync.ts";
 
@@ -40,6 +41,8 @@ export interface Store {
    * each costs more than the read itself. Every write still goes through a transaction.
    */
   readTogether(): void;
+  /** A read that asks the database once for each key while reads share a snapshot. */
+  readonly oncePerSnapshot: Snapshot["oncePerSnapshot"];
   close(): void;
 }
 
@@ -101,16 +104,11 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
   let closed = false;
   /** Why the disk no longer takes anything: what a sync lost is nowhere, so nothing later can be relied on. */
   let lost: Error | undefined;
-  /** True while reads share a snapshot: SQLite is then in a transaction, but nobody may write in it. */
-  let reading = false;
-
   const pace = createCommitPace();
-  let changesBefore = 0;
   let current: Durability = "full";
 
-  const changes = sqlite.prepare<{ total: number }, []>("SELECT total_changes() AS total");
-  const totalChanges = () => changes.get()?.total ?? 0;
   const transactions = prepareTransactions(sqlite);
+  const snapshot = createSnapshot(sqlite, transactions);
 
   /** Removes and returns the hooks beyond the first `kept`. */
   const takeHooks = (kept = 0): CommitHook[] => hooks.splice(kept);
@@ -126,24 +124,6 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     }
   }
 
-  function endReads(): void {
-    if (!reading) return;
-    reading = false;
-    transactions.endReads();
-    // A write among the reads would be acknowledged before it is committed. Checked in tests only.
-    if (process.env.NODE_ENV !== "production" && totalChanges() !== changesBefore) {
-      throw new Error("something was written outside of a transaction");
-    }
-  }
-
-  function readTogether(): void {
-    if (closed || sqlite.inTransaction) return;
-    if (process.env.NODE_ENV !== "production") changesBefore = totalChanges();
-    transactions.beginReads();
-    reading = true;
-    setImmediate(endReads);
-  }
-
   function setDurability(durability: Durability): void {
     if (durability === current) return;
     sqlite.run(`PRAGMA synchronous = ${durability === "full" ? "FULL" : "NORMAL"}`);
@@ -151,7 +131,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
   }
 
   function transaction<T>(work: () => T): T {
-    endReads();
+    snapshot.end();
     if (lost) throw lost;
     if (sqlite.inTransaction) return nested(work);
     setDurability("full");
@@ -206,7 +186,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     pending = [];
     if (works.length === 0) return; // `close` has committed them
     const attempts: ReturnType<typeof attempt>[] = [];
-    endReads();
+    snapshot.end();
     setDurability("process");
     const began = performance.now();
     try {
@@ -226,7 +206,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     }
     putBack(works.slice(attempts.length));
     // Hooks mostly read: for example, they look for the next run of each agent whose run has ended.
-    readTogether();
+    snapshot.begin();
     for (const { succeed } of attempts) succeed();
   }
 
@@ -253,7 +233,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     sqlite,
     transaction,
     afterCommit(then, otherwise = () => {}) {
-      if (sqlite.inTransaction && !reading) hooks.push({ then, otherwise });
+      if (sqlite.inTransaction && !snapshot.isOpen()) hooks.push({ then, otherwise });
       else then();
     },
     commitSoon(work, durability) {
@@ -264,11 +244,14 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
       pending.push({ work, durability, resolve: resolve as (result: unknown) => void, reject });
       return promise;
     },
-    readTogether,
+    readTogether() {
+      if (!closed) snapshot.begin();
+    },
+    oncePerSnapshot: snapshot.oncePerSnapshot,
     close() {
       if (closed) return;
       while (pending.length > 0) commitPending();
-      endReads();
+      snapshot.end();
       walSync.close();
       closed = true;
       try {

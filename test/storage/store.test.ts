@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   copyFileSync,
@@ -397,4 +398,52 @@ test("closing commits all pending work, in however many commits", async () => {
   );
   store.close();
   expect(await Promise.all(works)).toEqual(["done", "done", "done"]);
+});
+
+describe("a read that asks once per snapshot", () => {
+  let asked = 0;
+  const openRead = () => {
+    asked = 0;
+    return store.oncePerSnapshot((note) => {
+      asked++;
+      return store.sqlite.query<{ note: string }, [string]>("SELECT note FROM notes WHERE note = ?").get(note);
+    });
+  };
+
+  test("asks for each key once while reads share a snapshot, and each time where they do not", async () => {
+    const find = openRead();
+    store.transaction(() => write("a"));
+    for (let time = 0; time < 3; time++) expect(find("a")).toEqual({ note: "a" });
+    expect(asked).toBe(3);
+    store.readTogether();
+    for (let time = 0; time < 3; time++) expect(find("a")).toEqual({ note: "a" });
+    expect(asked).toBe(4);
+  });
+
+  test("sees what this process writes, at once", () => {
+    const find = openRead();
+    store.transaction(() => write("a"));
+    store.readTogether();
+    expect(find("a")).toEqual({ note: "a" });
+    store.transaction(() => {
+      store.sqlite.run("DELETE FROM notes");
+      expect(find("a")).toBeNull();
+    });
+    expect(find("a")).toBeNull();
+    store.readTogether();
+    expect(find("a")).toBeNull();
+  });
+
+  test("sees what another process writes, from the next turn of the event loop on", async () => {
+    const find = openRead();
+    store.transaction(() => write("a"));
+    store.readTogether();
+    expect(find("a")).toEqual({ note: "a" });
+    const other = new Database(join(dataDir, "roost.db"));
+    other.run("DELETE FROM notes");
+    other.close();
+    await new Promise(setImmediate);
+    store.readTogether();
+    expect(find("a")).toBeNull();
+  });
 });
