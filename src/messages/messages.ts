@@ -57,9 +57,11 @@ export function createMessages(
   runs: Runs,
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
+  modelOf: (agent: Agent) => string,
 ): Messages {
   return {
-    send(instance, { agentId }, { conversationId, text, sender, whileRunning }) {
+    send(instance, agent, { conversationId, text, sender, whileRunning }) {
+      const { agentId } = agent;
       return store.transaction(() => {
         // The answer to a message that was accepted is kept in any case.
         quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(text));
@@ -80,7 +82,7 @@ export function createMessages(
         if (interrupted) runs.cancel(interrupted);
         const messageId = newId("msg");
         const caused = { agentId, conversationId, originType: "user", originId: null } as const;
-        const run = runs.queue(caused, instance, messageId);
+        const run = runs.queue(caused, instance, messageId, unfinished.length === 0 ? modelOf(agent) : undefined);
         queries.insertMessage({
           messageId,
           agentId,

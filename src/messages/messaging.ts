@@ -16,7 +16,7 @@ import { createHub, type Hub } from "./events/hub.ts";
 import { createForks, type Forks } from "./forks.ts";
 import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
-import { type PrepareParts, prepareRun } from "./runs/prepare.ts";
+import { modelOf, type PrepareParts, prepareRun } from "./runs/prepare.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import { createWindows } from "./runs/window.ts";
 
@@ -71,7 +71,9 @@ export function createMessaging(parts: MessagingParts): Messaging {
       stored.clear(conversationId, now);
     },
   };
-  const messages = createMessages(store, clock, queries, rows, runs, removals, quotas);
+  const messages = createMessages(store, clock, queries, rows, runs, removals, quotas, (agent) =>
+    modelOf(agent, parts),
+  );
   const conversations = createConversations({
     store,
     clock,

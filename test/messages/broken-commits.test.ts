@@ -33,6 +33,8 @@ let runs: Runs;
 /** What the host was given, newest last. */
 let hosted: HostedRun[];
 let cancelled: string[];
+/** Places that were given back unused. */
+let released: number;
 let broken: boolean;
 let log: StoredEvent[];
 
@@ -58,7 +60,7 @@ beforeEach(async () => {
     `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
      VALUES ('${AGENT}', '${INSTANCE}', 'Ada', 'ada', 'Ada', 0, 0)`,
   );
-  [hosted, cancelled, log, broken] = [[], [], [], false];
+  [hosted, cancelled, released, log, broken] = [[], [], 0, [], false];
   runs = createRuns({
     store,
     clock: systemClock,
@@ -69,7 +71,7 @@ beforeEach(async () => {
     host: {
       hasPlace: () => true,
       reserve: () => "taken",
-      release: () => {},
+      release: () => void released++,
       run: (_, run) => void hosted.push(run),
       cancel: (_, runId) => void cancelled.push(runId),
       sleep: () => {},
@@ -94,6 +96,9 @@ afterEach(() => {
 
 const queue = (): Run =>
   store.transaction(() => runs.queue(CAUSED, { instanceId: INSTANCE, accountId: "acct_a", stops: 0 }, newId("msg")));
+/** As for an agent that has no other run. */
+const queueFirst = (): Run =>
+  runs.queue(CAUSED, { instanceId: INSTANCE, accountId: "acct_a", stops: 0 }, newId("msg"), "m");
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events, "process", []);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
@@ -239,4 +244,43 @@ test("messages are answered in the order of arrival, even if the clock was set b
   expect(current().input.runId).toBe(second.runId);
   await tell(done);
   expect(current().input.runId).toBe("run_0");
+});
+
+test("an idle agent's run is written as started, in the commit of its message", async () => {
+  const run = await store.commitSoon(queueFirst, "process");
+  expect(kinds()).toEqual(["run.queued", "run.started"]);
+  expect(runs.get(AGENT, run.runId)).toMatchObject({ status: "running", model: "m", steps: 1 });
+  expect(current().input).toMatchObject({ runId: run.runId, firstStepCounted: true });
+  await tell({ type: "delta", text: "Hi" }, done);
+  expect(runs.get(AGENT, run.runId)).toMatchObject({ status: "completed", steps: 1 });
+});
+
+test("a message that is not written gives the place of its run back, and the agent stays free", async () => {
+  const failing = store.commitSoon(() => {
+    queueFirst();
+    throw new Error("the message cannot be written");
+  }, "process");
+  await expect(failing).rejects.toThrow("the message cannot be written");
+  expect([hosted.length, released, kinds()]).toEqual([0, 1, []]);
+  const { runId } = await store.commitSoon(queueFirst, "process");
+  expect(hosted.map(({ input }) => input.runId)).toEqual([runId]);
+});
+
+test("a run that is cancelled in the commit that started it gives its place back, and the next one runs", async () => {
+  const started = store.commitSoon(queueFirst, "process");
+  const next = store.commitSoon(() => {
+    const [first] = messageQueries(store.db).inTurn(AGENT);
+    runs.cancel(first ?? expect.unreachable());
+    return queueFirst();
+  }, "process");
+  const [{ runId }, { runId: nextId }] = [await started, await next];
+  expect(runs.get(AGENT, runId).status).toBe("cancelled");
+  expect([hosted.map(({ input }) => input.runId), released]).toEqual([[nextId], 1]);
+});
+
+test("a run whose prompt cannot be read fails, although it was written as started", async () => {
+  broken = true;
+  const { runId } = await store.commitSoon(queueFirst, "process");
+  expect((await runs.whenEnded(runId)).run).toMatchObject({ status: "failed", errorCode: "internal_error" });
+  expect(released).toBe(1);
 });

@@ -1,6 +1,5 @@
 import type { Run } from "../schema.ts";
 import { newProgress, type Progress } from "./progress.ts";
-import type { NextRun } from "./run-queue.ts";
 
 /** Runs in progress in an agent; in a conversation there is one (docs/contract/api.md, Conversations). */
 export const MAX_AT_ONCE = 4;
@@ -15,6 +14,14 @@ export interface ActiveRun {
 
 /** `text` is what is shown of it already. */
 export const newActive = (run: Run, text = ""): ActiveRun => ({ run, progress: newProgress(run, text), state: "live" });
+
+export interface NextRun {
+  run: Run;
+  /** Whether another one of the agent's may run beside it. */
+  hasMore: boolean;
+  /** Whether it is the only one that waits for this agent. */
+  isOnly: boolean;
+}
 
 type Place = Pick<Run, "agentId" | "conversationId">;
 

@@ -1,5 +1,6 @@
 import type { Agents } from "../../agents/agents.ts";
 import { isUnchanged } from "../../agents/default-files.ts";
+import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
 import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/engine.ts";
@@ -43,7 +44,7 @@ const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, promp
 export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
   const agent = parts.agents.find(run.agentId);
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
-  const model = agent.model ?? parts.defaultModel;
+  const model = modelOf(agent, parts);
   const abilities = abilitiesOf(parts, model);
   const room = roomOf(abilities.contextTokens);
   const { instanceId } = run;
@@ -62,6 +63,10 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
     },
   };
 }
+
+/** Its own, or else the host's. */
+export const modelOf = (agent: Pick<Agent, "model">, { defaultModel }: Pick<PrepareParts, "defaultModel">): string =>
+  agent.model ?? defaultModel;
 
 function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
   try {

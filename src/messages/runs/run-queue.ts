@@ -2,6 +2,7 @@ import { createTurnBudget } from "../../lib/turn-budget.ts";
 import { createFairQueue } from "../../limits/fair-queue.ts";
 import type { Host } from "../../runtime/host.ts";
 import type { Run } from "../schema.ts";
+import type { ActiveRun, NextRun } from "./active-runs.ts";
 
 export interface RunQueueParts {
   /** The run that comes next for an agent; undefined where as many as may be are in progress, or none is left. */
@@ -13,21 +14,19 @@ export interface RunQueueParts {
   reserve: Host["reserve"];
   /** Takes up a run that has a place; false where its instance does not run. It never throws. */
   start(run: Run): boolean;
+  /** Takes up a run that was written as started, or gives its place back. It never throws. */
+  begin(current: ActiveRun): void;
   /** A run for which no place will ever be had. */
   onFailure(run: Run, error: unknown): void;
   /** How long starting runs may hold one turn of the event loop. */
   startsMs?: number | undefined;
 }
 
-export interface NextRun {
-  run: Run;
-  /** Whether another one of the agent's may run beside it. */
-  hasMore: boolean;
-  /** Whether it is the only one that waits for this agent. */
-  isOnly: boolean;
-}
-
 export interface RunQueue {
+  /** Takes a place for a run of an agent that has no other, unless others wait for one. */
+  takePlace(accountId: string, instanceId: string): boolean;
+  /** A run that has its place is committed: it begins, before any that waits for one. */
+  begin(current: ActiveRun, accountId: string): void;
   /** A run of the agent has been queued: it starts now if there is a place for it, or else when its turn comes. */
   add(agentId: string, accountId: string): void;
   /** The agent has unfinished runs that an earlier process, or a commit that failed, left. */
@@ -42,7 +41,9 @@ export interface RunQueue {
 const STARTS_MS = 2;
 
 export function createRunQueue(parts: RunQueueParts): RunQueue {
-  const { nextRun, accountOf, hasPlace, reserve, start, onFailure, startsMs = STARTS_MS } = parts;
+  const { nextRun, accountOf, hasPlace, reserve, start, begin, onFailure, startsMs = STARTS_MS } = parts;
+  /** Runs that have a place. */
+  const placed = createFairQueue<ActiveRun>();
   /** Agents with a run that waits for a place. */
   const line = createFairQueue<string>();
   /** Agents that may have queued runs: for no other does the end of a run ask the database for the next one. */
@@ -71,6 +72,14 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
   }
 
   function serve(): void {
+    placed.serve((current) => {
+      if (!time.hasTime()) {
+        serveLater();
+        return "skip owner";
+      }
+      time.spend(() => begin(current));
+      return "taken";
+    });
     const again: { agentId: string; accountId: string }[] = [];
     line.serve((agentId, accountId) => {
       if (!time.hasTime()) {
@@ -104,6 +113,18 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
   }
 
   return {
+    takePlace(accountId, instanceId) {
+      try {
+        return line.isEmpty() && reserve(accountId, instanceId) === "taken";
+      } catch {
+        // It fails again when the run's turn comes, and the run with it.
+        return false;
+      }
+    },
+    begin(current, accountId) {
+      placed.add(accountId, current);
+      serve();
+    },
     add,
     takeUp,
     goOn(agentId, instanceId) {

@@ -1,6 +1,5 @@
-import type { Instance } from "../../instances/schema.ts";
 import { notFound } from "../../lib/app-error.ts";
-import { isId, newId } from "../../lib/id.ts";
+import { isId } from "../../lib/id.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Host } from "../../runtime/host.ts";
 import type { HostedRun, WaitingCall } from "../../runtime/hosted-run.ts";
@@ -13,10 +12,10 @@ import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, newActive } from "./active-runs.ts";
 import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
+import { createNewRuns, type QueueRun } from "./new-runs.ts";
 import { createParking, type Decision } from "./parking.ts";
 import { parkingQueries } from "./parking-queries.ts";
 import { advance, newProgress } from "./progress.ts";
-import { type Caused, queuedRun } from "./queued-run.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
 
@@ -45,8 +44,7 @@ export interface Runs {
   get(agentId: string, runId: string): Run;
   /** Newest first, before this place in the agent's log; of every status if none is named. */
   page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
-  /** Writes a queued run and its event; it starts when its turn comes. Call it in the transaction of its message. */
-  queue(of: Caused, instance: Pick<Instance, "instanceId" | "accountId" | "stops">, messageId: string): Run;
+  queue(...of: Parameters<QueueRun>): Run;
   /**
    * Decides about a call that waits; once none of the run's calls waits, the run goes on from its journal, before those
    * that are queued. Returns false, and does nothing, if no call of this run waits for `waitId` (any longer). Call it in
@@ -88,6 +86,7 @@ export function createRuns(parts: RunParts): Runs {
     hasPlace: host.hasPlace,
     reserve: host.reserve,
     start: take,
+    begin,
     onFailure: fail,
     startsMs: parts.startsMs,
   });
@@ -104,13 +103,23 @@ export function createRuns(parts: RunParts): Runs {
     return true;
   }
 
+  /** Starts a run that was written as started with its message. */
+  function begin(current: ActiveRun): void {
+    if (host.closed()) return;
+    if (current.state !== "live") host.release(current.run.instanceId);
+    else if (!start(current.run, NOTHING_DONE, null, current)) active.remove(current);
+  }
+
   const journalOf = (run: Run) => readJournal(events, run, parking.saved(run));
 
   /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come about. */
-  function start(run: Run, journal: Journal, first: "run.started" | "run.restarted" | null): boolean {
+  function start(
+    run: Run,
+    journal: Journal,
+    first: "run.started" | "run.restarted" | null,
+    current = newActive(run, journal.continues ? journal.text : ""),
+  ): boolean {
     const { instanceId, runId } = run;
-    const { continues } = journal;
-    const current = newActive(run, continues ? journal.text : "");
     try {
       const prepared = prepare(run, journal.steps);
       if (!prepared) {
@@ -120,8 +129,8 @@ export function createRuns(parts: RunParts): Runs {
       const { model } = prepared;
       active.add(current);
       // Its first model call is counted here: reported by itself, it would take a commit of its own.
-      const firstStepCounted = first === "run.started";
-      if (firstStepCounted) current.progress.steps++;
+      if (first === "run.started") current.progress.steps++;
+      const firstStepCounted = journal === NOTHING_DONE;
       const { steps } = current.progress;
       if (first || model !== run.model) {
         void commit(current, () => {
@@ -132,7 +141,7 @@ export function createRuns(parts: RunParts): Runs {
       current.run = { ...run, model };
       host.run(instanceId, {
         ...prepared,
-        input: { ...prepared.input, journalShown: continues, firstStepCounted },
+        input: { ...prepared.input, journalShown: journal.continues, firstStepCounted },
         sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
       });
     } catch (err) {
@@ -253,15 +262,7 @@ export function createRuns(parts: RunParts): Runs {
       return run;
     },
     page: (...asked) => pageOfRuns(queries, ...asked),
-    queue(caused, { instanceId, accountId, stops }, messageId) {
-      const { agentId, conversationId } = caused;
-      const runId = newId("run");
-      const firstEventId = events.append(agentId, [{ type: "run.queued", runId }], conversationId);
-      const run = queuedRun(caused, { runId, instanceId, messageId, firstEventId, stops, createdAt: clock.now() });
-      queries.insertRun(run);
-      store.afterCommit(() => queue.add(agentId, accountId));
-      return run;
-    },
+    queue: createNewRuns(parts, active, queue),
     resume(runId, waitId, decision) {
       const run = parking.decide(runId, waitId, decision);
       if (run?.status === "running") store.afterCommit(() => queue.takeUp(run.agentId, run.instanceId));
@@ -269,14 +270,12 @@ export function createRuns(parts: RunParts): Runs {
     },
     listen: (listener) => void listeners.push(listener),
     cancel,
-    cancelAll: (unfinished) => {
-      // The youngest first: none of them starts because the one before it ended.
-      for (const run of unfinished.toReversed()) cancel(run);
-    },
+    // The youngest first: none of them starts because the one before it ended.
+    cancelAll: (unfinished) => void unfinished.toReversed().map(cancel),
     cancelInProgress(instanceId) {
-      for (const { run } of active.all()) {
+      for (const { run } of active.all().filter(({ run }) => run.instanceId === instanceId)) {
         // As the database has it: another work of the same commit may have ended it.
-        const current = run.instanceId === instanceId ? queries.run(run.runId) : undefined;
+        const current = queries.run(run.runId);
         if (current) cancel(current);
       }
     },
