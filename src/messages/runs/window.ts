@@ -15,8 +15,16 @@ export interface Windows {
   read(run: Run): TurnOutline[];
 }
 
+/** A message as prompts show it. */
+interface Row extends RecentMessage {
+  turn: TurnOutline;
+  /** The agent's answer to it, if it said anything. */
+  reply?: TurnOutline;
+}
+
 interface Kept {
-  rows: RecentMessage[];
+  /** Oldest first. */
+  rows: Row[];
   bytes: number;
 }
 
@@ -34,48 +42,53 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     kept.delete(conversationId);
   }
 
-  function keep(conversationId: string, rows: RecentMessage[]): void {
-    let bytes = 0;
-    for (const { shortText } of rows) bytes += MESSAGE_BYTES + (shortText?.length ?? 0);
-    total += bytes;
-    kept.set(conversationId, { rows, bytes });
+  function keep(conversationId: string, window: Kept): void {
+    total += window.bytes;
+    kept.set(conversationId, window);
     for (const oldest of kept.keys()) {
       if (total <= keptBytes) break;
       forget(oldest);
     }
   }
 
-  /** Oldest first. */
-  function newest(conversationId: string): RecentMessage[] {
-    const known = kept.get(conversationId);
-    forget(conversationId);
-    const rows =
-      (known && extended(conversationId, known.rows)) ?? queries.recent(conversationId, WINDOW_MESSAGES).reverse();
-    keep(conversationId, rows);
-    return rows;
+  function add(window: Kept, messages: readonly RecentMessage[]): Kept {
+    const { rows } = window;
+    for (const message of messages) {
+      const row: Row = { ...message, turn: turnOf(message, queries) };
+      if (row.role === "agent" && row.bytes > 0) {
+        const asked = rows.findLast(({ role, runId }) => role === "user" && runId === row.runId);
+        if (asked) asked.reply = row.turn;
+      }
+      rows.push(row);
+      window.bytes += bytesOf(row);
+    }
+    for (const dropped of rows.splice(0, rows.length - WINDOW_MESSAGES)) window.bytes -= bytesOf(dropped);
+    return window;
   }
 
-  /** With what has been said since; undefined where that does not follow it. */
-  function extended(conversationId: string, rows: RecentMessage[]): RecentMessage[] | undefined {
-    const last = rows.at(-1);
-    if (!last) return undefined;
-    const since = queries.since(conversationId, last.messageSeq, WINDOW_MESSAGES);
-    if (since.length === WINDOW_MESSAGES) return undefined;
-    return [...rows, ...since].slice(-WINDOW_MESSAGES);
+  /** With what has been said since it was kept. */
+  function latest(conversationId: string): Row[] {
+    const known = kept.get(conversationId);
+    forget(conversationId);
+    const last = known?.rows.at(-1);
+    const since = known && last ? queries.since(conversationId, last.messageSeq, WINDOW_MESSAGES) : [];
+    const follows = known && last && since.length < WINDOW_MESSAGES;
+    const window = follows
+      ? add(known, since)
+      : add({ rows: [], bytes: 0 }, queries.recent(conversationId, WINDOW_MESSAGES).reverse());
+    keep(conversationId, window);
+    return window.rows;
   }
 
   return {
     forget,
     read(run) {
-      const rows = newest(run.conversationId);
-      const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
       const turns: TurnOutline[] = [];
-      for (const row of rows) {
-        if (row.role === "agent") continue;
-        turns.push(turnOf("user", row, queries));
-        if (row.messageId === run.messageId) return turns;
-        const reply = replies.get(row.runId);
-        if (reply && reply.bytes > 0) turns.push(turnOf("assistant", reply, queries));
+      for (const { role, messageId, turn, reply } of latest(run.conversationId)) {
+        if (role === "agent") continue;
+        turns.push(turn);
+        if (messageId === run.messageId) return turns;
+        if (reply) turns.push(reply);
       }
       // The run's message is older than the window only when hundreds were written after it; it is answered alone.
       const own = queries.message(run.messageId);
@@ -84,8 +97,10 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
   };
 }
 
-const turnOf = (
-  role: TurnOutline["role"],
-  { messageSeq, bytes, shortText }: RecentMessage,
-  queries: MessageQueries,
-): TurnOutline => ({ role, bytes, read: () => shortText ?? queries.text(messageSeq) });
+const bytesOf = ({ shortText }: RecentMessage): number => MESSAGE_BYTES + (shortText?.length ?? 0);
+
+const turnOf = ({ role, messageSeq, bytes, shortText }: RecentMessage, queries: MessageQueries): TurnOutline => ({
+  role: role === "agent" ? "assistant" : "user",
+  bytes,
+  read: () => shortText ?? queries.text(messageSeq),
+});
