@@ -15,7 +15,7 @@ export interface ConversationRouteParts {
   agents: Agents;
   conversations: Conversations;
   forks: Forks;
-  /** Lets a request be silent while a long conversation is copied. */
+  /** Keeps the connection open while a long conversation is copied. */
   keepOpen(request: Request): void;
 }
 
@@ -65,8 +65,8 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       handle({ found: { agent }, query, startPage }) {
         const { origin = null, ...page } = query();
         const start = startPage(`conversations ${agent.agentId} ${origin ?? ""}`, page);
-        const behind = start.position === null ? null : markOf(start.position);
-        const rows = conversations.page(agent, origin, behind, start.limit + 1);
+        const after = start.position === null ? null : markOf(start.position);
+        const rows = conversations.page(agent, origin, after, start.limit + 1);
         return toPage(start, rows, positionOf, showConversation);
       },
     }),

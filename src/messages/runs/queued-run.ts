@@ -1,9 +1,9 @@
 import type { Run } from "../schema.ts";
 
-/** Where a run belongs, and who or what caused it. */
+/** The agent and conversation of a run, and who or what caused it. */
 export type Caused = Pick<Run, "agentId" | "conversationId" | "originType" | "originId">;
 
-/** A new run. It waits for its turn. */
+/** A new run, waiting for its turn. */
 export const queuedRun = (
   caused: Caused,
   own: Pick<Run, "runId" | "instanceId" | "messageId" | "firstEventId" | "stops" | "createdAt">,

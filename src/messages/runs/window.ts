@@ -2,16 +2,16 @@ import type { TurnOutline } from "../../runtime/prompt-room.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
 import type { Run } from "../schema.ts";
 
-/** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
+/** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
-/** What is kept in memory of conversations, for all together: their short texts, and so much for each message. */
+/** Memory for all conversations together: their short texts, and `MESSAGE_BYTES` for each message. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 512;
 
 export interface Windows {
-  /** To be called when the conversation is cleared. */
+  /** Call it when the conversation is cleared. */
   forget(conversationId: string): void;
-  /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
+  /** The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily. */
   read(run: Run): TurnOutline[];
 }
 
@@ -21,11 +21,11 @@ interface Kept {
 }
 
 /**
- * The newest messages of the conversations that were used last, so that a prompt reads what is new in its conversation
- * and not all of it. A message that has been written never changes.
+ * Caches the newest messages of recently used conversations, so that a prompt only reads what is new in its conversation.
+ * It never goes stale: a message that has been written never changes.
  */
 export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): Windows {
-  /** The one used last comes last. */
+  /** Least recently used first. */
   const kept = new Map<string, Kept>();
   let total = 0;
 
@@ -55,7 +55,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     return rows;
   }
 
-  /** With what has been said since; undefined where that does not follow it. */
+  /** With the messages since; undefined if there are too many to be sure that none is missing. */
   function extended(conversationId: string, rows: RecentMessage[]): RecentMessage[] | undefined {
     const last = rows.at(-1);
     if (!last) return undefined;
@@ -77,7 +77,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
         const reply = replies.get(row.runId);
         if (reply && reply.bytes > 0) turns.push(turnOf("assistant", reply, queries));
       }
-      // The run's message is older than the window only when hundreds were written after it; it is answered alone.
+      // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
       return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
     },
