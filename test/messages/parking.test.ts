@@ -199,7 +199,9 @@ describe("a run that waits", () => {
     asksFor("mail it", ["send", "one more"]);
     const { status, body } = await it.send("mail it");
     expect([status, body.message]).toEqual([200, "Wait. Done."]);
-    expect(answers("mail it")).toEqual([expect.stringContaining(`${MAX_WAITING} runs of this agent are already waiting`)]);
+    expect(answers("mail it")).toEqual([
+      expect.stringContaining(`${MAX_WAITING} runs of this agent are already waiting`),
+    ]);
     const own = (await it.until("run.completed", body.runId)).filter(({ data }) => data.runId === body.runId);
     expect(kindsOf(own)).not.toContain("run.waiting");
     expect(decide(body.runId, waitOf("one more"), "go ahead")).toBe(false);

@@ -28,8 +28,8 @@ test("room is reported once for all places freed in one turn of the event loop",
   );
   for (const account of ["a", "a", "b"]) expect(places.runs.acquire(account)).toBe("taken");
   expect(places.runs.acquire("a")).toBe("each");
-  places.giveRuns("a", 2);
-  places.giveRuns("b");
+  places.releaseRuns("a", 2);
+  places.releaseRuns("b");
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
   expect(told).toBe(1);

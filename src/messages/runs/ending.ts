@@ -24,7 +24,7 @@ export interface EndingParts {
 }
 
 const failure = (message: string): RunOutcome => ({ kind: "failed", code: "internal_error", message });
-export const BROKEN = failure("the agent's run could not be started; the host's log has the cause");
+export const BROKEN = failure("the agent's run could not be started; the cause is in the host's log");
 export const LOST = failure(
   "the events that say what the agent's run has done are no longer kept, so it cannot continue; send the message again",
 );

@@ -11,11 +11,11 @@ import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 /** Lower priority than the host, which answers requests while the model computes. Threads started later inherit it. */
 const NICE = 5;
 
-/** Runs a process in the role `model-process`; returns only after the host has gone. */
+/** Runs this process in the role `model-process`, until the host closes the channel. */
 export function runModelProcess(): Promise<never> {
   setPriority(NICE);
   process.on("disconnect", () => process.exit(0));
-  if (!process.connected) throw new Error("the model process is started by its host, not by hand");
+  if (!process.connected) throw new Error("the model process is started by the server, not by hand: run `roost serve`");
 
   let parts: Parts | undefined;
   process.on("message", (message: HostToModel) => {
