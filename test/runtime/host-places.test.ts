@@ -14,7 +14,7 @@ test("the longest idle worker of the same account is put to sleep first, else th
   expect(sleepsFor(idle, "c", 1)?.lastUsedMs).toBe(2);
   expect(sleepsFor(idle, "d", 4)?.lastUsedMs).toBe(1);
   expect(sleepsFor([], "a", 1)).toBeUndefined();
-  // Putting others to sleep would give it no place.
+  // Putting others to sleep would not free a place for it.
   expect(sleepsFor(idle, "d", 5)).toBeUndefined();
   expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
