@@ -165,7 +165,7 @@ async function judgeCase(engine: LocalEngine, persona: Persona, half: Half, aske
 
 function show(judged: readonly Judged[]): void {
   for (const { variant, seed, asked, half, text, broken, nearness } of judged) {
-    // The held-out half is only for the figures: nobody who tunes should see it.
+    // Answers to the held-out half are never shown, so that nobody tunes for them.
     if (half === "held" || broken.length === 0) continue;
     console.log(
       `${variant} ${seed} ${asked.id} [${broken.join(" ")}] ${nearness.toFixed(2)}\n  ${asked.say}\n  → ${text.replaceAll("\n", " ⏎ ")}`,

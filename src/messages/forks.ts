@@ -39,7 +39,7 @@ export interface ForkParts {
   quotas: Pick<Quotas, "requireHistoryRoom">;
 }
 
-/** Messages copied in one commit; fewer where they are long. */
+/** Messages copied in one commit; fewer if they are long. */
 const AT_ONCE = 100;
 /** How many new ids of messages are remembered for their replies; at most the agent's queue lies between the two. */
 const MAX_UNANSWERED = 1_000;

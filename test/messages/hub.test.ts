@@ -29,7 +29,7 @@ function createLog(pingMs?: number) {
     rows,
     reads,
     hub,
-    /** Commits events; publishes them unless told not to. */
+    /** Commits events, and publishes them unless `published` is false. */
     append(count: number, { published = true, runId = "run_a", type = "message.delta", size = 10 } = {}): void {
       const first = (rows.at(-1)?.eventId ?? 0) + 1;
       const batch = Array.from({ length: count }, (_, index) => ({

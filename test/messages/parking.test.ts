@@ -31,7 +31,7 @@ beforeEach(() => {
 
 type Call = [name: string, key: string];
 const callsOf = (calls: Call[]) => calls.map(([name, key]) => ({ id: `call_${key}`, name, arguments: { key } }));
-/** The model answers with these calls, and then says that it is done. */
+/** The model answers with these calls, and then with "Done.". */
 function asksFor(text: string, ...calls: Call[]): void {
   const usage = { prompt_tokens: 12, completion_tokens: 3 };
   it.when(text, { kind: "tools", text: "Wait. ", calls: callsOf(calls) }, { kind: "text", tokens: ["Done."], usage });

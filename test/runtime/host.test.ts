@@ -182,7 +182,7 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
   });
 }
 
-/** Half a second without a sign of life, in which a busy machine gives every worker some of its time. */
+/** Half a second without an answer, long enough for every worker to run on a busy machine. */
 const SOON_STUCK = { tickMs: 10, stuckTicks: 50 };
 
 test("a worker that blocks its event loop is ended, and its runs fail", async () => {

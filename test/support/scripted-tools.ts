@@ -5,7 +5,7 @@ import type { Changes, Tool, Wait } from "../../src/tools/tool.ts";
 const input = z.object({ key: z.string().default(""), method: z.enum(["GET", "POST"]).default("GET") });
 export type ScriptedRun = Tool<typeof input>["run"];
 
-/** A tool that does what the test's function does, and declares the changes that the test says. */
+/** A tool that runs the test's function, and declares the given changes. */
 export const scriptedTool = (
   name: string,
   changes: Changes,

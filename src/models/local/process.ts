@@ -37,7 +37,7 @@ function createParts(settings: ProcessSettings): Parts {
     send({ type: "ready" });
     return located;
   });
-  void files().catch(() => {}); // starts at once; a failure is reported to whoever needs the files
+  void files().catch(() => {}); // starts at once; a failure is reported to the requests that need the files
   const embed = once<Embed>(async () => openEmbedder(await files(), settings.threads));
   return { chat: once(async () => openChatModel(await files(), settings, send, embed)), embed };
 }
