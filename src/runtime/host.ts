@@ -142,7 +142,8 @@ export function createHost(parts: HostParts): Host {
     instance.unanswered = null;
     switch (message.type) {
       case "ready":
-        if (message.protocol !== PROTOCOL_VERSION) bury(instanceId, instance, `its protocol version is ${message.protocol}, not ${PROTOCOL_VERSION}`);
+        if (message.protocol !== PROTOCOL_VERSION)
+          bury(instanceId, instance, `its protocol version is ${message.protocol}, not ${PROTOCOL_VERSION}`);
         break;
       case "run.events": {
         const held = instance.runs.get(message.runId);
