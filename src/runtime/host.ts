@@ -13,7 +13,7 @@ export interface Host {
    * to sleep for it. Returns `"each"` if the account has reached its limit, `"total"` if the host has.
    */
   reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
-  /** Gives back a place that was not used. */
+  /** Releases a place that was not used. */
   release(instanceId: string): void;
   /** Passes a run, for which a place was taken, to its instance's worker. */
   run(instanceId: string, run: HostedRun): void;

@@ -191,7 +191,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
         if (!hasRoom(stream)) {
           stream.live = false;
         } else if (firstId > stream.after + 1) {
-          // There is a gap before these: something was committed but not published, or no longer kept.
+          // There is a gap before these: something was committed but not published, or was never kept.
           stream.live = false;
           catchUp(stream);
         } else {

@@ -17,7 +17,7 @@ export interface Journal {
   text: string;
   /** The steps in which tools were called, of all attempts. */
   steps: JournalStep[];
-  /** Whether `text` is exactly that of the steps, so that the run continues after it: it waited, and shows nothing since. */
+  /** Whether `text` is exactly that of the steps, so that the run continues after it: it waited, and has shown nothing since. */
   continues: boolean;
 }
 
@@ -26,7 +26,7 @@ export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], contin
 /**
  * Reads what a run has done from its events, or, if it has waited, from the journal saved then and its events since. A call
  * without an outcome is reported to the model as unknown and never repeated (docs/contract/api.md, After a restart).
- * Returns null if its first events are no longer kept, so that nobody knows what it did.
+ * Returns null if its first events are no longer kept, because it is then unknown what the run did.
  */
 export function readJournal(
   events: Pick<EventLog, "ofRun">,
