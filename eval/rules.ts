@@ -1,6 +1,6 @@
 /**
- * What makes an answer good, as far as a program can tell. The rules share only the splitting into words with the model's
- * guards, so that a faulty guard is noticed here.
+ * What makes an answer good, as far as a program can tell. The rules share only the splitting into words with the
+ * model's guards, so that a faulty guard is noticed here.
  */
 
 import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/models/local/words.ts";

@@ -1,8 +1,8 @@
 /**
- * `npm run eval` judges the built-in model's answers to the committed cases by rules, and compares them with those of the
- * same model with only its SOUL.md. Without options it takes about an hour, continues where it was interrupted, and writes
- * `docs/eval.md`; so does `-- --half held` for that half, and `--write` with fewer than five seeds. For a quick look, use
- * `-- --half tuning --seeds 1 --kind advice --show`.
+ * `npm run eval` judges the built-in model's answers to the committed cases by rules, and compares them with those of
+ * the same model with only its SOUL.md. Without options it takes about an hour, continues where it was interrupted, and
+ * writes `docs/eval.md`; so does `-- --half held` for that half, and `--write` with fewer than five seeds. For a quick
+ * look, use `-- --half tuning --seeds 1 --kind advice --show`.
  */
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

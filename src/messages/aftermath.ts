@@ -11,7 +11,9 @@ export interface AftermathParts {
   log: Log;
   /** Cancels at most `most` runs from before the instance's last stop; returns how many. */
   cancelStopped(instanceId: string, most: number): number;
-  /** Reports to an agent what happened to its instance, or that both are deleted; returns how many changes that took. */
+  /**
+   * Reports to an agent what happened to its instance, or that both are deleted; returns how many changes that took.
+   */
   tell(agentId: string, kind: Exclude<Kind, "cancel">, data: object): number;
   retryMs?: number;
 }

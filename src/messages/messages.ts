@@ -35,16 +35,16 @@ export interface NewMessage {
 
 export interface Messages {
   /**
-   * Writes the message and its queued run. Throws `conflict` if the account's history is full, or the message would have
-   * to wait and must not; `rate_limited` if the agent's queue is full; `instance_not_ready` if its instance is not running.
-   * Call it in a transaction.
+   * Writes the message and its queued run. Throws `conflict` if the account's history is full, or the message would
+   * have to wait and must not; `rate_limited` if the agent's queue is full; `instance_not_ready` if its instance is not
+   * running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, message: NewMessage): Run;
   page(conversationId: string, order: Order, after: number | null, limit: number): HistoryPage;
   /**
    * Cancels the conversation's runs and hides its messages, its runs and the text of their events; the rows are deleted
-   * later. The events that say that a run existed and how it ended stay in the log, so that streams that follow it report
-   * its end. Call it in a transaction.
+   * later. The events that say that a run existed and how it ended stay in the log, so that streams that follow it
+   * report its end. Call it in a transaction.
    */
   clear(conversationId: string): void;
 }

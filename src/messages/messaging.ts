@@ -97,7 +97,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     log,
     cancelStopped: runs.cancelStopped,
     tell(agentId, kind, data) {
-      // An agent that nobody follows or waits for needs no events: nothing of a deleted instance can be read any longer.
+      // An agent that nobody follows or waits for needs no events: nothing of a deleted instance can be read.
       if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? part(agentId) : 0;
       events.append(agentId, [{ type: kind, ...data } as AgentEvent]);
       return 1;

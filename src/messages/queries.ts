@@ -205,8 +205,9 @@ export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" |
   shortText: string | null;
 };
 /**
- * Those in progress first, then in order of arrival: by their place in the log, because ids follow the wall clock, which
- * may be set back. They are few, and sorting them here takes a third of the time that SQLite's temporary table takes.
+ * Those in progress first, then in order of arrival: by their place in the log, because ids follow the wall clock,
+ * which may be set back. They are few, and sorting them here takes a third of the time that SQLite's temporary table
+ * takes.
  */
 const byTurn = (a: Run, b: Run): number =>
   Number(a.status === "queued") - Number(b.status === "queued") || a.firstEventId - b.firstEventId;

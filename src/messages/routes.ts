@@ -64,7 +64,9 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
   const ownRun = (asked: Asked<{ instanceId: string; agentId: string; runId: string }>) =>
     runs.get(own(asked).agent.agentId, asked.params.runId);
 
-  /** The agent, and the conversation that the query names, if any: looked up before the rest of the query is checked. */
+  /**
+   * The agent, and the conversation that the query names, if any: looked up before the rest of the query is checked.
+   */
   const named = (asked: Asked<{ instanceId: string; agentId: string }>) => {
     const { agent } = own(asked);
     const { conversationId } = queryOf(asked.request);
@@ -77,9 +79,9 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
   };
 
   /**
-   * Responds to a message in the form that the request asks for: with the agent's message, with its events as they come, or
-   * immediately. If `send` writes a message, it calls `whenQueued` in the same transaction. A lasting response takes its
-   * place before the message is written, so that no client is told to retry a message that has been accepted.
+   * Responds to a message in the form that the request asks for: with the agent's message, with its events as they
+   * come, or immediately. If `send` writes a message, it calls `whenQueued` in the same transaction. A lasting response
+   * takes its place before the message is written, so that no client is told to retry a message that has been accepted.
    */
   async function answer(
     request: Request,

@@ -64,7 +64,9 @@ export const runs = sqliteTable("runs", {
   journalUpTo: integer("journal_up_to"),
 });
 
-/** What a run had done when it waited. Separate from the rest of the row, because it may be large and is rarely read. */
+/**
+ * What a run had done when it waited. Separate from the rest of the row, because it may be large and is rarely read.
+ */
 export const savedJournals = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),
   upTo: integer("journal_up_to"),

@@ -40,7 +40,9 @@ export interface Retry {
 const MAX_RETRIES = 2;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
-/** After the finish reason, only usage can follow; a server that keeps the connection open must not delay the answer. */
+/**
+ * After the finish reason, only usage can follow; a server that keeps the connection open must not delay the answer.
+ */
 const USAGE_TIMEOUT_MS = 5_000;
 const DRAIN_MS = 1_000;
 const MAX_DIALECTS = 100;

@@ -9,8 +9,8 @@ export interface Host {
   /** Whether the account may have one more run in progress. */
   hasPlace(accountId: string): boolean;
   /**
-   * Takes a place for a run, and wakes its instance's worker if it sleeps. If too many are awake, the longest idle one is put
-   * to sleep for it. Returns `"each"` if the account has reached its limit, `"total"` if the host has.
+   * Takes a place for a run, and wakes its instance's worker if it sleeps. If too many are awake, the longest idle one
+   * is put to sleep for it. Returns `"each"` if the account has reached its limit, `"total"` if the host has.
    */
   reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
   /** Releases a place that was not used. */

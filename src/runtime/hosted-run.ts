@@ -10,8 +10,8 @@ export interface HostedRun {
   model: string;
   input: RunInput;
   /**
-   * Receives the run's events in order; resolves when they are committed. `full` if a call that changes something outside
-   * is about to be made. `waits` are the waiting calls, used if the run ends as `waiting`.
+   * Receives the run's events in order; resolves when they are committed. `full` if a call that changes something
+   * outside is about to be made. `waits` are the waiting calls, used if the run ends as `waiting`.
    */
   sink(events: LoopEvent[], durability: Durability, waits: readonly WaitingCall[]): Promise<void>;
 }
@@ -22,7 +22,9 @@ export interface WaitingCall {
   waitsFor: Wait;
 }
 
-/** A run while the host has it. Which calls wait, and which may go ahead, is recorded here and not left to the worker. */
+/**
+ * A run while the host has it. Which calls wait, and which may go ahead, is recorded here and not left to the worker.
+ */
 export interface HeldRun {
   run: HostedRun;
   /** The commit of the events reported last. */

@@ -1,6 +1,6 @@
 /**
- * How much a model's prompt can hold, in characters, and what goes into it. The host chooses this before it passes a run to
- * its worker, so that the cost of a run depends on its prompt and not on what its instance has stored.
+ * How much a model's prompt can hold, in characters, and what goes into it. The host chooses this before it passes a
+ * run to its worker, so that the cost of a run depends on its prompt and not on what its instance has stored.
  */
 import type { RunInput, Turn } from "./protocol.ts";
 
@@ -11,7 +11,9 @@ const SKILLS_CHARACTERS = 20_000;
 const ANSWER_TOKENS = 256;
 /** English has about four characters a token; three leaves a margin for everything else. */
 const CHARACTERS_A_TOKEN = 3;
-/** A JavaScript character has at most three bytes of UTF-8, so texts that are too long can be skipped by their bytes. */
+/**
+ * A JavaScript character has at most three bytes of UTF-8, so texts that are too long can be skipped by their bytes.
+ */
 const BYTES_A_CHARACTER = 3;
 /** How many texts may be read in vain: by their bytes they could fit, but by their characters they do not. */
 const READ_IN_VAIN = 8;
@@ -96,7 +98,9 @@ export interface TurnOutline {
   read(): string;
 }
 
-/** How much room a turn takes: its bytes, because a character of three bytes (Chinese, for example) is about one token. */
+/**
+ * How much room a turn takes: its bytes, because a character of three bytes (Chinese, for example) is about one token.
+ */
 export const turnRoom = (text: string): number => Buffer.byteLength(text);
 
 /** The newest turns that fit, oldest first, and how many come before them. The message to answer is always included. */

@@ -13,8 +13,8 @@ const NAMED_AS_MISSING = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
 const WINDOW_STEP = 8;
 
 /**
- * Builds a run's prompt, cut to what its model can hold; the prompt says what was left out. The host has chosen its parts
- * (prompt-room.ts); here they are assembled, and the oldest turns are dropped if the rest needs their room.
+ * Builds a run's prompt, cut to what its model can hold; the prompt says what was left out. The host has chosen its
+ * parts (prompt-room.ts); here they are assembled, and the oldest turns are dropped if the rest needs their room.
  */
 export function buildPrompt(run: RunInput): Prompt {
   if (run.model.prompt === "short") return shortPrompt(run);

@@ -2,9 +2,9 @@ import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescriptio
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
- * The messages between the host and an instance's worker, the only way in or out. They are JSON text: the same worker could
- * run across a socket, and text crosses threads in less than half the time of a structured clone (measured: 22 µs against
- * 58 for a run with 200 turns). A change that an older worker would misread increments the number.
+ * The messages between the host and an instance's worker, the only way in or out. They are JSON text: the same worker
+ * could run across a socket, and text crosses threads in less than half the time of a structured clone (measured: 22 µs
+ * against 58 for a run with 200 turns). A change that an older worker would misread increments the number.
  */
 export const PROTOCOL_VERSION = 5;
 
@@ -44,8 +44,8 @@ export interface ModelFailure {
 }
 
 /**
- * Everything that a run needs, read when the run starts; a later change affects the next run. It contains no more than the
- * model's prompt can hold (prompt-room.ts).
+ * Everything that a run needs, read when the run starts; a later change affects the next run. It contains no more than
+ * the model's prompt can hold (prompt-room.ts).
  */
 export interface RunInput {
   runId: string;

@@ -1,6 +1,6 @@
 /**
- * The prompt of a small model: the owner's own words, the name, and the few turns that the message refers to. Such a model
- * repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
+ * The prompt of a small model: the owner's own words, the name, and the few turns that the message refers to. Such a
+ * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
 import { type Language, languageOf } from "../lib/language.ts";
@@ -97,7 +97,9 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
   });
 }
 
-/** Words of four or more letters that do not indicate a subject: sharing one does not mean being about the same thing. */
+/**
+ * Words of four or more letters that do not indicate a subject: sharing one does not mean being about the same thing.
+ */
 const COMMON = new Set(
   (
     "about after again ahead almost along already also always another answer anything around away back been before begin being best better " +

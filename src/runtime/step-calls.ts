@@ -17,9 +17,10 @@ export interface CallParts {
 }
 
 /**
- * Makes the calls of a step that have no result yet: at the same time if none of them changes anything, else one after the
- * other. `tool.started` comes before a call and `tool.completed` after it, so that a crash in between is recognised.
- * Returns whether one of them waits; if they are made one after the other, the calls after it are then not made.
+ * Makes the calls of a step that have no result yet: at the same time if none of them changes anything, else one after
+ * the other. `tool.started` comes before a call and `tool.completed` after it, so that a crash in between is
+ * recognised. Returns whether one of them waits; if they are made one after the other, the calls after it are then not
+ * made.
  */
 export async function* makeCalls(
   step: number,

@@ -10,7 +10,9 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   ? "./runtime/worker.ts"
   : new URL("./worker.ts", import.meta.url).href;
 
-/** Starts an instance's worker as a thread with an empty environment. `onDeath` is called for any end except `end()`. */
+/**
+ * Starts an instance's worker as a thread with an empty environment. `onDeath` is called for any end except `end()`.
+ */
 export function spawnWorker(
   listener: {
     onMessage(message: WorkerToHost): void;

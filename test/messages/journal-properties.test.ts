@@ -105,8 +105,8 @@ const fateOf = ({ answers, waits }: Script, at: string): Script["waits"][number]
 const resultOf = (at: string, input: string) => ({ output: `${at} ${input}`, isError: false });
 
 /**
- * Runs until the end, until the run waits, or until `lives` events are in the log and the process dies. What is in progress
- * then is never reported; a tool whose start is in the log may have acted (`acts`) or not.
+ * Runs until the end, until the run waits, or until `lives` events are in the log and the process dies. What is in
+ * progress then is never reported; a tool whose start is in the log may have acted (`acts`) or not.
  */
 async function attempt(world: World, lives: number, acts: boolean): Promise<LoopOutcome | null> {
   const { script, rows, run } = world;

@@ -61,7 +61,9 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Runs the server until it has printed `last`, then kills it, unless it kills itself. Returns everything it printed. */
+/**
+ * Runs the server until it has printed `last`, then kills it, unless it kills itself. Returns everything it printed.
+ */
 async function runUntil(last: string, options: { runId?: string; dies?: boolean } = {}) {
   const asked = JSON.stringify({ modelUrl: mock.url, dataDir, waitId: WAIT_ID, ...options });
   const child = Bun.spawn([process.execPath, "-e", PROGRAM, asked], { stdout: "pipe", stderr: "pipe" });

@@ -1,11 +1,11 @@
 /**
- * An OpenAI-compatible model server that answers as scripted: by default at once, or slowly, incompletely, or not at all.
+ * An OpenAI-compatible model server that answers as scripted: at once (the default), slowly, incompletely or never.
  * In a test: `const mock = startMockModelServer()`, then `mock.script(...)`. As a process of its own:
  * `bun test/support/mock-model-server.ts --port 0` prints its URL; answers are then scripted by `POST /script`.
  */
 
 export type MockAnswer =
-  /** Streams the tokens once `after` resolves, `delayMs` before each, the head `headDelayMs` late; `ending` is how it ends. */
+  /** Streams the tokens once `after` resolves, with `delayMs` before each; the head comes `headDelayMs` late. */
   | {
       kind: "text";
       tokens: string[];

@@ -113,7 +113,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${literal.replace("{file}", ".*").replaceAll(/\{\w+\}/g, "[^/]*")}$`);
 }
 
-/** The same schema for Zod, which expects definitions in `$defs`, with every object closed whose fields are described. */
+/** The same schema for Zod: definitions are in `$defs`, and every object whose fields are described is closed. */
 const closed = <T extends object>(schema: T): T =>
   JSON.parse(JSON.stringify(schema), (key, value) => {
     if (key === "$ref") return value.replace("#/components/schemas/", "#/$defs/");

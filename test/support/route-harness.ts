@@ -86,8 +86,8 @@ export interface RouteServer extends AsyncDisposable {
 }
 
 /**
- * Serves these routes on a free port. Only admission is replaced, and what is in `parts`: a header names the caller, who has
- * no limits.
+ * Serves these routes on a free port. Only admission is replaced, and what is in `parts`: a header names the caller,
+ * who has no limits.
  */
 export function serve(
   routes: readonly Route[],

@@ -26,7 +26,7 @@ export interface RpcCall {
 
 type Mode = (call: RpcCall, body: string) => Response | Promise<Response>;
 
-/** A JSON-RPC proxy on a free port of the loopback, in front of the node at `target`. Calls come one by one, no batches. */
+/** A JSON-RPC proxy on a free port of the loopback, in front of the node at `target`. It does not accept batches. */
 export function startRpcProxy(target: string): RpcProxy {
   const counted = new Map<string, number>();
   let left = 0;

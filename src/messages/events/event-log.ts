@@ -13,9 +13,10 @@ const MAX_REMOVED = 1_000;
 
 export interface EventLog extends EventReader {
   /**
-   * Numbers events and writes them in the open transaction; they are published once it has committed, so every event that
-   * anybody has seen is in the log. Returns the last number, or 0 for a deleted agent, for which nothing is written. If
-   * the agent then has more than is kept, its oldest events are removed. Events of a run carry its conversation.
+   * Numbers events and writes them in the open transaction; they are published once it has committed, so every event
+   * that anybody has seen is in the log. Returns the last number, or 0 for a deleted agent, for which nothing is
+   * written. If the agent then has more than is kept, its oldest events are removed. Events of a run carry its
+   * conversation.
    */
   append(agentId: string, batch: readonly AgentEvent[], conversationId?: string): number;
   /**

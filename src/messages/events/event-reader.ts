@@ -33,8 +33,8 @@ export interface EventReader {
   /** One run's events after the cursor; null if its first ones are no longer kept. */
   ofRun(run: RunInLog, after: number, limit: number): StoredEvent[] | null;
   /**
-   * The event after which a reader with this cursor continues. Null starts now, 0 at the first event that is kept. Throws
-   * 410 for a cursor that is older than what is kept, or ahead of the log.
+   * The event after which a reader with this cursor continues. Null starts now, 0 at the first event that is kept.
+   * Throws 410 for a cursor that is older than what is kept, or ahead of the log.
    */
   startAt(agentId: string, cursor: number | null): number;
 }

@@ -64,9 +64,9 @@ const PING = encoder.encode(": ping\n\n");
 const RETRY = encoder.encode("retry: 2000\n\n");
 
 /**
- * Live streams over the event log. A stream has a cursor, not a queue: while its reader keeps up, it gets each event as it
- * is committed; when the reader falls behind, it continues from the log at its cursor. So memory is bounded, and a slow
- * stream works like a resumed one.
+ * Live streams over the event log. A stream has a cursor, not a queue: while its reader keeps up, it gets each event as
+ * it is committed; when the reader falls behind, it continues from the log at its cursor. So memory is bounded, and a
+ * slow stream works like a resumed one.
  */
 export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
   const streamsOf = new Map<string, Set<Stream>>();

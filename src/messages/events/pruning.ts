@@ -12,8 +12,8 @@ export const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
 export interface Pruning {
   /**
-   * Removes an agent's oldest events: those of `before` (ms) and earlier, and more until `excess` bytes are freed; at most
-   * `most` rows. Returns how many. Call it in a transaction.
+   * Removes an agent's oldest events: those of `before` (ms) and earlier, and more until `excess` bytes are freed; at
+   * most `most` rows. Returns how many. Call it in a transaction.
    */
   removeOldest(agentId: string, which: { before: number; excess: number; most: number }): number;
   /** See `EventLog.prune`. */

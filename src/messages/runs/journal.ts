@@ -17,16 +17,17 @@ export interface Journal {
   text: string;
   /** The steps in which tools were called, of all attempts. */
   steps: JournalStep[];
-  /** Whether `text` is exactly that of the steps, so that the run continues after it: it waited, and has shown nothing since. */
+  /** Whether `text` is exactly the steps' text, because the run waited and showed nothing since: it continues there. */
   continues: boolean;
 }
 
 export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], continues: false };
 
 /**
- * Reads what a run has done from its events, or, if it has waited, from the journal saved then and its events since. A call
- * without an outcome is reported to the model as unknown and never repeated (docs/contract/api.md, After a restart).
- * Returns null if its first events are no longer kept, because it is then unknown what the run did.
+ * Reads what a run has done from its events, or, if it has waited, from the journal saved then and its events since.
+ * A call without an outcome is reported to the model as unknown and never repeated
+ * (docs/contract/api.md, After a restart). Returns null if its first events are no longer kept, because it is then
+ * unknown what the run did.
  */
 export function readJournal(
   events: Pick<EventLog, "ofRun">,
@@ -99,7 +100,7 @@ const notMade = ({ toolCallId, name, input }: StartedCall): JournalCall => ({
   result: null,
 });
 
-/** The step that a call without `step` belongs to: the latest, if there is no text since and one of its calls is open. */
+/** The step of a call without `step`: the latest one, if there is no text since and one of its calls is open. */
 const openStep = (latest: JournalStep | undefined): JournalStep | undefined =>
   latest?.calls.some(isUnknown) ? latest : undefined;
 

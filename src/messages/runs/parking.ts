@@ -19,13 +19,13 @@ export interface Parking {
   saved(run: Run): SavedJournal | null;
   /**
    * Parks a run in whose last step these calls wait. Returns the changed run; it is `running` if the calls were refused
-   * because too many runs of the agent wait. Returns null if what the run did is no longer known. Call it in the transaction
-   * that has written its events.
+   * because too many runs of the agent wait. Returns null if what the run did is no longer known. Call it in the
+   * transaction that has written its events.
    */
   park(run: Run, waits: readonly WaitingCall[]): Run | null;
   /**
-   * Settles what a call waits for. After the last one, the run is `running` and can be started from its journal. Returns
-   * null, and does nothing, if no call waits for it (any longer). Call it in a transaction.
+   * Settles what a call waits for. After the last one, the run is `running` and can be started from its journal.
+   * Returns null, and does nothing, if no call waits for it (any longer). Call it in a transaction.
    */
   decide(runId: string, waitId: string, decision: Decision): Run | null;
   /** Deletes the saved journal of a run that has ended. */

@@ -37,8 +37,8 @@ export interface PrepareParts {
 const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, prompt: "full" };
 
 /**
- * Everything that a run's worker needs, with no more text than its prompt can hold. It is read when the run starts; a later
- * change affects the next run (docs/contract/api.md, Agents). Returns null if the instance is not running.
+ * Everything that a run's worker needs, with no more text than its prompt can hold. It is read when the run starts; a
+ * later change affects the next run (docs/contract/api.md, Agents). Returns null if the instance is not running.
  */
 export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
   const agent = parts.agents.find(run.agentId);
@@ -72,9 +72,9 @@ function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
 }
 
 /**
- * The files that go into the prompt of a model with these abilities. Unchanged default files say nothing about this agent,
- * and a small model repeats them: with them, 16 of 17 new agents echoed their first question, and the other revealed its
- * prompt. But it needs a character, even if it is the default one.
+ * The files that go into the prompt of a model with these abilities. Unchanged default files say nothing about this
+ * agent, and a small model repeats them: with them, 16 of 17 new agents echoed their first question, and the other
+ * revealed its prompt. But it needs a character, even if it is the default one.
  */
 export function filesFor<File extends { name: string; text: string }>(
   files: File[],

@@ -2,8 +2,8 @@ import type { MessageQueries, RunsOf } from "../queries.ts";
 import { RUN_STATUSES, type Run, type RunStatus } from "../schema.ts";
 
 /**
- * Runs from before this place in the agent's log, newest first. The index has them by status, so a page of all of them is
- * merged from six.
+ * Runs from before this place in the agent's log, newest first. The index has them by status, so a page of all of them
+ * is merged from six.
  */
 export function pageOfRuns(
   queries: MessageQueries,

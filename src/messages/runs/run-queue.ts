@@ -38,7 +38,9 @@ export interface RunQueue {
   serve(): void;
 }
 
-/** Starting a run reads its prompt. If one commit ends many runs, their successors do not all start in the same turn. */
+/**
+ * Starting a run reads its prompt. If one commit ends many runs, their successors do not all start in the same turn.
+ */
 const STARTS_MS = 2;
 
 export function createRunQueue(parts: RunQueueParts): RunQueue {

@@ -11,7 +11,9 @@ const MESSAGE_BYTES = 512;
 export interface Windows {
   /** Call it when the conversation is cleared. */
   forget(conversationId: string): void;
-  /** The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily. */
+  /**
+   * The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily.
+   */
   read(run: Run): TurnOutline[];
 }
 
@@ -21,8 +23,8 @@ interface Kept {
 }
 
 /**
- * Caches the newest messages of recently used conversations, so that a prompt only reads what is new in its conversation.
- * It never goes stale: a message that has been written never changes.
+ * Caches the newest messages of recently used conversations, so that a prompt only reads what is new in its
+ * conversation. It never goes stale: a message that has been written never changes.
  */
 export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): Windows {
   /** Least recently used first. */

@@ -126,7 +126,9 @@ async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
   return (await Promise.all(sizes)).every(Boolean);
 }
 
-/** Removes the folders of other versions, 160 MB each, except recent ones, which another process may be about to open. */
+/**
+ * Removes the folders of other versions, 160 MB each, except recent ones, which another process may be about to open.
+ */
 async function removeOld(cacheDir: string, current: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const folder = join(cacheDir, name);

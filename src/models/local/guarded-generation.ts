@@ -1,7 +1,7 @@
 /**
  * An answer of the small model, checked while it is being written. Its beginning is held back until it has been
- * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and sampled
- * again if it does. An answer that reaches its limit ends with a complete sentence.
+ * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
+ * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";

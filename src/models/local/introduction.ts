@@ -1,6 +1,6 @@
 /**
- * How an agent introduces itself. Its name is the one fact that its instructions always contain, and a small model gets it
- * wrong.
+ * How an agent introduces itself. Its name is the one fact that its instructions always contain, and a small model gets
+ * it wrong.
  */
 import type { ChatMessage } from "./protocol.ts";
 

@@ -1,6 +1,6 @@
 /**
- * How an answer may begin, by the kind of question, in the order in which openings are tried: a model that has begun with
- * "I recommend" gives advice.
+ * How an answer may begin, by the kind of question, in the order in which openings are tried: a model that has begun
+ * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";

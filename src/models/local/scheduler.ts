@@ -1,7 +1,8 @@
 /**
- * Round-robin scheduling: accounts take turns, and within an account its instances do. A turn is one token, one chunk of a
- * prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest wait. One
- * account never holds all slots, so another's first request starts immediately, however busy the first one is.
+ * Round-robin scheduling: accounts take turns, and within an account its instances do. A turn is one token, one chunk
+ * of a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest
+ * wait. One account never holds all slots, so another's first request starts immediately, however busy the first one
+ * is.
  */
 import type { Generation, Turn } from "./generation.ts";
 

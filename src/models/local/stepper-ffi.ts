@@ -123,7 +123,9 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
   };
 }
 
-/** Returns a function that releases a range's pages to the kernel; they then read as zero. Does nothing but on Linux. */
+/**
+ * Returns a function that releases a range's pages to the kernel; they then read as zero. Does nothing but on Linux.
+ */
 function openReleasePages(): (range: Float32Array) => void {
   if (process.platform !== "linux") return () => {};
   const DONT_NEED = 4;

@@ -8,8 +8,8 @@ export const wordsOf = (text: string): string[] =>
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
 /**
- * The end of a sentence, with its closing quotes and brackets. A period after a single capital, a title or a list number
- * does not end one.
+ * The end of a sentence, with its closing quotes and brackets. A period after a single capital, a title or a list
+ * number does not end one.
  */
 const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
 
