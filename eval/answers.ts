@@ -1,6 +1,6 @@
 /**
- * Answers of Roost, and of the same model with only SOUL.md. Those of Roost use everything but HTTP and the database:
- * the files of a new agent, the prompt, the agent loop, the engine with its process, sampling and guards.
+ * Gets answers from Roost, and from the same model with only SOUL.md. Roost's answers use everything but HTTP and the
+ * database: the files of a new agent, the prompt, the agent loop, the engine with its process, sampling and guards.
  */
 
 import { readDefaultFiles } from "../src/agents/default-files.ts";
@@ -29,7 +29,7 @@ export interface Given {
 const defaults = readDefaultFiles();
 const soulOf = ({ soul }: Persona): string => soul ?? defaults.get("SOUL.md") ?? "";
 
-/** Has one conversation, message by message, its own answers between them. */
+/** Has one conversation, message by message; the history contains the model's own answers. */
 export async function converse(
   engine: LocalEngine,
   variant: Variant,

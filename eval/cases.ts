@@ -1,4 +1,4 @@
-/** The committed cases: `personas/*.json`, one persona a file. */
+/** The committed cases: `personas/*.json`, one file for each persona. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -14,7 +14,7 @@ export interface Case extends Length {
   id: string;
   kind: string;
   say: string;
-  /** Good answers: another good one is close in meaning to one of them. */
+  /** Reference answers: a good answer is close in meaning to one of them. */
   like: string[];
   /** The minimum of words, if a long answer was asked for. */
   least?: number;
@@ -48,7 +48,7 @@ export function readPersonas(): Persona[] {
   return files.map((file) => JSON.parse(readFileSync(join(folder, file), "utf8")));
 }
 
-/** Decided by the first case's id alone, so that a case stays in its half whatever is added. */
+/** Depends only on the first case's id, so that a case stays in its half whatever is added. */
 export function halfOf(conversation: readonly Case[]): Half {
   const digest = new Bun.CryptoHasher("sha256").update(conversation[0]?.id ?? "").digest();
   return HALVES[(digest[0] ?? 0) % 2] ?? "tuning";

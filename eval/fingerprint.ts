@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Variant } from "./answers.ts";
 import { type Case, readPersonas } from "./cases.ts";
 
-/** All that an answer depends on, beside the cases: what other sources have answered is not gone on with. */
+/** The sources that an answer depends on, besides the cases. If they change, earlier answers are not reused. */
 const SOURCES: Readonly<Record<Variant, readonly string[]>> = {
   plain: [
     "models/SHA256SUMS",
@@ -27,7 +27,7 @@ const SOURCES: Readonly<Record<Variant, readonly string[]>> = {
 export function fingerprint(root: string, variant: Variant): string {
   const hash = new Bun.CryptoHasher("sha256");
   hash.update(
-    JSON.stringify(readPersonas().map(({ name, soul, conversations }) => [name, soul, conversations.map(told)])),
+    JSON.stringify(readPersonas().map(({ name, soul, conversations }) => [name, soul, conversations.map(questions)])),
   );
   for (const path of SOURCES[variant].flatMap((name) => filesBelow(join(root, name)))) {
     hash.update(path.slice(root.length)).update(readFileSync(path));
@@ -36,7 +36,7 @@ export function fingerprint(root: string, variant: Variant): string {
 }
 
 /** A case's references and rules affect how an answer is judged, not the answer itself. */
-const told = (conversation: readonly Case[]) => conversation.map(({ id, say }) => [id, say]);
+const questions = (conversation: readonly Case[]) => conversation.map(({ id, say }) => [id, say]);
 
 function filesBelow(path: string): string[] {
   if (/\.\w+$|SUMS$/.test(path)) return [path];

@@ -1,6 +1,6 @@
 /**
- * What makes an answer good, as far as a program can tell. The rules share only the splitting of words with the model's
- * guards, so that a faulty guard shows here.
+ * What makes an answer good, as far as a program can tell. The rules share only the splitting into words with the
+ * model's guards, so that a faulty guard is noticed here.
  */
 
 import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/models/local/words.ts";
@@ -23,18 +23,18 @@ export type Rule = (typeof RULES)[number];
 
 export interface Answer {
   text: string;
-  /** The instructions of the model before the conversation. */
+  /** The model's system prompt. */
   instructions: string;
-  /** The cosine of the answer and the closest reference. */
+  /** The cosine similarity to the closest reference. */
   nearness: number;
 }
 
 /**
- * Chosen without any model's answers: comparing each reference with the others of its case, 9 of 10 are above; with
- * those of other cases, 1 of 20 (checked by `test/eval/rules.test.ts`).
+ * Chosen without any model's answers: compared with the other references of its case, 9 of 10 references are above it;
+ * compared with those of other cases, 1 of 20 (checked by `test/eval/rules.test.ts`).
  */
 export const NEAR_ENOUGH = 0.35;
-/** Nobody who chats asked for more, unless they did. */
+/** The limit for answers whose length was not asked for. */
 const MAX_WORDS = 130;
 
 /** The rules that the answer breaks; empty for a good one. */
@@ -102,12 +102,12 @@ export function hasLength(text: string, asked: Case, persona: Pick<Persona, "len
   return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
 }
 
-/** Ends as a sentence does, also where an aside "(smiling)" follows it, or is too short to be one. */
+/** Whether it ends like a sentence, also with an aside such as "(smiling)" after it, or is too short to be one. */
 export const isWhole = (text: string): boolean =>
   /[.!?…~][\s"'”’»)*\]]*(?:\([^()]*\)\s*|\*[^*]*\*\s*)?$|\p{Extended_Pictographic}\s*$/u.test(text) ||
   wordsOf(text).length <= 3;
 
-// "Me" is Spanish too: without "please" and "could", "Could you please leave me alone." were as much of it as English.
+// "Me" is Spanish too: without "please" and "could", "Could you please leave me alone." would be as Spanish as English.
 const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   en: new Set(
     "the a an is are am to of and in that it you i i'm my for with have on be do not what can your we they please could would should".split(
@@ -126,7 +126,7 @@ const LITTLE_WORDS: Readonly<Record<Persona["language"], Set<string>>> = {
   ),
 };
 
-/** More little words of its language than of any other; three words are too few to tell. */
+/** Whether it has more function words of its language than of any other; three words are too few to tell. */
 export function isLanguage(text: string, language: Persona["language"]): boolean {
   const words = wordsOf(text);
   const count = (one: Persona["language"]) => words.filter((word) => LITTLE_WORDS[one].has(word)).length;

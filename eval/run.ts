@@ -1,8 +1,8 @@
 /**
- * `npm run eval`: what the built-in model answers to the committed cases, judged by rules, beside the same model with its
- * SOUL alone. `-- --half tuning --seeds 1 --kind advice --show` for a small look; without options all of it, which takes
- * about an hour, goes on where it was interrupted, and writes `docs/eval.md`, as `-- --half held` does of that half,
- * and `--write` of fewer seeds.
+ * `npm run eval` judges the built-in model's answers to the committed cases by rules, and compares them with those of
+ * the same model with only its SOUL.md. Without options it takes about an hour, continues where it was interrupted, and
+ * writes `docs/eval.md`; so does `-- --half held` for that half, and `--write` with fewer than five seeds. For a quick
+ * look, use `-- --half tuning --seeds 1 --kind advice --show`.
  */
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -64,7 +64,7 @@ const wanted = talks.filter(
 
 const kept = new Map<string, Kept>();
 const keyOf = ({ variant, seed, id }: Pick<Kept, "variant" | "seed" | "id">) => `${variant} ${seed} ${id}`;
-// Named once: sources that change while it runs are not what answers.
+// Computed once, because changes to the sources during the run do not affect its answers.
 const files = Object.fromEntries(
   VARIANTS.map((variant) => [variant, join(ROOT, ".cache/eval", `${variant}-${fingerprint(ROOT, variant)}.jsonl`)]),
 ) as Record<Variant, string>;
@@ -144,7 +144,7 @@ async function report(): Promise<void> {
   const text = writeReport(judged, seeds.length);
   if (enough) writeFileSync(join(ROOT, "docs/eval.md"), text);
   console.log(text);
-  if (!complete) console.log("The time is up; run it again to continue.");
+  if (!complete) console.log("Stopped after the given minutes; run the same command again to continue.");
 }
 
 async function judgeCase(engine: LocalEngine, persona: Persona, half: Half, asked: Case): Promise<Judged[]> {
@@ -165,7 +165,7 @@ async function judgeCase(engine: LocalEngine, persona: Persona, half: Half, aske
 
 function show(judged: readonly Judged[]): void {
   for (const { variant, seed, asked, half, text, broken, nearness } of judged) {
-    // The held-out half is only for the figures: nobody who tunes should see it.
+    // Answers to the held-out half are never shown, so that nobody tunes for them.
     if (half === "held" || broken.length === 0) continue;
     console.log(
       `${variant} ${seed} ${asked.id} [${broken.join(" ")}] ${nearness.toFixed(2)}\n  ${asked.say}\n  → ${text.replaceAll("\n", " ⏎ ")}`,

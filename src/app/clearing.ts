@@ -1,4 +1,4 @@
-import { TOLD } from "../messages/events/event-reader.ts";
+import { TEXT_EVENTS } from "../messages/events/event-reader.ts";
 import { RUN_STATUSES } from "../messages/schema.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
@@ -7,7 +7,7 @@ import type { Features } from "./features.ts";
 const markOf = (mark: string) => `(SELECT ${mark} FROM conversations WHERE conversation_id = ?1)`;
 const CLEARED_MESSAGES = `message_seq <= ${markOf("cleared_message_seq")}`;
 const CLEARED_RUNS = `first_event_id <= ${markOf("cleared_event_id")}`;
-const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")} AND type IN ${TOLD}`;
+const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")} AND type IN ${TEXT_EVENTS}`;
 
 /** Everything that belongs to an instance, an agent or a conversation, in the order in which it is cleared. */
 export function clearingPlan(
@@ -63,7 +63,7 @@ export function clearingPlan(
     conversation: [
       rows(messages),
       ...runs("TRUE"),
-      rows({ ...told, only: `type IN ${TOLD}` }),
+      rows({ ...told, only: `type IN ${TEXT_EVENTS}` }),
       rows(self("conversations", "conversation_id")),
     ],
     agent: [

@@ -3,35 +3,38 @@ import { createBackgroundWork, pauseAfter } from "../storage/background-work.ts"
 import type { ClearRows } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 
-/** What is left to be done of an instance's change, in the order in which it is done. */
+/** What remains to be done after an instance's change, in the order in which it is done. */
 type Kind = "agent.deleted" | "cancel" | "instance.runway" | "instance.status";
 
 export interface AftermathParts {
   store: Store;
   log: Log;
-  /** Cancels at most `most` runs of before the instance's last stop; gives how many. */
+  /** Cancels at most `most` runs from before the instance's last stop; returns how many. */
   cancelStopped(instanceId: string, most: number): number;
-  /** Tells an agent what happened to its instance, or that it is gone with it; gives how many things that took. */
+  /**
+   * Reports to an agent what happened to its instance, or that both are deleted; returns how many changes that took.
+   */
   tell(agentId: string, kind: Exclude<Kind, "cancel">, data: object): number;
   retryMs?: number;
 }
 
 /**
- * What follows from a change of an instance that has many agents and runs. The change's own transaction does as much of it
- * as one slice holds, all that there is for most; the rest is done behind it, in slices, by turns, and after a crash.
+ * The consequences of a change to an instance that has many agents and runs. The change's own transaction handles the
+ * first slice, which is enough for most instances; the rest follows in the background, in slices that take turns, and
+ * survives a crash.
  */
 export interface Aftermath {
-  /** Of each kind the newest alone is told. Call it in the transaction of the change. */
+  /** Of each kind, only the newest is reported. Call it in the transaction of the change. */
   add(instanceId: string, kind: Kind, data?: object): void;
-  /** Has whoever follows or waits for a deleted instance told, before its rows go. */
+  /** Informs everyone who follows or waits for an agent of a deleted instance, before its rows are deleted. */
   beforeClearing: ClearRows;
-  /** Begins with what an earlier process left. */
+  /** Starts with what an earlier process left unfinished. */
   run(): void;
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
 
-interface Rest {
+interface Remainder {
   instance_id: string;
   kind: Kind;
   data: string;
@@ -39,9 +42,9 @@ interface Rest {
   told_until: string;
 }
 
-/** Runs cancelled, and agents told, in one commit. */
+/** How many runs are cancelled and agents informed in one commit. */
 export const AFTERMATH_SLICE = 100;
-/** Behind every agent's id. */
+/** Sorts after every agent id. */
 const LAST = "~";
 const RETRY_MS = 5_000;
 
@@ -53,7 +56,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
 
   const find = (instanceId: string, kind: Kind) =>
     sqlite
-      .query<Rest, [string, string]>("SELECT * FROM instance_aftermath WHERE instance_id = ? AND kind = ?")
+      .query<Remainder, [string, string]>("SELECT * FROM instance_aftermath WHERE instance_id = ? AND kind = ?")
       .get(instanceId, kind);
   const drop = (instanceId: string, kind: Kind) =>
     sqlite.query("DELETE FROM instance_aftermath WHERE instance_id = ? AND kind = ?").run(instanceId, kind);
@@ -64,15 +67,15 @@ export function createAftermath(parts: AftermathParts): Aftermath {
          ORDER BY agent_id LIMIT ?`,
       )
       .all(instanceId, after, last, limit);
-  /** By turns: whoever has much left holds up nobody. */
+  /** Round-robin, so that an instance with a lot left does not hold up the others. */
   const next = () => {
-    const behind = sqlite.query<Rest, [string, string]>(
+    const after = sqlite.query<Remainder, [string, string]>(
       `SELECT * FROM instance_aftermath WHERE (instance_id, kind) > (?, ?) ORDER BY instance_id, kind LIMIT 1`,
     );
-    return behind.get(at.instance_id, at.kind) ?? behind.get("", "");
+    return after.get(at.instance_id, at.kind) ?? after.get("", "");
   };
 
-  /** Goes on with one of them, by `most` things; gives how many it did. */
+  /** Makes at most `most` further changes for one of them; returns how many it made. */
   function slice(instanceId: string, kind: Kind, most: number): number {
     const left = find(instanceId, kind);
     if (!left) return 0;
@@ -82,9 +85,12 @@ export function createAftermath(parts: AftermathParts): Aftermath {
     return count;
   }
 
-  /** From `told_to` to the last agent and, where news came meanwhile, from the first one to where they came. */
+  /**
+   * From `told_to` to the last agent; if a newer change replaced this one on the way, then also from the first agent to
+   * where that happened.
+   */
   function round(
-    { instance_id, data, told_to, told_until }: Rest,
+    { instance_id, data, told_to, told_until }: Remainder,
     kind: Exclude<Kind, "cancel">,
     most: number,
   ): number {
@@ -108,13 +114,13 @@ export function createAftermath(parts: AftermathParts): Aftermath {
     return count;
   }
 
-  /** What one commit still has room for, however many changes share it. */
+  /** How many more changes fit into this commit, however many callers share it. */
   function roomOfCommit(): number {
     if (spent === 0) {
-      const anew = () => {
+      const reset = () => {
         spent = 0;
       };
-      store.afterCommit(anew, anew);
+      store.afterCommit(reset, reset);
     }
     return AFTERMATH_SLICE - spent;
   }
@@ -122,7 +128,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
   async function drain(): Promise<void> {
     for (let left = next(); left !== null && !work.isStopped(); left = next()) {
       const { instance_id, kind } = left;
-      // Also where it fails: the next try begins with another.
+      // Set before the commit, so that after a failure the next attempt starts with another one.
       at = { instance_id, kind };
       const startedMs = performance.now();
       await store.commitSoon(() => slice(instance_id, kind, AFTERMATH_SLICE), "process");
@@ -133,7 +139,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
   const work = createBackgroundWork({
     hasWork: () => next() !== null,
     drain,
-    onFailure: (err) => log.error({ err }, "what follows an instance's change could not be done; it is tried again"),
+    onFailure: (err) => log.error({ err }, "the consequences of an instance's change could not be written; retrying"),
     retryMs,
   });
 
@@ -146,7 +152,7 @@ export function createAftermath(parts: AftermathParts): Aftermath {
         )
         .run(instanceId, kind, JSON.stringify(data));
       const room = roomOfCommit();
-      // One more, so that a slice that does nothing is counted too.
+      // Plus one, so that a slice that changes nothing counts too.
       if (room > 0) spent += 1 + slice(instanceId, kind, room);
       if (find(instanceId, kind)) store.afterCommit(work.wakeSoon);
     },

@@ -3,13 +3,13 @@ import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type Conversation, conversations, type OriginType } from "./schema.ts";
 
-/** Where a page of conversations goes on: behind the one of this last activity (ms). */
+/** Where a page of conversations starts: after the one with this last activity (ms). */
 export interface ActivityMark {
   updatedAt: number;
   conversationId: string;
 }
 
-/** Behind which all conversations are. */
+/** Every conversation comes after this mark. */
 export const NEWEST: ActivityMark = { updatedAt: Number.MAX_SAFE_INTEGER, conversationId: "" };
 
 /** The prepared queries of conversations. */
@@ -29,7 +29,7 @@ export function conversationQueries(db: Db) {
       .where(
         and(
           eq(agentId, p("agentId")),
-          // As it stands in the index's own condition.
+          // Written exactly as in the partial index's condition, or SQLite would not use the index.
           sql`${state} = 'open'`,
           eq(originType, p("origin")),
           sql`(${updatedAt}, ${conversationId}) < (${p("updatedAt")}, ${p("conversationId")})`,
@@ -52,10 +52,10 @@ export function conversationQueries(db: Db) {
     insert: (row: typeof conversations.$inferInsert): Conversation =>
       db.insert(conversations).values(row).returning().get(),
     find: (id: string): Conversation | undefined => byId.get({ conversationId: id }),
-    /** Of one origin, the latest activity first. */
-    page: (agentId: string, origin: OriginType, behind: ActivityMark, limit: number): Conversation[] =>
-      page.all({ agentId, origin, ...behind, limit }),
-    /** Those that are to be seen, the default one among them. */
+    /** Those of one origin, latest activity first. */
+    page: (agentId: string, origin: OriginType, after: ActivityMark, limit: number): Conversation[] =>
+      page.all({ agentId, origin, ...after, limit }),
+    /** The visible ones, including the default one. */
     count: (agentId: string): number => count.get({ agentId })?.count ?? 0,
     setTitle: (id: string, text: string | null, now: number) =>
       void db
@@ -65,13 +65,13 @@ export function conversationQueries(db: Db) {
         .run(),
     setState: (id: string, to: Conversation["state"]) =>
       void db.update(conversations).set({ state: to }).where(eq(conversationId, id)).run(),
-    /** Hides what it holds: messages, and the runs up to the agent's last event. Their rows are cleared away later. */
+    /** Hides its messages, and its runs up to the agent's last event. Their rows are deleted later. */
     clear: (id: string, now: number) =>
       void db.run(sql`UPDATE conversations SET message_count = 0, updated_at = max(updated_at, ${now}),
         cleared_event_id = (SELECT last_event_id FROM agents WHERE agent_id = conversations.agent_id),
         cleared_message_seq = coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0)
         WHERE conversation_id = ${id}`),
-    /** Forks that an earlier process left unfinished. */
+    /** Forks that are still being copied; after a start, those that an earlier process left unfinished. */
     copying: (): string[] => copying.all().map((row) => row.conversationId),
   };
 }

@@ -15,7 +15,7 @@ export interface ConversationRouteParts {
   agents: Agents;
   conversations: Conversations;
   forks: Forks;
-  /** Lets a request be silent while a long conversation is copied. */
+  /** Keeps the connection open while a long conversation is copied. */
   keepOpen(request: Request): void;
 }
 
@@ -40,7 +40,7 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       path: CONVERSATIONS,
       name: "createAgentConversation",
       tag: "conversations",
-      summary: "Begin a conversation beside the agent's others",
+      summary: "Create a conversation of the agent",
       access: "chat",
       bound: "record",
       status: 201,
@@ -65,8 +65,8 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       handle({ found: { agent }, query, startPage }) {
         const { origin = null, ...page } = query();
         const start = startPage(`conversations ${agent.agentId} ${origin ?? ""}`, page);
-        const behind = start.position === null ? null : markOf(start.position);
-        const rows = conversations.page(agent, origin, behind, start.limit + 1);
+        const after = start.position === null ? null : markOf(start.position);
+        const rows = conversations.page(agent, origin, after, start.limit + 1);
         return toPage(start, rows, positionOf, showConversation);
       },
     }),
@@ -87,7 +87,7 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       path: CONVERSATION,
       name: "updateAgentConversation",
       tag: "conversations",
-      summary: "Give a conversation a title; null takes it away",
+      summary: "Set a conversation's title; null removes it",
       access: "chat",
       bound: "record",
       body: z.object({ title: title.nullable().optional() }).meta(needsOneOf("title")),
@@ -121,7 +121,7 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       path: `${CONVERSATION}/fork`,
       name: "forkConversation",
       tag: "conversations",
-      summary: "Begin a conversation with a copy of this one, up to and including a message",
+      summary: "Create a conversation with a copy of this one, up to and including a message",
       access: "chat",
       bound: "record",
       status: 201,

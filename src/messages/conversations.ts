@@ -9,24 +9,24 @@ import type { MessageQueries } from "./queries.ts";
 import type { Runs } from "./runs/runs.ts";
 import { type Conversation, ORIGINS, type OriginType } from "./schema.ts";
 
-/** Of an agent, besides its default one (docs/contract/api.md, Conversations). */
-const MOST = 1_000;
+/** Of one agent, besides its default one (docs/contract/api.md, Conversations). */
+const MAX_CONVERSATIONS = 1_000;
 
 export interface Conversations {
-  /** One of the agent's that is to be seen; its default one where none is named. Throws `not_found`. */
+  /** A visible conversation of the agent, by default its default one. Throws `not_found`. */
   get(agent: Agent, conversationId?: string | null): Conversation;
-  /** Throws `conflict` beyond 1,000. Call it in a transaction, as whatever changes something here. */
+  /** Throws `conflict` beyond 1,000. Call it in a transaction, like everything here that changes something. */
   create(agent: Agent, title: string | null): Conversation;
-  /** Throws `conflict` where the agent has as many as it may. */
+  /** Throws `conflict` if the agent has as many as it may. */
   requireRoom(agent: Agent): void;
-  /** The latest activity first, of every origin where none is named. */
-  page(agent: Agent, origin: OriginType | null, behind: ActivityMark | null, limit: number): Conversation[];
+  /** Latest activity first; of every origin if none is named. */
+  page(agent: Agent, origin: OriginType | null, after: ActivityMark | null, limit: number): Conversation[];
   rename(conversation: Conversation, title: string | null): Conversation;
-  /** Cancels its runs; nobody sees it from here on, and it is cleared away later. Throws `conflict` for the default one. */
+  /** Cancels its runs and hides it; its rows are deleted later. Throws `conflict` for the default one. */
   remove(conversation: Conversation): void;
 }
 
-/** There from the agent's creation: a trigger makes it, with the agent's number. */
+/** A trigger creates it together with the agent, with the same id after the prefix. */
 export const defaultConversationOf = (agentId: string): string => agentId.replace("agt_", "conv_");
 
 export interface ConversationParts {
@@ -36,7 +36,7 @@ export interface ConversationParts {
   rows: ConversationQueries;
   runs: Pick<Runs, "cancelAll">;
   removals: Pick<Removals, "add">;
-  /** Ends the streams of those who follow it. */
+  /** Ends the event streams that follow it. */
   endStreams(conversation: Conversation): void;
 }
 
@@ -50,11 +50,11 @@ export function createConversations(parts: ConversationParts): Conversations {
   }
 
   function requireRoom({ agentId }: Agent): void {
-    // The default one is counted too.
-    if (rows.count(agentId) <= MOST) return;
+    // The count includes the default one.
+    if (rows.count(agentId) <= MAX_CONVERSATIONS) return;
     throw new AppError(
       "conflict",
-      `the agent has ${MOST} conversations besides its default one, and may have no more: delete one first`,
+      `the agent has ${MAX_CONVERSATIONS} conversations besides its default one, and may have no more: delete one first`,
     );
   }
 
@@ -72,8 +72,8 @@ export function createConversations(parts: ConversationParts): Conversations {
         updatedAt: now,
       });
     },
-    page({ agentId }, origin, behind, limit) {
-      const of = (one: OriginType) => rows.page(agentId, one, behind ?? NEWEST, limit);
+    page({ agentId }, origin, after, limit) {
+      const of = (one: OriginType) => rows.page(agentId, one, after ?? NEWEST, limit);
       return (origin === null ? ORIGINS.flatMap(of) : of(origin)).sort(byActivity).slice(0, limit);
     },
     rename({ agentId, conversationId }, title) {
@@ -97,6 +97,6 @@ export function createConversations(parts: ConversationParts): Conversations {
   };
 }
 
-/** The latest first; ids set apart those of the same millisecond. */
+/** Latest first; ids break ties within a millisecond. */
 const byActivity = (one: Conversation, other: Conversation): number =>
   other.updatedAt - one.updatedAt || (other.conversationId > one.conversationId ? 1 : -1);

@@ -13,13 +13,13 @@ import type { Conversation } from "./schema.ts";
 export interface EventStreamParts {
   hub: Hub;
   lasting: LastingAnswers;
-  /** Keeps a connection open while nothing is said on it. */
+  /** Keeps a connection open while nothing is sent on it. */
   keepOpen(request: Request): void;
 }
 
-/** Event streams as answers. */
+/** Event streams as HTTP responses. */
 export interface EventStreams {
-  /** Follows what is subscribed to, in this place until the stream ends. */
+  /** Opens a stream that occupies this place until it ends. */
   follow(place: LastingAnswer, open: Hub["open"], subscription: Subscription): EventStream;
   toResponse(request: Request, stream: EventStream): Response;
 }
@@ -32,7 +32,7 @@ export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams
   },
   toResponse(request, { body, end }) {
     keepOpen(request);
-    // HEAD comes through the same route, and would wait for the length of a body that does not end.
+    // HEAD uses the same route, and would wait for the length of a body that never ends.
     if (request.method === "HEAD") end();
     return new Response(request.method === "HEAD" ? null : body, {
       headers: {
@@ -52,7 +52,7 @@ export interface EventRouteParts extends EventStreamParts {
   named(asked: Asked<{ instanceId: string; agentId: string }>): { agent: Agent; named: Conversation | null };
 }
 
-const AFTER = "The id of an event: goes on behind it; 0 is the beginning of what is kept";
+const AFTER = "The id of an event: the stream continues after it; 0 is the beginning of what is kept";
 const CURSOR = "the id of an event, in decimal digits";
 
 export function eventRoute({ runs, events, hub, lasting, streams, named }: EventRouteParts): Route {
@@ -69,10 +69,10 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
         .string()
         .meta({ description: AFTER, pattern: "^[0-9]+$", examples: ["0"] })
         .optional(),
-      conversationId: idForm("conv").optional().describe("What happens in that conversation alone"),
+      conversationId: idForm("conv").optional().describe("Only what happens in this conversation"),
       runId: idForm("run")
         .optional()
-        .describe("That run's events alone: from its first where no cursor says otherwise, up to its last"),
+        .describe("Only this run's events: from its first, unless a cursor is given, to its last"),
     }),
     answer: "text/event-stream",
     errors: ["not_found"],
@@ -94,7 +94,7 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
   });
 }
 
-/** The header wins over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */
+/** The header takes precedence over the query (docs/contract/api.md, Resuming a stream). Null: from now on. */
 function cursorOf(header: string | null, query: string | undefined): number | null {
   const [name, text] = header === null ? ["after", query] : ["Last-Event-ID", header];
   if (text === undefined) return null;

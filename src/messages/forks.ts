@@ -14,17 +14,18 @@ import { readPage } from "./history-page.ts";
 import type { MessageQueries } from "./queries.ts";
 import type { Conversation, Message } from "./schema.ts";
 
-/** What is forked, as it is now. Throws `not_found`. */
+/** Finds what is to be forked, in its current state. Throws `not_found`. */
 export type FindConversation = () => { instance: Instance; agent: Agent; conversation: Conversation };
 
 export interface Forks {
   /**
-   * A new conversation with a copy of the messages up to and including this one. It is copied a page at a time, and is to
-   * be seen once it is whole. `commit` runs the operation that ends it in a transaction. Throws `not_found` for a message
-   * that the conversation does not have, `conflict` beyond a quota, `rate_limited` where too many of the account wait.
+   * Creates a conversation with a copy of the messages up to and including this one. It is copied a page at a time, and
+   * becomes visible when it is complete. `commit` runs the final operation in a transaction. Throws `not_found` for a
+   * message that the conversation does not have, `conflict` beyond a quota, `rate_limited` if too many of the account's
+   * forks wait.
    */
   fork<T>(find: FindConversation, messageId: string, commit: (end: () => Conversation) => Promise<T>): Promise<T>;
-  /** After a start: what an earlier process had begun to copy is cleared away. Call it in a transaction. */
+  /** After a start: deletes the copies that an earlier process left unfinished. Call it in a transaction. */
   recover(): void;
 }
 
@@ -38,18 +39,18 @@ export interface ForkParts {
   quotas: Pick<Quotas, "requireHistoryRoom">;
 }
 
-/** Messages copied in one commit; fewer where they are long. */
+/** Messages copied in one commit; fewer if they are long. */
 const AT_ONCE = 100;
-/** A reply follows its message after no more than an agent's queue; so many new ids are kept at hand. */
+/** How many new ids of messages are remembered for their replies; at most the agent's queue lies between the two. */
 const MAX_UNANSWERED = 1_000;
-/** Two are copied at once, of one account one after the other. */
+/** Two forks run at once, and one per account. */
 const FORKS = { concurrency: 2, maxPerOwner: 1, maxWaiting: 16 };
 
 export function createForks(parts: ForkParts): Forks {
   const { store, clock, queries, rows, conversations, removals, quotas } = parts;
   const limiter = createFairLimiter(FORKS);
 
-  /** The message, while it is to be seen in the conversation. */
+  /** Finds a message that is visible in the conversation. */
   function messageIn(conversation: Conversation, messageId: string): Message {
     const message = queries.message(messageId);
     const { conversationId, clearedMessageSeq } = conversation;
@@ -63,7 +64,7 @@ export function createForks(parts: ForkParts): Forks {
     messageId: string,
     commit: (end: () => Conversation) => Promise<T>,
   ): Promise<T> {
-    /** Of what was copied, by the ids of the originals. */
+    /** The ids of copied messages, by the ids of their originals. */
     const newIds = new Map<string, string>();
     const { conversationId: copyId } = await store.commitSoon(() => {
       const { agent, conversation } = find();
@@ -75,7 +76,7 @@ export function createForks(parts: ForkParts): Forks {
       return rows.insert({ conversationId: newId("conv"), agentId, state: "copying", title, ...at });
     }, "process");
 
-    /** Copies what comes next; gives where to go on, null at the end. */
+    /** Copies the next page; returns where to continue, null at the end. */
     function slice(after: number): number | null {
       const { instance, conversation } = find();
       const last = messageIn(conversation, messageId).messageSeq;
@@ -117,7 +118,7 @@ export function createForks(parts: ForkParts): Forks {
     }
   }
 
-  /** Its agent may be gone, and all that was its with it. */
+  /** Its agent may have been deleted meanwhile, and the copy with it. */
   function discard(conversationId: string): void {
     if (rows.find(conversationId)?.state !== "copying") return;
     rows.setState(conversationId, "removed");
@@ -133,7 +134,7 @@ export function createForks(parts: ForkParts): Forks {
         const work = () => copy(find, messageId, commit).then(resolve, reject);
         if (limiter.submit(instance.accountId, work)) return;
         reject(
-          new AppError("rate_limited", `${FORKS.maxWaiting} forks wait already; try again later`, {
+          new AppError("rate_limited", `${FORKS.maxWaiting} forks are waiting already; try again later`, {
             retryAfterSeconds: 5,
           }),
         );

@@ -1,7 +1,7 @@
 import type { MessageQueries, Order } from "./queries.ts";
 import type { Message } from "./schema.ts";
 
-/** Text of a page of history, in UTF-8: what is beyond it is on the next page. */
+/** How much text a page of history has at most, in UTF-8; the rest is on the next page. */
 const PAGE_BYTES = 256 * 1024;
 
 export interface HistoryPage {
@@ -9,7 +9,7 @@ export interface HistoryPage {
   hasMore: boolean;
 }
 
-/** At most `limit` messages, and fewer where they are so long that the page is large without the others. */
+/** At most `limit` messages, and fewer if their text would exceed the page's size. */
 export function readPage(
   queries: MessageQueries,
   conversationId: string,
@@ -23,7 +23,7 @@ export function readPage(
     left -= bytes;
     return left < 0;
   });
-  // One at least, however long it is.
+  // At least one, however long it is.
   const count = Math.min(limit, end < 0 ? sizes.length : Math.max(1, end));
   return { rows: queries.page(conversationId, order, after, count), hasMore: sizes.length > count };
 }

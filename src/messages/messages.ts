@@ -16,7 +16,7 @@ import type { Run } from "./schema.ts";
 /** Messages that may wait for an agent, besides the runs in progress (docs/contract/api.md, Conversations). */
 const MAX_QUEUED = 32;
 
-/** What becomes of a message while its conversation has a run that is not over. */
+/** What happens to a message while its conversation has an unfinished run. */
 export const WHILE_RUNNING = ["queue", "interrupt", "reject"] as const;
 
 export interface Sender {
@@ -35,16 +35,16 @@ export interface NewMessage {
 
 export interface Messages {
   /**
-   * Writes the message and its queued run. Throws `conflict` when the account's history is full, or the message is not to
-   * wait and would, `rate_limited` when the agent's queue is full, `instance_not_ready` when its instance is not running.
-   * Call it in a transaction.
+   * Writes the message and its queued run. Throws `conflict` if the account's history is full, or the message would
+   * have to wait and must not; `rate_limited` if the agent's queue is full; `instance_not_ready` if its instance is not
+   * running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, message: NewMessage): Run;
   page(conversationId: string, order: Order, after: number | null, limit: number): HistoryPage;
   /**
-   * Cancels what runs, and forgets what the conversation holds, with its runs and what their events told: from here on
-   * nobody sees them; they are cleared away later. That they were, and how they ended, stays in the log: who follows one
-   * of them learns its end. Call it in a transaction.
+   * Cancels the conversation's runs and hides its messages, its runs and the text of their events; the rows are deleted
+   * later. The events that say that a run existed and how it ended stay in the log, so that streams that follow it
+   * report its end. Call it in a transaction.
    */
   clear(conversationId: string): void;
 }
@@ -63,7 +63,7 @@ export function createMessages(
     send(instance, agent, { conversationId, text, sender, whileRunning }) {
       const { agentId } = agent;
       return store.transaction(() => {
-        // The answer to a message that was accepted is kept in any case.
+        // Checked here only: the answer to an accepted message is always stored.
         quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(text));
         const unfinished = queries.inTurn(agentId);
         const current = unfinished.find((run) => run.conversationId === conversationId);
@@ -113,9 +113,9 @@ export function createMessages(
   };
 }
 
-/** Throws `rate_limited` if too many would be queued besides the runs of this agent that may be in progress. */
+/** Throws `rate_limited` if too many messages would wait besides the runs of this agent that may be in progress. */
 function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
-  // A run that waits is not queued, and nothing else in its conversation may be in progress.
+  // A waiting run is not queued, and no other run of its conversation may be in progress.
   const others = unfinished.filter(({ status }) => status !== "waiting");
   const mayRun = new Set([...others.map((run) => run.conversationId), conversationId]);
   for (const run of unfinished) if (run.status === "waiting") mayRun.delete(run.conversationId);
@@ -126,7 +126,7 @@ function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   });
 }
 
-/** A message needs its instance to run (docs/contract/api.md, Instances). */
+/** Messages are only accepted while the instance is running (docs/contract/api.md, Instances). */
 function requireRunning(instance: Instance): void {
   if (instance.status === "running") return;
   throw new AppError("instance_not_ready", `the instance is ${instance.status}${startingOf(instance)}`, {
@@ -134,13 +134,13 @@ function requireRunning(instance: Instance): void {
   });
 }
 
-/** Why it does not run, and what lets it run again. */
+/** Why the instance is not running, and how to start it again. */
 function startingOf({ statusReason }: Instance): string {
   switch (statusReason) {
     case "insufficient_balance":
-      return ", for the balance is used up: top up (POST /v1/billing/top-up, or in the console) or ask who runs this host for credit, then start it";
+      return ", because the balance is used up: top up (POST /v1/billing/top-up, or in the console) or ask who runs this host for credit, then start it";
     case "monthly_limit":
-      return ", for the month's usage has reached the account's limit: raise it (PATCH /v1/auth/me), then start it";
+      return ", because the month's usage has reached the account's limit: raise it (PATCH /v1/auth/me), then start it";
     case null:
       return "; start it first";
     default:

@@ -38,12 +38,12 @@ export interface Messaging {
   messages: Messages;
   conversations: Conversations;
   forks: Forks;
-  /** Goes on with what an earlier process left. */
+  /** Continues what an earlier process left unfinished. */
   recover(): void;
   aftermath: Aftermath;
 }
 
-/** Puts messages, runs and events together, and makes them follow what happens to instances and agents. */
+/** Wires messages, runs and events together, and makes them react to changes of instances and agents. */
 export function createMessaging(parts: MessagingParts): Messaging {
   const { store, clock, log, instances, agents, host } = parts;
   const reader = createEventReader(store.db);
@@ -85,7 +85,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   });
   const forks = createForks({ store, clock, queries, rows, conversations, removals, quotas });
 
-  /** Who follows an agent that is gone, or waits for it, learns the end. */
+  /** Cancels a deleted agent's runs and ends its streams. Returns how many changes that took. */
   function part(agentId: string): number {
     const unfinished = queries.unfinishedOf(agentId);
     runs.cancelAll(unfinished);
@@ -99,7 +99,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     log,
     cancelStopped: runs.cancelStopped,
     tell(agentId, kind, data) {
-      // Nobody can ask for what the others of a deleted instance had: it is cleared away untold.
+      // An agent that nobody follows or waits for needs no events: nothing of a deleted instance can be read.
       if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? part(agentId) : 0;
       events.append(agentId, [{ type: kind, ...data } as AgentEvent]);
       return 1;

@@ -8,7 +8,7 @@ export function messageQueries(db: Db) {
   const p = sql.placeholder;
   const unfinished = sql`${runs.status} IN ${UNFINISHED}`;
   const unfinishedOfAgent = sql`${runs.agentId} = ${p("agentId")} AND ${unfinished}`;
-  /** Those of before the instance's last stop are as good as cancelled, though not all of them are at once. */
+  /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
   const insertMessage = prepared(db, () => db.insert(messages).values(placeholdersOf(columnsOf(messages)) as never));
@@ -33,7 +33,7 @@ export function messageQueries(db: Db) {
         and(
           eq(messages.conversationId, p("conversationId")),
           eq(messages.inReplyTo, p("messageId")),
-          // A reply stands behind its message, and close to it: without this the whole conversation is searched.
+          // A reply comes soon after its message; without this, the whole conversation would be searched.
           gt(messages.messageSeq, sql`(SELECT message_seq FROM messages WHERE message_id = ${p("messageId")})`),
         ),
       )
@@ -91,26 +91,26 @@ export function messageQueries(db: Db) {
       .set(placeholdersOf(ENDING) as never)
       .where(eq(runs.runId, p("runId"))),
   );
-  /** What was cleared is there until its rows are cleared away, and is seen by nobody. */
+  /** Messages up to here were cleared: they are hidden until housekeeping deletes their rows. */
   const cleared = sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`;
   const ofConversation = and(eq(messages.conversationId, p("conversationId")), gt(messages.messageSeq, cleared));
   const { messageSeq, messageId, runId, role, text } = messages;
   const bytes = sql<number>`octet_length(${text})`;
-  // SQLite enters its index at one lower bound only: with two, a page far down would read all that is before it.
-  const behind = (order: Order) =>
+  // SQLite uses only one lower bound of an index: with two, a late page would read all rows before it.
+  const afterMark = (order: Order) =>
     order === "asc"
       ? and(eq(messages.conversationId, p("conversationId")), gt(messageSeq, sql`max(${p("after")}, ${cleared})`))
       : and(ofConversation, lt(messageSeq, p("after")));
   const inOrder = (order: Order) => (order === "asc" ? asc : desc)(messageSeq);
   const pages = inBothOrders((order) =>
-    prepared(db, () => db.select().from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit"))),
+    prepared(db, () => db.select().from(messages).where(afterMark(order)).orderBy(inOrder(order)).limit(p("limit"))),
   );
   const sizes = inBothOrders((order) =>
     prepared(db, () =>
-      db.select({ bytes }).from(messages).where(behind(order)).orderBy(inOrder(order)).limit(p("limit")),
+      db.select({ bytes }).from(messages).where(afterMark(order)).orderBy(inOrder(order)).limit(p("limit")),
     ),
   );
-  // The rest stands before the text in its row, or in the row's head: however long the texts are, the long are not read.
+  // These columns come before the text in its row, and its length is in the row's header: a long text is not read.
   const outline = {
     messageSeq,
     messageId,
@@ -151,11 +151,11 @@ export function messageQueries(db: Db) {
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (conversationId: string, messageId: string): Message | undefined =>
       replyTo.get({ conversationId, messageId }),
-    /** The agent's unfinished runs in the order of their turns, without those of before its instance's last stop. */
+    /** The agent's unfinished runs in the order of their turns, without those from before its instance's last stop. */
     inTurn: (agentId: string): Run[] => inTurn.all({ agentId }).sort(byTurn),
     /** Newest first. */
     recent: (conversationId: string, limit: number): RecentMessage[] => recent.all({ conversationId, limit }),
-    /** Those after this one, oldest first. */
+    /** After this one, oldest first. */
     since: (conversationId: string, after: number, limit: number): RecentMessage[] =>
       since.all({ conversationId, after, limit }),
     text: (messageSeq: number): string => textBySeq.get({ messageSeq })?.text ?? "",
@@ -171,9 +171,9 @@ export function messageQueries(db: Db) {
       whose.conversationId === null
         ? runsOfAgent.all({ id: whose.agentId, status, before, limit })
         : runsOfConversation.all({ id: whose.conversationId, status, before, limit }),
-    /** Unfinished runs of before the instance's last stop. */
+    /** Unfinished runs from before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns.all({ instanceId, limit }),
-    /** Those with a run in progress before those whose runs are queued. Runs that wait for a decision do not count. */
+    /** Agents with a run in progress first, then those with queued runs. Runs that wait for a decision do not count. */
     agentsWithUnfinished: (): Pick<Run, "agentId" | "instanceId">[] =>
       db
         .select({ agentId: runs.agentId, instanceId: runs.instanceId })
@@ -188,7 +188,7 @@ export function messageQueries(db: Db) {
         .all(),
     page: (conversationId: string, order: Order, after: number | null, limit: number): Message[] =>
       pages[order].all({ conversationId, after: after ?? START[order], limit }),
-    /** The lengths of the same messages' texts in UTF-8, for which none of them is read. */
+    /** The same messages' lengths in UTF-8, without reading their texts. */
     sizes: (conversationId: string, order: Order, after: number | null, limit: number): number[] =>
       sizes[order].all({ conversationId, after: after ?? START[order], limit }).map(({ bytes }) => bytes),
     isCleared: (run: Pick<Run, "conversationId" | "firstEventId">): boolean =>
@@ -205,8 +205,9 @@ export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" |
   shortText: string | null;
 };
 /**
- * Those in progress first, then in the order of arrival: their place in the log, since ids follow the wall clock, which may be
- * set back. They are few, and sorting them here takes a third of the time that SQLite's temporary table does.
+ * Those in progress first, then in order of arrival: by their place in the log, because ids follow the wall clock,
+ * which may be set back. They are few, and sorting them here takes a third of the time that SQLite's temporary table
+ * takes.
  */
 const byTurn = (a: Run, b: Run): number =>
   Number(a.status === "queued") - Number(b.status === "queued") || a.firstEventId - b.firstEventId;
@@ -228,16 +229,16 @@ const ENDING = [
   ...PROGRESS,
 ] as const satisfies (keyof Run)[];
 
-/** Statuses of runs that are not over; the index of those of an instance names them word for word. */
+/** Statuses of unfinished runs, exactly as in the condition of their partial index. */
 const UNFINISHED = sql.raw("('queued', 'running', 'waiting')");
 
-/** In UTF-8: what most messages are under, and of which many may be read to no end. */
+/** In UTF-8. Most messages are shorter, and reading many of them in vain is cheap. */
 const SHORT_TEXT_BYTES = 2048;
 
 const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
 
 const inBothOrders = <T>(make: (order: Order) => T): Record<Order, T> => ({ asc: make("asc"), desc: make("desc") });
 
-/** A placeholder for each of them, so that a statement is prepared once. */
+/** A placeholder for each column, so that the statement is prepared once. */
 const placeholdersOf = (names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]));

@@ -43,14 +43,14 @@ const MessageInput = z.object({
     )
     .nullish(),
   stream: flag.nullish(),
-  conversationId: idForm("conv").nullish().describe("The agent's default conversation where none is named"),
+  conversationId: idForm("conv").nullish().describe("By default the agent's default conversation"),
   whileRunning: z
     .enum(WHILE_RUNNING, { error: "queue, interrupt or reject" })
     .nullish()
-    .describe("What becomes of it while its conversation has a run that is not over; queue where nothing is said"),
+    .describe("What happens to the message while its conversation has an unfinished run; by default queue"),
 });
 
-const ofConversation = idForm("conv").optional().describe("Of this conversation");
+const ofConversation = idForm("conv").optional().describe("Only of this conversation");
 
 const ORDER = "asc or desc";
 const ASYNC = /(^|[\s,;])respond-async([\s,;]|$)/i;
@@ -64,7 +64,9 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
   const ownRun = (asked: Asked<{ instanceId: string; agentId: string; runId: string }>) =>
     runs.get(own(asked).agent.agentId, asked.params.runId);
 
-  /** The agent, and the conversation that the query names, if any: looked for before the rest of the query is checked. */
+  /**
+   * The agent, and the conversation that the query names, if any: looked up before the rest of the query is checked.
+   */
   const named = (asked: Asked<{ instanceId: string; agentId: string }>) => {
     const { agent } = own(asked);
     const { conversationId } = queryOf(asked.request);
@@ -77,9 +79,9 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
   };
 
   /**
-   * Answers a message in the form that its request asks for: with the agent's message, its events as they come, or at
-   * once. `send` calls `whenQueued` in the transaction that writes the message, where it writes one. What lasts has its
-   * place before the message is written: nobody is asked to come again later about a message that is on its way.
+   * Responds to a message in the form that the request asks for: with the agent's message, with its events as they
+   * come, or immediately. If `send` writes a message, it calls `whenQueued` in the same transaction. A lasting response
+   * takes its place before the message is written, so that no client is told to retry a message that has been accepted.
    */
   async function answer(
     request: Request,
@@ -157,7 +159,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/messages`,
       name: "listAgentMessages",
       tag: "messages",
-      summary: "The conversation",
+      summary: "The messages of a conversation, oldest first by default",
       access: "read",
       bound: "page",
       query: pageQuery.extend({
@@ -180,7 +182,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/messages`,
       name: "deleteAgentMessages",
       tag: "messages",
-      summary: "Start a fresh conversation; the old one is gone",
+      summary: "Clear the conversation: its messages are removed, its runs cancelled",
       access: "write",
       bound: "record",
       query: z.object({ conversationId: ofConversation }),
@@ -236,7 +238,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       path: `${AGENT}/runs/:runId/cancel`,
       name: "cancelRun",
       tag: "runs",
-      summary: "Cancel a run; what it said so far is kept",
+      summary: "Cancel a run; its text so far is kept",
       access: "chat",
       bound: "record",
       answer: RunRecord,

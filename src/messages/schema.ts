@@ -5,7 +5,7 @@ import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
 export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
-/** Neither ended nor about to: it is queued, in progress, or waits. */
+/** Queued, in progress, or waiting. */
 export const isUnfinished = ({ status }: { status: RunStatus }): boolean =>
   status === "queued" || status === "running" || status === "waiting";
 export const FINISH_REASONS = ["stop", "length", "cancelled", "error"] as const;
@@ -19,17 +19,17 @@ export const conversations = sqliteTable("conversations", {
   conversationId: text("conversation_id").primaryKey(),
   agentId: text("agent_id").notNull(),
   isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
-  /** Nobody sees one that is not `open`: a fork that is being copied, or one that was deleted. */
+  /** Only an `open` one is visible, not a fork that is being copied, or a deleted one. */
   state: text("state", { enum: ["copying", "open", "removed"] })
     .notNull()
     .default("open"),
   title: text("title"),
   originType: text("origin_type", { enum: ORIGINS }).notNull().default("user"),
   originId: text("origin_id"),
-  /** A trigger counts what is said, and notes when. */
+  /** A trigger maintains this and `updatedAt`. */
   messageCount: integer("message_count").notNull().default(0),
   updatedAt: integer("updated_at").notNull(),
-  /** Up to where it was cleared. */
+  /** Messages and events up to these were cleared. */
   clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
   clearedEventId: integer("cleared_event_id").notNull().default(0),
   createdAt: integer("created_at").notNull(),
@@ -44,7 +44,7 @@ export const runs = sqliteTable("runs", {
   status: text("status", { enum: RUN_STATUSES }).notNull(),
   originType: text("origin_type", { enum: ORIGINS }).notNull().default("user"),
   originId: text("origin_id"),
-  /** Who answers; null until it has started. */
+  /** The model that answers; null until the run has started. */
   model: text("model"),
   errorCode: text("error_code").$type<ErrorCode>(),
   errorMessage: text("error_message"),
@@ -52,19 +52,21 @@ export const runs = sqliteTable("runs", {
   promptTokens: integer("prompt_tokens").notNull().default(0),
   completionTokens: integer("completion_tokens").notNull().default(0),
   firstEventId: integer("first_event_id").notNull(),
-  /** Of its instance, when it was queued. */
+  /** How often its instance had been stopped when the run was queued. */
   stops: integer("stops").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
-  /** What it waits for; where several calls wait, the first of them. */
+  /** What it waits for; if several calls wait, the first of them. */
   waitingKind: text("waiting_kind", { enum: WAIT_KINDS }),
   waitingId: text("waiting_id"),
-  /** Up to which event its saved journal goes; null where it has none. */
+  /** The last event that its saved journal covers; null if it has none. */
   journalUpTo: integer("journal_up_to"),
 });
 
-/** What a run that has waited did until then. Apart from the rest of the row, since it may be large and is rarely read. */
+/**
+ * What a run had done when it waited. Separate from the rest of the row, because it may be large and is rarely read.
+ */
 export const savedJournals = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),
   upTo: integer("journal_up_to"),
@@ -103,7 +105,7 @@ export const events = sqliteTable(
   (table) => [primaryKey({ columns: [table.agentId, table.eventId] })],
 );
 
-/** A step of a run that has waited; `waitsFor` is on calls that still wait. */
+/** A step of a run that has waited; calls that still wait have `waitsFor`. */
 export interface SavedStep {
   text: string;
   calls: SavedCall[];

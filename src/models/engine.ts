@@ -30,7 +30,7 @@ export interface ModelRequest {
   maxTokens?: number;
   temperature?: number;
   stop?: string[];
-  /** Who is asking: no account may starve the others, and no instance the other instances of its account. */
+  /** On whose behalf: no account may starve the others, and no instance the other instances of its account. */
   accountId: string;
   instanceId: string;
 }

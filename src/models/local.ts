@@ -1,6 +1,6 @@
 /**
  * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own
- * (`local/process.ts`), which `local/supervisor.ts` keeps alive. This side turns requests into messages for it.
+ * (`local/process.ts`) that `local/supervisor.ts` keeps alive. This side turns requests into messages to it.
  */
 import {
   type ModelAbilities,
@@ -63,11 +63,11 @@ export interface LocalEngine extends ModelEngine {
   close(): Promise<void>;
 }
 
-/** Requests of one instance in the model process at once: a few, so that it never has to wait for the next. */
+/** How many requests of one instance the model process has at once: a few, so that it never waits for the next. */
 const MAX_PER_INSTANCE = 8;
 /** Far more than the context holds: a longer prompt is refused at once, without queueing. */
 const MAX_CHARACTERS = 65_536;
-/** An estimate, to report how much too long such a prompt is. */
+/** An estimate, to report how far such a prompt is over the limit. */
 const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_MAX_TOKENS = 256;
 const DEFAULT_TEMPERATURE = 0.2;

@@ -25,12 +25,12 @@ const List = z.object({ data: z.array(z.object({ id: z.string() })) });
  * and concurrent callers share one request.
  */
 export function createOllamaWatch(baseUrl: string, now: () => number): () => Promise<NearbyOllama | null> {
-  let looked: { atMs: number; found: Promise<NearbyOllama | null> } | undefined;
+  let cached: { atMs: number; found: Promise<NearbyOllama | null> } | undefined;
   return () => {
-    if (looked === undefined || now() - looked.atMs >= CACHE_MS) {
-      looked = { atMs: now(), found: findOllama(baseUrl) };
+    if (cached === undefined || now() - cached.atMs >= CACHE_MS) {
+      cached = { atMs: now(), found: findOllama(baseUrl) };
     }
-    return looked.found;
+    return cached.found;
   };
 }
 

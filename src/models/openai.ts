@@ -2,7 +2,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
-import { type Door, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
+import { type Endpoint, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
 import { type Dialect, learnDialect, STANDARD_DIALECT, writeRequest } from "./openai/request.ts";
 import { type RequestWatch, watchRequest } from "./openai/watch.ts";
 
@@ -40,7 +40,9 @@ export interface Retry {
 const MAX_RETRIES = 2;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
-/** After the finish reason only usage can follow; a server that then keeps the connection open delays nobody. */
+/**
+ * After the finish reason, only usage can follow; a server that keeps the connection open must not delay the answer.
+ */
 const USAGE_TIMEOUT_MS = 5_000;
 const DRAIN_MS = 1_000;
 const MAX_DIALECTS = 100;
@@ -52,7 +54,7 @@ const STREAMING = { stream: true };
  */
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
-  const door = openDoor(options);
+  const endpoint = endpointOf(options);
   const abilities: ModelAbilities = { contextTokens: options.contextTokens ?? 32_768, tools: true, prompt: "full" };
   const dialects = new Map<string, Dialect>();
 
@@ -71,7 +73,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
 
   async function* stream(request: ModelRequest, caller: AbortSignal): AsyncGenerator<ModelEvent[]> {
     const server: ModelServer = {
-      origin: door.url.origin,
+      origin: endpoint.url.origin,
       model: request.model.slice(request.model.indexOf(":") + 1),
       apiKey,
       keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
@@ -85,7 +87,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       const watch = watchRequest(caller, idleTimeoutMs);
       let opening: Opening;
       try {
-        opening = await openAnswer(door, server, writeRequest(bounded, server.model, dialect), watch);
+        opening = await openAnswer(endpoint, server, writeRequest(bounded, server.model, dialect), watch);
         if (opening.kind === "open") {
           yield* readAnswer(opening, server, watch);
           return;
@@ -115,7 +117,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   return { abilities: () => abilities, stream };
 }
 
-function openDoor({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Door {
+function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Endpoint {
   const url = new URL(baseUrl);
   url.pathname = `${url.pathname.replace(/\/+$/, "")}/chat/completions`;
   const headers: Record<string, string> = {

@@ -19,7 +19,9 @@ const HostRecord = record(
     ollama: z
       .object({ baseUrl: z.string(), models: z.array(z.string()), settingsFile: z.string() })
       .nullable()
-      .describe("Told on the host's own machine only, where no other model was chosen and an Ollama answers"),
+      .describe(
+        "Only for requests from the host's own machine, if no other model was chosen and Ollama is running there",
+      ),
   }),
 );
 
@@ -31,12 +33,12 @@ export function hostRoutes({ model, offer, isFromHere }: HostRouteParts): Route[
       path: "/v1/host",
       name: "getHost",
       tag: "host",
-      summary: "The model that answers where an agent names none; on the host itself, an Ollama that could",
+      summary: "The default model of agents; on the host's own machine also an Ollama that could be used",
       access: "read",
       bound: "outside",
       answer: HostRecord,
       async handle({ request }) {
-        // What runs on the machine and where its files are is shown only to somebody who sits at it.
+        // What runs on the machine, and where its files are, is shown only to requests from the machine itself.
         const found = offer !== null && isFromHere(request) ? await offer.ollama() : null;
         return { model, ollama: offer && found && { ...found, settingsFile: offer.settingsFile } };
       },

@@ -8,12 +8,12 @@ import { createTranscript, LoopDetected } from "./transcript.ts";
 
 export const MAX_STEPS = 20;
 const RUN_LIMIT_MS = 10 * 60_000;
-/** How often a prompt is shortened for a model that says it is too long. */
+/** How often a prompt is shortened for a model that rejects it as too long. */
 const MAX_SHRINKS = 4;
 
 export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 
-/** Through what a run reaches models and tools. */
+/** How a run calls models and tools. */
 export interface LoopParts extends CallParts {
   streamModel: StreamModel;
   limitMs?: number;
@@ -45,13 +45,17 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
   }
   if (error instanceof ModelError) return { kind: "failed", code: "model_error", message: error.message };
   if (error instanceof LoopDetected) return { kind: "failed", code: "loop_detected", message: error.message };
-  return { kind: "failed", code: "internal_error", message: "the agent's run broke; the host's log has the cause" };
+  return {
+    kind: "failed",
+    code: "internal_error",
+    message: "the agent's run failed unexpectedly; the cause is in the host's log",
+  };
 }
 
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
   const transcript = createTranscript();
-  // What was done before is not done again; after a crash its text is shown again.
+  // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
@@ -79,7 +83,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     }
     if (yield* makeCalls(step, answer, parts, transcript)) return { kind: "waiting" };
   }
-  return { kind: "failed", code: "model_error", message: `the agent did not come to an answer in ${MAX_STEPS} steps` };
+  return { kind: "failed", code: "model_error", message: `the agent did not reach an answer in ${MAX_STEPS} steps` };
 }
 
 interface StepAnswer extends JournalStep {

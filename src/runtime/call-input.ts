@@ -1,11 +1,11 @@
 /**
- * A call's input has two forms: text, as models write it and tools are given it, and JSON, as events show it. Text that
- * came through `canonical` is the same again after a way through both.
+ * A call's input has two forms: text, as models write it and tools receive it, and JSON, as events show it. Text in
+ * `canonical` form survives the conversion to JSON and back unchanged.
  */
 export function inputAsJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    // A string stands for text that is no JSON.
+    // In events, a string stands for text that is not JSON.
     return typeof value === "string" ? text : value;
   } catch {
     return text;

@@ -1,12 +1,12 @@
 import { createSlots, type Slots } from "../limits/slots.ts";
 import { createTokenBuckets } from "../limits/token-buckets.ts";
 
-/** What may be at work at once (docs/contract/api.md, Limits). */
+/** How many workers and runs may be active at once (docs/contract/api.md, Limits). */
 export interface HostBounds {
-  /** Of all accounts: awake workers, and runs, each of which has one model call at most. */
+  /** All accounts together: awake workers, and runs, each of which makes at most one model call at a time. */
   workers: number;
   runs: number;
-  /** Of each account. */
+  /** Each account. */
   workersOfOne: number;
   runsOfOne: number;
 }
@@ -14,33 +14,33 @@ export interface HostBounds {
 export interface HostPlaces {
   runs: Pick<Slots, "acquire" | "release" | "shortfall">;
   workers: Pick<Slots, "acquire" | "shortfall">;
-  /** Gives back what was used, and tells of it. */
-  giveRuns(accountId: string, count?: number): void;
-  giveWorker(accountId: string): void;
-  /** Whether the account may start one more worker now; where it may not, `onRoom` is told when it may. */
+  /** Releases places, and calls `onRoom` soon after. */
+  releaseRuns(accountId: string, count?: number): void;
+  releaseWorker(accountId: string): void;
+  /** Whether the account may start one more worker now. If not, `onRoom` is called when it may. */
   mayWake(accountId: string): boolean;
-  /** Notes that it did. */
+  /** Counts a started worker against the account's rate. */
   woke(accountId: string): void;
 }
 
-/** Workers that an account may start: some at once, then so many a second. Each takes a few milliseconds of every core. */
+/** Workers that an account may start: a burst, then so many a second. Each takes a few milliseconds of every core. */
 const WAKES_AT_ONCE = 16;
 const WAKES_A_SECOND = 8;
 
-/** The places of runs and workers. `onRoom` is told once for each turn of the event loop in which some became free. */
+/** The places of runs and workers. `onRoom` is called once for each event loop turn in which some became free. */
 export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom: () => void): HostPlaces {
   const runs = createSlots({ total: bounds.runs, maxPerOwner: bounds.runsOfOne });
   const workers = createSlots({ total: bounds.workers, maxPerOwner: bounds.workersOfOne });
   const wakeRate = { perSecond: WAKES_A_SECOND, burst: WAKES_AT_ONCE };
   const wakes = createTokenBuckets(() => nowMs() / 1_000);
-  let told = false;
+  let announced = false;
   let awaited = false;
 
-  function tellRoom(): void {
-    if (told) return;
-    told = true;
+  function announceRoom(): void {
+    if (announced) return;
+    announced = true;
     setImmediate(() => {
-      told = false;
+      announced = false;
       onRoom();
     });
   }
@@ -48,13 +48,13 @@ export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom
   return {
     runs,
     workers,
-    giveRuns(accountId, count) {
+    releaseRuns(accountId, count) {
       runs.release(accountId, count);
-      tellRoom();
+      announceRoom();
     },
-    giveWorker(accountId) {
+    releaseWorker(accountId) {
       workers.release(accountId);
-      tellRoom();
+      announceRoom();
     },
     mayWake(accountId) {
       const wait = wakes.wait(accountId, wakeRate);
@@ -78,8 +78,8 @@ export interface IdleWorker {
 }
 
 /**
- * The one to put to sleep for this account: the longest idle of its own; else of all, where so many sleeping make room for
- * it. `lacking` is how many would have to.
+ * The worker to put to sleep for this account: its own longest idle one, or else the longest idle of all, if enough are
+ * idle to make room. `lacking` is how many would have to sleep.
  */
 export function sleepsFor<T extends IdleWorker>(idle: readonly T[], accountId: string, lacking: number): T | undefined {
   const own = idle.filter((worker) => worker.accountId === accountId);

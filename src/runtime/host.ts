@@ -6,22 +6,22 @@ import { type CallingInstance, createWorkerCalls, type WorkerCallParts } from ".
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 
 export interface Host {
-  /** Whether the account may have one more run at work now. */
+  /** Whether the account may have one more run in progress. */
   hasPlace(accountId: string): boolean;
   /**
-   * Takes a place for a run and wakes its instance's worker where it sleeps; the longest idle one is put to sleep for it
-   * where too many are awake. `"each"` where the account has as much at work as it may, `"total"` where the host has.
+   * Takes a place for a run, and wakes its instance's worker if it sleeps. If too many are awake, the longest idle one
+   * is put to sleep for it. Returns `"each"` if the account has reached its limit, `"total"` if the host has.
    */
   reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
-  /** Gives back a place that was not used. */
+  /** Releases a place that was not used. */
   release(instanceId: string): void;
-  /** Hands a run, for which a place was taken, to its instance's worker. */
+  /** Passes a run, for which a place was taken, to its instance's worker. */
   run(instanceId: string, run: HostedRun): void;
   cancel(instanceId: string, runId: string): void;
-  /** Ends the instance's worker. Runs that it still has are forgotten, not ended: that is up to whoever calls this. */
+  /** Ends the instance's worker. The runs it still has are forgotten without being ended, which is up to the caller. */
   sleep(instanceId: string): void;
   close(): void;
-  /** True once it is closed: nothing runs any longer. */
+  /** True once it is closed. Nothing runs then. */
   closed(): boolean;
   awake(): number;
 }
@@ -29,9 +29,9 @@ export interface Host {
 export interface HostParts extends WorkerCallParts {
   idleMs: number;
   bounds: HostBounds;
-  /** Called when places have become free, once in a turn of the event loop. */
+  /** Called when places have become free, at most once in a turn of the event loop. */
   onRoom(): void;
-  /** Where workers run. */
+  /** Starts a worker; by default a thread. */
   spawn?: typeof spawnWorker;
   /** How often workers are checked, and how many checks a worker may leave unanswered before it counts as stuck. */
   tickMs?: number;
@@ -39,10 +39,10 @@ export interface HostParts extends WorkerCallParts {
 }
 
 interface Instance extends IdleWorker, CallingInstance {
-  /** Places taken for runs that are not here yet. */
+  /** Places taken for runs that have not arrived yet. */
   reserved: number;
   worker: WorkerHandle;
-  /** Checks since the worker was asked for a sign of life; null once it gave one. */
+  /** Checks since the worker was pinged; null once it has answered. */
   unanswered: number | null;
 }
 
@@ -53,7 +53,7 @@ const TICK_MS = 1_000;
  */
 const STUCK_TICKS = 30;
 
-/** One worker for each awake instance, and the host's side of its port. */
+/** Runs one worker for each awake instance, and serves its port. */
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
@@ -66,7 +66,7 @@ export function createHost(parts: HostParts): Host {
 
   const isIdle = ({ runs, reserved }: Instance) => runs.size + reserved === 0;
 
-  /** Puts an idle worker to sleep for this account. False where that would give it no place. */
+  /** Puts an idle worker to sleep for this account. Returns false if that could not free a place for it. */
   function makeRoom(accountId: string): boolean {
     const idle = [...instances.values()].filter(isIdle);
     const chosen = sleepsFor(idle, accountId, places.workers.shortfall(accountId));
@@ -100,8 +100,8 @@ export function createHost(parts: HostParts): Host {
       instances.set(instanceId, spawned);
       return spawned;
     } catch (err) {
-      // Fewer threads are left than the settings allow. What runs goes on; this run waits for a place.
-      places.giveWorker(accountId);
+      // The system allows fewer threads than the settings. Other runs continue; this one waits for a place.
+      places.releaseWorker(accountId);
       log.error({ err, instanceId, awake: instances.size }, "a worker could not be started; lower ROOST_MAX_AWAKE");
       if (instances.size === 0) throw err;
       return "total";
@@ -112,14 +112,14 @@ export function createHost(parts: HostParts): Host {
     instances.delete(instanceId);
     instance.worker.end();
     for (const { abort } of instance.calls.values()) abort.abort();
-    places.giveRuns(instance.accountId, instance.runs.size + instance.reserved);
-    places.giveWorker(instance.accountId);
+    places.releaseRuns(instance.accountId, instance.runs.size + instance.reserved);
+    places.releaseWorker(instance.accountId);
   }
 
-  /** The run is over, or somebody else's. */
+  /** Forgets a run and releases its place. Returns false if the instance does not have it. */
   function drop(instance: Instance, runId: string): boolean {
     if (!instance.runs.delete(runId)) return false;
-    places.giveRuns(instance.accountId);
+    places.releaseRuns(instance.accountId);
     return true;
   }
 
@@ -142,7 +142,8 @@ export function createHost(parts: HostParts): Host {
     instance.unanswered = null;
     switch (message.type) {
       case "ready":
-        if (message.protocol !== PROTOCOL_VERSION) bury(instanceId, instance, `it speaks protocol ${message.protocol}`);
+        if (message.protocol !== PROTOCOL_VERSION)
+          bury(instanceId, instance, `its protocol version is ${message.protocol}, not ${PROTOCOL_VERSION}`);
         break;
       case "run.events": {
         const held = instance.runs.get(message.runId);
@@ -195,7 +196,7 @@ export function createHost(parts: HostParts): Host {
       try {
         instance = wake(accountId, instanceId);
       } finally {
-        // Not told as room: whoever waits would ask again, and again.
+        // Released without calling `onRoom`, or the run would be tried again and again.
         if (typeof instance !== "object") places.runs.release(accountId);
       }
       if (typeof instance !== "object") return instance;
@@ -206,11 +207,11 @@ export function createHost(parts: HostParts): Host {
       const instance = instances.get(instanceId);
       if (!instance || instance.reserved === 0) return;
       instance.reserved--;
-      places.giveRuns(instance.accountId);
+      places.releaseRuns(instance.accountId);
     },
     run(instanceId, run) {
       const instance = instances.get(instanceId);
-      if (!instance || instance.reserved === 0) throw new Error("a run came without a place for it");
+      if (!instance || instance.reserved === 0) throw new Error("no place was reserved for this run");
       instance.reserved--;
       instance.lastUsedMs = monotonicMs();
       instance.runs.set(run.input.runId, holdRun(run));

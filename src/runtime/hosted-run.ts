@@ -3,15 +3,15 @@ import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
 
-/** A run as the host gets it: what the worker needs, and what stays here. */
+/** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
 export interface HostedRun {
   agentId: string;
   /** `local:…` or `openai:…`. */
   model: string;
   input: RunInput;
   /**
-   * Takes what happened, in order; resolves when it is committed. `full` where a call that changes something outside is
-   * about to be made. `waits` are the calls that wait, should the run end so.
+   * Receives the run's events in order; resolves when they are committed. `full` if a call that changes something
+   * outside is about to be made. `waits` are the waiting calls, used if the run ends as `waiting`.
    */
   sink(events: LoopEvent[], durability: Durability, waits: readonly WaitingCall[]): Promise<void>;
 }
@@ -22,13 +22,15 @@ export interface WaitingCall {
   waitsFor: Wait;
 }
 
-/** A run while the host has it. What waits, and what may go ahead, is not left to the worker's word. */
+/**
+ * A run while the host has it. Which calls wait, and which may go ahead, is recorded here and not left to the worker.
+ */
 export interface HeldRun {
   run: HostedRun;
-  /** The commit of what was reported last. */
+  /** The commit of the events reported last. */
   committed: Promise<void>;
   waits: WaitingCall[];
-  /** Calls of the journal that are to be made, each once. Some were let go ahead. */
+  /** Calls of the journal that have not been made, each to be made once. Some were allowed to go ahead. */
   missing: JournalCall[];
 }
 
@@ -39,7 +41,7 @@ export const holdRun = (run: HostedRun): HeldRun => ({
   missing: run.input.journal.flatMap(({ calls }) => calls).filter(({ result }) => result === null),
 });
 
-/** What this call has waited for, if it is exactly one that was let go ahead, and has not been made since. */
+/** Returns what the call waited for, if it is exactly one that may go ahead and has not been made since. */
 export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall): string | undefined {
   const at = missing.findIndex((call) => call.id === id && call.name === name && call.input === input);
   return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;

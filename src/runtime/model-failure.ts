@@ -2,7 +2,7 @@ import type { Log } from "../lib/log.ts";
 import { ModelError } from "../models/engine.ts";
 import type { ModelFailure } from "./protocol.ts";
 
-/** The failure in the tenant's words; what only the operator may know goes into the log, under the run's id. */
+/** The failure as the tenant may see it; what only the operator may know goes into the log, under the run's id. */
 export function failureOf(
   thrown: unknown,
   log: Log,
@@ -17,8 +17,8 @@ export function failureOf(
       message: detail === undefined ? message : `${message} The host's log has the cause under ${whose.runId}.`,
     };
   }
-  log.error({ err: thrown, ...whose }, "a model engine broke");
-  return { kind: "internal", message: "the model engine broke" };
+  log.error({ err: thrown, ...whose }, "a model engine failed unexpectedly");
+  return { kind: "internal", message: "the model engine failed unexpectedly" };
 }
 
 const causeOf = (cause: unknown): string | undefined => (cause instanceof Error ? cause.message : undefined);

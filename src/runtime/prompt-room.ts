@@ -1,31 +1,33 @@
 /**
- * What a model's prompt can hold, in characters, and what is chosen to fill it. The host chooses before it hands a run to
- * its worker, so that a run costs what its prompt holds and not what its instance has stored.
+ * How much a model's prompt can hold, in characters, and what goes into it. The host chooses this before it passes a
+ * run to its worker, so that the cost of a run depends on its prompt and not on what its instance has stored.
  */
 import type { RunInput, Turn } from "./protocol.ts";
 
 const FILE_CHARACTERS = 20_000;
 const FILES_CHARACTERS = 60_000;
 const SKILLS_CHARACTERS = 20_000;
-/** Kept free for the answer, of the model's context. */
+/** How much of the model's context is reserved for the answer. */
 const ANSWER_TOKENS = 256;
-/** English runs at about four characters a token; three keeps a margin for everything else. */
+/** English has about four characters a token; three leaves a margin for everything else. */
 const CHARACTERS_A_TOKEN = 3;
-/** A JavaScript character is at most three bytes of UTF-8, so a text of more bytes than this allows is too long. */
+/**
+ * A JavaScript character has at most three bytes of UTF-8, so texts that are too long can be skipped by their bytes.
+ */
 const BYTES_A_CHARACTER = 3;
-/** Texts that their bytes let pass and their characters do not (Chinese, emoji) are read to no end; a few at most. */
+/** How many texts may be read in vain: by their bytes they could fit, but by their characters they do not. */
 const READ_IN_VAIN = 8;
 
 export const SKILLS_HEADING = "You have these skills. When one fits the request, follow it:";
 
 export interface Prompt {
   system: string;
-  /** Oldest first. Its head is what is dropped when it does not fit. */
+  /** Oldest first. If they do not all fit, the oldest are dropped. */
   turns: Turn[];
   dropped: number;
 }
 
-/** Characters of the whole prompt of a model with this context. */
+/** The characters of a whole prompt for a model with this context. */
 export const roomOf = (contextTokens: number): number =>
   Math.max(1024, (contextTokens - ANSWER_TOKENS) * CHARACTERS_A_TOKEN);
 
@@ -36,11 +38,11 @@ export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = Math.max(0, most - CUT_MARK.length);
   const head = Math.floor(kept * 0.75);
-  // A cut may halve a pair of surrogates.
+  // A cut may split a surrogate pair.
   return (text.slice(0, head) + CUT_MARK + text.slice(text.length - (kept - head))).toWellFormed();
 }
 
-/** The files as far as the prompt shows them, in their order. */
+/** The files, cut to what the prompt shows of them, in the same order. */
 export function chooseFiles(files: RunInput["files"], room: number): RunInput["files"] {
   const perFile = Math.min(FILE_CHARACTERS, Math.floor(room / 2));
   let left = Math.min(FILES_CHARACTERS, Math.floor(room * 0.6));
@@ -51,7 +53,7 @@ export function chooseFiles(files: RunInput["files"], room: number): RunInput["f
   });
 }
 
-/** A skill as its row tells it without its text; `bytes` is the text's length in UTF-8. */
+/** A skill without its text; `bytes` is the text's length in UTF-8. */
 export interface SkillOutline {
   name: string;
   description: string;
@@ -62,8 +64,8 @@ export const skillLine = ({ name, description }: Pick<SkillOutline, "name" | "de
   `- ${name}: ${description}`;
 
 /**
- * Names and descriptions as far as there is room; the texts too while they fit, because an engine without tools cannot
- * read them later. `read` gives a skill's text, and is asked for those that can fit alone.
+ * As many names and descriptions as there is room for, and texts while they fit, because an engine without tools cannot
+ * read them later. `read` returns a skill's text, and is only called for those that could fit.
  */
 export function chooseSkills(
   outlines: readonly SkillOutline[],
@@ -89,17 +91,19 @@ export function chooseSkills(
   return { skills, moreSkills: outlines.length - shown.length };
 }
 
-/** A turn as its row tells it without its text; `bytes` is the text's length in UTF-8. */
+/** A turn whose text has not been read yet; `bytes` is its length in UTF-8. */
 export interface TurnOutline {
   role: Turn["role"];
   bytes: number;
   read(): string;
 }
 
-/** What a turn takes of the room: its bytes, since a character of three (Chinese, say) is about a token by itself. */
+/**
+ * How much room a turn takes: its bytes, because a character of three bytes (Chinese, for example) is about one token.
+ */
 export const turnRoom = (text: string): number => Buffer.byteLength(text);
 
-/** The newest turns that fit, oldest first, and how many are before them. The last is the message to answer: it stays. */
+/** The newest turns that fit, oldest first, and how many come before them. The message to answer is always included. */
 export function chooseTurns(
   outlines: readonly TurnOutline[],
   room: number,

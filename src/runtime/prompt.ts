@@ -9,12 +9,12 @@ import { shortPrompt } from "./short-prompt.ts";
  */
 export const PROMPT_FILES = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md"];
 const NAMED_AS_MISSING = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
-/** The window's start moves in steps, so that most messages find the prompt before them unchanged and warm. */
+/** The window's start moves in steps, so that for most messages the prompt's prefix is unchanged, and cached. */
 const WINDOW_STEP = 8;
 
 /**
- * The prompt of a run, cut to what its model can hold. What is left out is told in the prompt. The host has chosen what
- * can be in it (prompt-room.ts); here it is put together, and the oldest turns leave room for the rest.
+ * Builds a run's prompt, cut to what its model can hold; the prompt says what was left out. The host has chosen its
+ * parts (prompt-room.ts); here they are assembled, and the oldest turns are dropped if the rest needs their room.
  */
 export function buildPrompt(run: RunInput): Prompt {
   if (run.model.prompt === "short") return shortPrompt(run);
@@ -22,7 +22,7 @@ export function buildPrompt(run: RunInput): Prompt {
   const system = systemText(run);
   const left = room - system.length;
   const fitted = fitTurns({ system, turns: run.conversation, dropped: run.earlier }, left);
-  // The message to answer is worth half of the prompt, however much else there is.
+  // The message to answer may have half of the prompt, however much else there is.
   return cutLast(fitted, Math.max(left, Math.floor(room / 2)));
 }
 
@@ -71,7 +71,7 @@ function cutLast(prompt: Prompt, most: number): Prompt {
   return { ...prompt, turns: prompt.turns.with(-1, { ...last, text: cut(last.text, most) }) };
 }
 
-/** Drops the oldest turns, a step's at a time, until the rest fits; the message to answer stays. */
+/** Drops the oldest turns, in steps, until the rest fits; the message to answer stays. */
 function fitTurns(prompt: Prompt, room: number): Prompt {
   let size = prompt.turns.reduce((sum, turn) => sum + turnRoom(turn.text), 0);
   let start = 0;

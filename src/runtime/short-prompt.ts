@@ -1,20 +1,20 @@
 /**
- * The prompt of a small model: the owner's own words, the name, and the few turns that the message goes back to. Whatever
- * else there is, it says again: headings, names of files, what it was told about tools (docs/eval.md has the figures).
+ * The prompt of a small model: the owner's own words, the name, and the few turns that the message refers to. Such a
+ * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
 import { type Language, languageOf } from "../lib/language.ts";
 import { cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
-/** The character comes first; of the rest what is said last is followed best. */
+/** The character comes first; of the rest, what comes last is followed best. */
 const ORDER = ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md", "USER.md"];
-/** A character of more characters than this is not said twice. */
+/** A longer description of the character, in characters of text, is not repeated at the end. */
 const SHORT_CHARACTER = 400;
-/** Turns that are looked at for what the message goes back to, and how many of the user's, with their answers, come along. */
+/** How many turns are searched for what the message refers to, and how many exchanges are included. */
 const LOOKED_AT = 12;
 const MAX_EXCHANGES = 2;
-/** Characters of an old turn: it is to be remembered, not gone on with. */
+/** Characters of an old turn: enough to remember it, and too few to continue it. */
 const OLD_TURN = 300;
 
 export function shortPrompt(run: RunInput): Prompt {
@@ -25,7 +25,7 @@ export function shortPrompt(run: RunInput): Prompt {
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
   const before = asked ? [...examplesFor(asked.text), ...recalled(run.conversation.slice(0, -1), asked.text)] : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
-  // Nothing is told of the turns that are not there: the model would speak of them.
+  // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, turns: size > left ? last : [...before, ...last], dropped: 0 };
 }
 
@@ -36,13 +36,13 @@ function systemText(run: RunInput): string {
   const again = between.length > 0 && character.length <= SHORT_CHARACTER ? [character] : [];
   const language = languageOf(texts.join(" "));
   const name = NAME_IS[language](run.agentName);
-  // What is said last it says again, in a language that it hardly knows.
+  // In a language that it hardly knows, the model repeats what comes last, so the name comes first.
   return [...(language === "en" ? [] : [name]), character, ...between, ...again, ...(language === "en" ? [name] : [])]
     .filter((text) => text !== "")
     .join("\n\n");
 }
 
-/** In the language of the rest: one English sentence more, and a German persona answers in English. */
+/** In the language of the rest: after one more English sentence, a German persona would answer in English. */
 const NAME_IS: Readonly<Record<Language, (name: string) => string>> = {
   en: (name) => `Your name is ${name}.`,
   de: (name) => `Du heißt ${name}.`,
@@ -61,7 +61,7 @@ function skillTexts({ skills }: RunInput): string[] {
   return [[SKILLS_HEADING, ...lines].join("\n")];
 }
 
-/** Worked examples, as turns, of what it gets wrong without: it does not know how short one word is. */
+/** Worked examples, as turns, of what the model gets wrong without them: it does not know how short one word is. */
 const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
   { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
 ];
@@ -74,11 +74,11 @@ function examplesFor(message: string): Turn[] {
   ]);
 }
 
-/** What a message refers back with: it means nothing without the turn before it. */
+/** Words that refer back: such a message means nothing without the turn before it. */
 const BACK =
   /(?<!^)\b(?:it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|mehr|más|eso)\W*$/iu;
 
-/** Oldest first: the exchange before a message that refers back, and those that speak of the same thing. */
+/** Oldest first: the exchange before a message that refers back, and those about the same subject. */
 function recalled(turns: readonly Turn[], message: string): Turn[] {
   const recent = turns.slice(-LOOKED_AT);
   const subjects = subjectsOf(message);
@@ -86,7 +86,7 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
   const chosen = starts.filter((start, at) => {
     const isBefore = at === starts.length - 1;
     const isShort = message.length <= 80;
-    // Asked the same again, it would say the same again.
+    // If the same is asked again, it would repeat its answer.
     if (recent[start]?.text.trim() === message.trim()) return false;
     if (isBefore && isShort && BACK.test(message)) return true;
     return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
@@ -97,7 +97,9 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
   });
 }
 
-/** Words of four letters and more that tell nothing of a subject: whoever shares one speaks of something else. */
+/**
+ * Words of four or more letters that do not indicate a subject: sharing one does not mean being about the same thing.
+ */
 const COMMON = new Set(
   (
     "about after again ahead almost along already also always another answer anything around away back been before begin being best better " +

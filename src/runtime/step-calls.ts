@@ -3,23 +3,24 @@ import type { ToolResult } from "../tools/tool.ts";
 import type { JournalStep, LoopEvent } from "./protocol.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** How many calls of a step run at the same time, where they may. */
+/** How many calls of a step run at the same time, if they may. */
 export const MAX_AT_ONCE = 8;
 
-/** Through what a step's calls are made. */
+/** How a step's calls are made. */
 export interface CallParts {
   /** `"waits"`: the call has no result until somebody decides, and its run parks. */
   callTool(call: ToolCall, signal: AbortSignal): Promise<ToolResult | "waits">;
-  /** Whether these calls may run at the same time, since none of them changes anything. */
+  /** Whether these calls may run at the same time, because none of them changes anything. */
   mayRunTogether(calls: ToolCall[], signal: AbortSignal): Promise<boolean>;
   /** Cancels the run. */
   signal: AbortSignal;
 }
 
 /**
- * Makes the calls of a step that have no result yet: at the same time where none of them changes anything, else one after
- * the other. `tool.started` comes before a call is made and `tool.completed` after it, so that a crash between the two is
- * known as such. Returns whether one of them waits: of calls made one after the other, those after it are then not made.
+ * Makes the calls of a step that have no result yet: at the same time if none of them changes anything, else one after
+ * the other. `tool.started` comes before a call and `tool.completed` after it, so that a crash in between is
+ * recognised. Returns whether one of them waits; if they are made one after the other, the calls after it are then not
+ * made.
  */
 export async function* makeCalls(
   step: number,
@@ -62,7 +63,7 @@ export async function* makeCalls(
   return waits;
 }
 
-/** The transcript has results in the order of their calls, whichever came first. */
+/** Adds results to the transcript in the order of their calls, whichever came first. */
 function createResults(calls: JournalStep["calls"], transcript: Transcript) {
   const results = new Map(calls.map((call) => [call, call.result]));
   const left = [...calls];

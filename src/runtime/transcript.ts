@@ -1,11 +1,11 @@
 import type { ModelMessage, ToolCall } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 
-/** Of identical calls with identical results, the one from which on the model is warned, and the one that ends the run. */
+/** The model is warned from the third identical call with an identical result; the fifth ends the run. */
 const WARNED_AT = 3;
 const ENDED_AT = 5;
 
-/** The agent makes the same call again and again, and learns nothing from it. */
+/** The agent repeats the same call with the same result. */
 export class LoopDetected extends Error {
   constructor(name: string) {
     super(
@@ -15,7 +15,7 @@ export class LoopDetected extends Error {
   }
 }
 
-/** What a run's model has said and learned so far, as the next model call shows it. */
+/** The model's answers and tool results so far, as the next model call shows them. */
 export interface Transcript {
   messages: readonly ModelMessage[];
   addAnswer(text: string, calls: readonly ToolCall[]): void;

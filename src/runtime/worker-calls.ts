@@ -16,17 +16,17 @@ export interface WorkerCallParts {
   engineOf(model: string): ModelEngine;
 }
 
-/** An instance as far as its worker's calls need it. */
+/** The part of an instance that its worker's calls need. */
 export interface CallingInstance {
   instanceId: string;
   accountId: string;
   worker: Pick<WorkerHandle, "send">;
   runs: Map<string, HeldRun>;
-  /** The calls that are in progress. */
+  /** Calls in progress. */
   calls: Map<number, { runId: string; abort: AbortController }>;
 }
 
-/** Makes the calls that workers ask for: of models, and of tools. */
+/** Makes the calls of models and tools that workers ask for. */
 export function createWorkerCalls({ clock, log, toolbox, engineOf }: WorkerCallParts) {
   return {
     async callModel(
@@ -60,7 +60,7 @@ export function createWorkerCalls({ clock, log, toolbox, engineOf }: WorkerCallP
       const abort = new AbortController();
       const { signal } = abort;
       calls.set(callId, { runId, abort });
-      // The log says that the tool was started before it does anything: so nothing is done twice after a crash.
+      // A tool acts only once its start is in the log, so that nothing is done twice after a crash.
       await held.committed;
       // Cancelled meanwhile, or the log could not be written.
       if (signal.aborted) return void calls.delete(callId);

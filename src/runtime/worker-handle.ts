@@ -5,13 +5,14 @@ export interface WorkerHandle {
   end(): void;
 }
 
-/** In the binary the worker is an entry point of its own, beside the main one. */
+/** In the binary, the worker is a second entry point. */
 const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   ? "./runtime/worker.ts"
   : new URL("./worker.ts", import.meta.url).href;
 
 /**
- * Starts an instance's worker as a thread, with an empty environment. `onDeath` is told of any end but `end()`. */
+ * Starts an instance's worker as a thread with an empty environment. `onDeath` is called for any end except `end()`.
+ */
 export function spawnWorker(
   listener: {
     onMessage(message: WorkerToHost): void;
@@ -31,7 +32,7 @@ export function spawnWorker(
   worker.onerror = ({ message }) => died(message);
   worker.addEventListener("close", () => died("it exited"));
   return {
-    // What was on its way when the worker ended reaches nobody.
+    // Messages sent after the end are dropped.
     send: (message) => ended || worker.postMessage(JSON.stringify(message)),
     end() {
       ended = true;

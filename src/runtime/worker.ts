@@ -7,7 +7,7 @@ import { PROTOCOL_VERSION } from "./protocol.ts";
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
 
 /**
- * The agent gateway of one instance. It has no handles: for everything it needs, it asks the host through its port
+ * Runs one instance's agents. It has no handles: everything it needs, it asks the host for through its port
  * (ARCHITECTURE.md, Processes).
  */
 const runs = new Map<string, AbortController>();
@@ -52,7 +52,7 @@ async function work(run: RunInput): Promise<void> {
   const { runId } = run;
   const abort = new AbortController();
   runs.set(runId, abort);
-  // What happens in one turn of the event loop travels together.
+  // The events of one event loop turn are sent together.
   let waiting: LoopEvent[] = [];
   let isDue = false;
   const flush = () => {
@@ -64,7 +64,7 @@ async function work(run: RunInput): Promise<void> {
   const parts: LoopParts = {
     streamModel: (call, signal) => callModel(runId, call, signal),
     callTool(call, signal) {
-      // The host makes no call before its start is in the log.
+      // The host makes the call only once its start is in the log.
       flush();
       return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, call }), signal);
     },
@@ -74,13 +74,13 @@ async function work(run: RunInput): Promise<void> {
   for await (const event of runAgent(run, parts)) {
     waiting.push(event);
     if (event.type === "ended") flush();
-    // What a model call used is reported with what follows it.
+    // A model call's usage is sent with the event that follows it.
     else if (event.type !== "usage" && !isDue) {
       isDue = true;
       queueMicrotask(() => queueMicrotask(flush));
     }
   }
-  // A run that was started again has the same id.
+  // If the run was started again meanwhile, the new attempt has the same id.
   if (runs.get(runId) === abort) runs.delete(runId);
 }
 

@@ -38,7 +38,7 @@ test.each<[Rule, string, Partial<Case>]>([
   expect(broken(text, change)).toContain(rule);
 });
 
-test("an answer in another language than the persona's is found, and one in its own is not", () => {
+test("an answer in another language than the persona's breaks a rule, and one in its own does not", () => {
   expect(broken("I am glad that you are here.", {}, baker)).toContain("language");
   expect(broken("Ich habe ein Brot für dich, und das ist gut.", {}, baker)).toEqual([]);
 });

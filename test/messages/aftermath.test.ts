@@ -9,8 +9,8 @@ import { openStore, type Store } from "../../src/storage/store.ts";
 const log = await createLog("silent", "json");
 let dataDir: string;
 let store: Store;
-/** What was reported in which commit. */
-let told: { agentId: string; kind: string; status: string; commit: number }[];
+/** The events reported, by commit. */
+let reported: { agentId: string; kind: string; status: string; commit: number }[];
 let commits: number;
 let runsLeft: Map<string, number>;
 
@@ -19,7 +19,7 @@ const idOf = (instanceId: string, number: number) => `${instanceId}_agt_${String
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-aftermath-"));
   store = openStore(dataDir);
-  [told, commits, runsLeft] = [[], 0, new Map()];
+  [reported, commits, runsLeft] = [[], 0, new Map()];
 });
 afterEach(() => {
   store.close();
@@ -47,7 +47,7 @@ function instanceWith(instanceId: string, agents: number): string {
   return instanceId;
 }
 
-/** As in a new process: what another one left is in the database. */
+/** A new process with what the earlier one left in the database. */
 const begin = (): Aftermath =>
   createAftermath({
     store,
@@ -56,12 +56,12 @@ const begin = (): Aftermath =>
       noteCommit();
       const count = Math.min(most, runsLeft.get(instanceId) ?? 0);
       runsLeft.set(instanceId, (runsLeft.get(instanceId) ?? 0) - count);
-      told.push(...Array(count).fill({ agentId: "", kind: "cancel", status: "", commit: commits }));
+      reported.push(...Array(count).fill({ agentId: "", kind: "cancel", status: "", commit: commits }));
       return count;
     },
     tell(agentId, kind, data) {
       noteCommit();
-      told.push({ agentId, kind, status: (data as { status?: string }).status ?? "", commit: commits });
+      reported.push({ agentId, kind, status: (data as { status?: string }).status ?? "", commit: commits });
       return 1;
     },
   });
@@ -78,14 +78,14 @@ function noteCommit(): void {
 const mostInACommit = (): number =>
   Math.max(
     0,
-    ...Map.groupBy(told, ({ commit }) => commit)
+    ...Map.groupBy(reported, ({ commit }) => commit)
       .values()
       .map((some) => some.length),
   );
 const pending = () => store.sqlite.query("SELECT 1 FROM instance_aftermath").all().length;
 
-describe("what follows a change of an instance", () => {
-  test("is done in its transaction if it is little", () => {
+describe("the aftermath of a change to an instance", () => {
+  test("happens in its transaction if it is small", () => {
     const instanceId = instanceWith("i", 20);
     runsLeft.set(instanceId, 30);
     const aftermath = begin();
@@ -93,11 +93,14 @@ describe("what follows a change of an instance", () => {
       aftermath.add(instanceId, "cancel");
       aftermath.add(instanceId, "instance.status", { status: "stopped" });
     });
-    expect(told.map(({ kind }) => kind)).toEqual([...Array(30).fill("cancel"), ...Array(20).fill("instance.status")]);
+    expect(reported.map(({ kind }) => kind)).toEqual([
+      ...Array(30).fill("cancel"),
+      ...Array(20).fill("instance.status"),
+    ]);
     expect(pending()).toBe(0);
   });
 
-  test("is one slice of it, however many agents and runs there are; the rest is done in the background, in slices", async () => {
+  test("is limited to one slice per commit; the rest happens in the background, however many agents and runs there are", async () => {
     const instanceId = instanceWith("i", 250);
     runsLeft.set(instanceId, 1_000);
     const aftermath = begin();
@@ -105,37 +108,39 @@ describe("what follows a change of an instance", () => {
       aftermath.add(instanceId, "cancel");
       aftermath.add(instanceId, "instance.status", { status: "stopped" });
     });
-    expect(told).toHaveLength(AFTERMATH_SLICE);
+    expect(reported).toHaveLength(AFTERMATH_SLICE);
     aftermath.run();
     await aftermath.settled();
     expect(mostInACommit()).toBe(AFTERMATH_SLICE);
     expect(runsLeft.get(instanceId)).toBe(0);
-    const agents = told.filter(({ kind }) => kind === "instance.status").map(({ agentId }) => agentId);
+    const agents = reported.filter(({ kind }) => kind === "instance.status").map(({ agentId }) => agentId);
     expect(agents).toEqual(Array.from({ length: 250 }, (_, number) => idOf(instanceId, number)));
     expect(pending()).toBe(0);
   });
 
-  test("is one slice of it also if all instances of an account stop at once", () => {
+  test("is limited to one slice even if all instances of an account stop in one commit", () => {
     const all = Array.from({ length: 50 }, (_, number) => instanceWith(`i${number}`, 5));
     const aftermath = begin();
     store.transaction(() => {
       for (const instanceId of all) aftermath.add(instanceId, "instance.status", { status: "stopped" });
     });
-    expect(told.length).toBeLessThanOrEqual(AFTERMATH_SLICE);
+    expect(reported.length).toBeLessThanOrEqual(AFTERMATH_SLICE);
     expect(pending()).toBeGreaterThan(20);
   });
 
   test("continues after a crash where it was interrupted, and notifies nobody twice", async () => {
     const instanceId = instanceWith("i", 250);
     store.transaction(() => begin().add(instanceId, "instance.status", { status: "stopped" }));
-    expect(told).toHaveLength(AFTERMATH_SLICE);
+    expect(reported).toHaveLength(AFTERMATH_SLICE);
     const next = begin();
     next.run();
     await next.settled();
-    expect(told.map(({ agentId }) => agentId)).toEqual(Array.from({ length: 250 }, (_, at) => idOf(instanceId, at)));
+    expect(reported.map(({ agentId }) => agentId)).toEqual(
+      Array.from({ length: 250 }, (_, at) => idOf(instanceId, at)),
+    );
   });
 
-  test("ends with everybody notified of the latest change, however many there were meanwhile", async () => {
+  test("ends with every agent notified of the latest change, however many there were meanwhile", async () => {
     const instanceId = instanceWith("i", 250);
     const aftermath = begin();
     const change = (status: string) =>
@@ -147,15 +152,15 @@ describe("what follows a change of an instance", () => {
     change("stopped");
     aftermath.run();
     await aftermath.settled();
-    const last = new Map(told.map(({ agentId, status }) => [agentId, status]));
+    const last = new Map(reported.map(({ agentId, status }) => [agentId, status]));
     expect(last.size).toBe(250);
     expect(new Set(last.values())).toEqual(new Set(["stopped"]));
-    // No agent waits forever for the first ones: the round continues where it was.
-    expect(told.slice(0, 250).map(({ agentId }) => agentId)).toEqual([...last.keys()]);
+    // No agent waits forever for earlier ones: the round continues where it was.
+    expect(reported.slice(0, 250).map(({ agentId }) => agentId)).toEqual([...last.keys()]);
     expect(pending()).toBe(0);
   });
 
-  test("delays no other instance's: instances take turns", async () => {
+  test("does not delay that of other instances: they take turns", async () => {
     const [large, small] = [instanceWith("a", 500), instanceWith("b", 120)];
     const aftermath = begin();
     for (const instanceId of [large, small]) {
@@ -163,11 +168,11 @@ describe("what follows a change of an instance", () => {
     }
     aftermath.run();
     await aftermath.settled();
-    const lastOf = (instanceId: string) => told.findLastIndex(({ agentId }) => agentId.startsWith(instanceId));
+    const lastOf = (instanceId: string) => reported.findLastIndex(({ agentId }) => agentId.startsWith(instanceId));
     expect(lastOf(small)).toBeLessThan(lastOf(large));
   });
 
-  test("is undone with the change", () => {
+  test("is rolled back with the change", () => {
     const instanceId = instanceWith("i", 250);
     const aftermath = begin();
     expect(() =>
@@ -177,8 +182,8 @@ describe("what follows a change of an instance", () => {
       }),
     ).toThrow("no");
     expect(pending()).toBe(0);
-    told.length = 0;
+    reported.length = 0;
     store.transaction(() => aftermath.add(instanceId, "instance.status", { status: "stopped" }));
-    expect(told).toHaveLength(AFTERMATH_SLICE);
+    expect(reported).toHaveLength(AFTERMATH_SLICE);
   });
 });

@@ -25,7 +25,7 @@ const one = <T>(sql: string, ...values: string[]): T =>
       .get(...values) ?? {},
   )[0] as T;
 
-/** Messages of the agent, each of this many characters, inserted directly. */
+/** Inserts messages of the agent directly, each of this many characters. */
 function say(texts: readonly string[]): void {
   store().transaction(() => {
     const { insertMessage } = messageQueries(store().db);
@@ -55,7 +55,7 @@ describe("the history of an account", () => {
   const counted = () =>
     one<number>(`SELECT coalesce(sum(512 + octet_length(text) + octet_length(sender_type) + octet_length(sender_id)
       + octet_length(sender_name)), 0) FROM messages`);
-  /** The account's history is full but for this many bytes. */
+  /** Fills the account's history except for this many bytes. */
   const fill = (left: number) =>
     store().transaction(() =>
       store().sqlite.run("UPDATE account_usage SET history_bytes = ?", [MAX_HISTORY_BYTES - left]),
@@ -142,7 +142,7 @@ describe("the events of an agent", () => {
   const firstId = () => one<number>("SELECT min(event_id) FROM events WHERE agent_id = ?", it.agent);
   const lastId = () => one<number>("SELECT last_event_id FROM agents WHERE agent_id = ?", it.agent);
   const log = () => createEventLog(store(), systemClock, () => {});
-  /** Events of this many characters, all of a run that has ended. */
+  /** Adds events of this many characters, of a run that has ended. */
   const tell = (count: number, size: number) =>
     store().transaction(() => {
       for (let at = 0; at < count; at++) {
@@ -150,7 +150,7 @@ describe("the events of an agent", () => {
       }
     });
 
-  test("are counted as they come, and as they are removed", async () => {
+  test("are counted when they are added, and when they are removed", async () => {
     await it.send("hi");
     expect(bytes()).toBe(counted());
     await it.person.ask("DELETE", it.at("/messages"));
@@ -159,7 +159,7 @@ describe("the events of an agent", () => {
     expect(bytes()).toBe(counted());
   });
 
-  test("are bounded as they come: the oldest are removed, and a cursor among them is 410", async () => {
+  test("are bounded: adding one removes the oldest, and a cursor among those is 410", async () => {
     await it.send("hi");
     const before = lastId();
     tell(45, 400_000);
@@ -202,7 +202,7 @@ describe("the events of an agent", () => {
     expect(bytes()).toBe(counted());
   });
 
-  test("that are removed before a slow reader has read them end its stream; it learns why when it comes back", async () => {
+  test("that are removed before a slow reader has read them end its stream; it gets 410 when it reconnects", async () => {
     const hub: Hub = createHub(createEventReader(store().db).follow);
     const events = createEventLog(store(), systemClock, hub.publish);
     const say = (count: number) =>

@@ -22,15 +22,15 @@ const CAUSED = {
   originId: null,
 } as const;
 const INSTANCE = "inst_a";
-/** Longer than a busy machine takes for what a test does before it waits for this. */
+/** Longer than a busy machine takes for what a test does before it waits for the retry. */
 const RETRY_MS = 1_000;
 
 let store: Store;
-/** How often the store has waited for the disk. */
+/** How often the store has synced to disk. */
 let synced = 0;
 let dataDir: string;
 let runs: Runs;
-/** What the host was given, newest last. */
+/** The runs passed to the host, newest last. */
 let hosted: HostedRun[];
 let cancelled: string[];
 /** Places that were given back unused. */
@@ -85,7 +85,7 @@ beforeEach(async () => {
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryMs: RETRY_MS,
-    // However slow this machine is, none waits for the next turn.
+    // However slow this machine is, no run waits for the next turn.
     startsMs: Number.POSITIVE_INFINITY,
   });
 });
@@ -102,11 +102,11 @@ const queueFirst = (): Run =>
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events, "process", []);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
-/** Timers of one length fire in the order they were set: behind this, what was to be taken up again has been. */
+/** Timers of one length fire in the order they were set: when this resolves, all retries due have started. */
 const retried = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
 const kinds = (): string[] => log.map(({ type }) => type);
 
-/** As a full disk does: a write fails, alone (`ABORT`) or with its whole transaction (`ROLLBACK`). */
+/** Simulates a full disk: a write fails, alone (`ABORT`) or with its whole transaction (`ROLLBACK`). */
 function breakWrites(how: "ABORT" | "ROLLBACK", when = "1"): () => void {
   store.sqlite.run(`CREATE TEMP TRIGGER full BEFORE INSERT ON main.events WHEN ${when}
     BEGIN SELECT RAISE(${how}, 'database or disk is full'); END`);
@@ -126,8 +126,8 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
     expect(hosted).toHaveLength(1);
     await retried();
     expect(current().input.runId).toBe(first.runId);
-    await tell({ type: "delta", text: "Anew" }, done);
-    expect((await ended).reply?.message).toBe("Anew");
+    await tell({ type: "delta", text: "Again" }, done);
+    expect((await ended).reply?.message).toBe("Again");
     expect(kinds()).toEqual([
       ...["run.queued", "run.queued", "run.started", "message.delta", "run.queued"],
       ...["run.restarted", "message.delta", "message.completed", "run.completed"],
@@ -159,7 +159,7 @@ test("a run that is retried later delays only its own conversation, and keeps on
   expect(cancelled).toEqual([stalled.runId]);
   const next = queueIn(ids[0] ?? "");
   await hosted[1]?.sink([{ type: "delta", text: "goes on" }, done], "process", []);
-  // The first come: the fourth conversation's before the next one of the first.
+  // In order of arrival: the fourth conversation's run comes before the first one's next.
   expect(order().slice(4)).toEqual([four.runId]);
   mend();
   await retried();
@@ -213,7 +213,7 @@ test("a cancellation and a late delta in one commit: the run ends with what came
   expect(kinds().slice(2)).toEqual(["message.delta", "message.completed", "run.cancelled"]);
 });
 
-test("what is reported before a call that changes something outside is on disk, and other events leave that to later", async () => {
+test("the start of a call that changes something outside is synced to disk at once, other events later", async () => {
   queue();
   await tell();
   const before = synced;
@@ -238,7 +238,7 @@ test("a run that cannot be started fails, and the next one starts", async () => 
 test("messages are answered in the order of arrival, even if the clock was set back between them", async () => {
   queue();
   const [second, third] = [queue(), queue()];
-  // As a process with an earlier clock would have named it.
+  // An id that a process with an earlier clock would have created.
   store.sqlite.run("UPDATE runs SET run_id = 'run_0' WHERE run_id = ?", [third.runId]);
   await tell(done);
   expect(current().input.runId).toBe(second.runId);

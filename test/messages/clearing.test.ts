@@ -16,7 +16,7 @@ const sqlite = () => it.server.foundation.store.sqlite;
 const rowsOf = (table: string, agentId: string) =>
   sqlite().query<{ n: number }, [string]>(`SELECT count(*) AS n FROM ${table} WHERE agent_id = ?`).get(agentId)?.n;
 
-/** A past of this many runs, each with its question, its answer and its events. Gives the runs' ids. */
+/** A history of this many runs, each with its question, its answer and its events. Returns the runs' ids. */
 function past(agentId: string, instanceId: string, count = RUNS): string[] {
   const conversationId = defaultConversationOf(agentId);
   const { store } = it.server.foundation;
@@ -82,7 +82,7 @@ describe("clearing a long conversation", () => {
     expect([rowsOf("messages", agent), rowsOf("runs", agent), rowsOf("events", agent)]).toEqual([0, 0, RUNS * 3]);
   });
 
-  test("keeps messages sent while its rows are removed, and later, and after a second clearing", async () => {
+  test("keeps messages sent while its rows are removed and afterwards, also after a second clearing", async () => {
     const { agent, instance } = it;
     for (const round of ["one", "two"]) {
       past(agent, instance, 300);
@@ -103,7 +103,7 @@ describe("clearing a long conversation", () => {
     }
   });
 
-  test("keeps what was said out of every prompt that follows", async () => {
+  test("keeps the cleared messages out of all later prompts", async () => {
     const { instance } = it;
     await it.send("an old secret");
     await it.send("one more");
@@ -115,7 +115,7 @@ describe("clearing a long conversation", () => {
     expect(JSON.stringify(it.mock.requests.at(-1)?.body.messages)).not.toContain("an old secret");
   });
 
-  test("interrupted by a restart continues, and hides as much meanwhile", async () => {
+  test("continues after a restart, and the rows stay hidden meanwhile", async () => {
     const { agent, instance } = it;
     past(agent, instance);
     await it.person.ask("DELETE", it.at("/messages"));

@@ -3,7 +3,7 @@ import type { Tool } from "../../src/tools/tool.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
-/** One frame of an event stream, and what its data says. */
+/** One frame of an event stream, with its data parsed. */
 export interface Frame {
   id: number;
   event: string;
@@ -11,7 +11,7 @@ export interface Frame {
   data: any;
 }
 
-/** An agent with everything around it, and a model that gives each message its scripted answers. */
+/** An agent in a whole server, and a model that answers each message as scripted. */
 export interface Conversation {
   server: TestServer;
   mock: MockModelServer;
@@ -20,7 +20,7 @@ export interface Conversation {
   readonly agent: string;
   /** `/v1/instances/…/agents/…`, before `path`. */
   at(path: string): string;
-  /** The model's answers to a message of this text: these in turn, then always the last one. */
+  /** Scripts the model's answers to a message with this text: these in turn, then always the last one. */
   when(text: string, ...answers: MockAnswer[]): void;
   /** Another agent of the same instance. */
   newAgent(body?: object): Promise<string>;
@@ -34,7 +34,7 @@ export interface Conversation {
   events(after?: number | string, headers?: Record<string, string>): Promise<EventStream>;
   run(runId: string): ReturnType<Person["ask"]>;
   cancel(runId: string): ReturnType<Person["ask"]>;
-  /** Resolves when the agent's log has an event of this kind (of this run) that fits, with all frames up to it. */
+  /** Resolves when the agent's log has a matching event of this type (of this run), with all frames up to it. */
   until(kind: string, runId?: string, fits?: (frame: Frame) => boolean): Promise<Frame[]>;
   stop(): Promise<void>;
 }
@@ -124,7 +124,7 @@ export interface EventStream extends AsyncDisposable {
   frames: Frame[];
   /** The next frame; null at the end. */
   next(): Promise<Frame | null>;
-  /** Reads on until one matches, and returns all frames so far. Throws if the stream ends before. */
+  /** Reads until a frame matches, and returns all frames so far. Throws if the stream ends before. */
   until(fits: (frame: Frame) => boolean): Promise<Frame[]>;
   /** All frames, once the stream has ended. */
   rest(): Promise<Frame[]>;
@@ -154,7 +154,7 @@ export function readEvents(response: Response): EventStream {
       else text += decoder.decode(value, { stream: true });
     }
   };
-  // A stream that broke is closed.
+  // A broken stream counts as closed.
   const close = async () => void (await reader?.cancel().catch(() => {}));
   return {
     response,
@@ -180,7 +180,7 @@ export function readEvents(response: Response): EventStream {
 
 const FRAME = /^id: (\d+)\nevent: ([a-z.]+)\ndata: (\{[^\r\n]*\})$/;
 
-/** Null for comments and the retry time; throws for a frame that is not exactly of the contract's form. */
+/** Null for comments and the retry time; throws for a frame that is not exactly in the contract's format. */
 function parseFrame(text: string): Frame | null {
   if (text === ": ping" || text === "retry: 2000") return null;
   const [, id, event, data] = FRAME.exec(text) ?? [];

@@ -33,7 +33,7 @@ const one = <T>(sql: string, ...values: string[]): T =>
   Object.values(it.server.foundation.store.sqlite.query<Record<string, T>, string[]>(sql).get(...values) ?? {})[0] as T;
 
 describe("an agent's conversations", () => {
-  test("include the default one from the start, which everything belongs to that names none", async () => {
+  test("include a default one from the start, which is used where none is named", async () => {
     const answer = (await it.send("hi")).body;
     const { data } = (await ask("GET", "/conversations")).body;
     expect(data).toEqual([
@@ -78,7 +78,7 @@ describe("an agent's conversations", () => {
     }
   });
 
-  test("of another agent, unknown and malformed ones are 404 wherever they are named", async () => {
+  test("are 404 wherever they are named if unknown, malformed or another agent's", async () => {
     const foreign = idOfDefault();
     await it.begin();
     for (const id of [foreign, `conv_${"0".repeat(32)}`, "conv_x", ""]) {
@@ -143,8 +143,8 @@ describe("an agent's conversations", () => {
   });
 });
 
-describe("what happens in a conversation", () => {
-  test("is in no other one's history, prompt, runs or events", async () => {
+describe("a conversation", () => {
+  test("shares nothing with the others: neither history, prompt, runs nor events", async () => {
     const [first, second] = [await make("one"), await make("two")];
     await say(first, "my name is Grace");
     const { runId } = await say(second, "who am I?");
@@ -170,7 +170,7 @@ describe("what happens in a conversation", () => {
     expect((await ask("GET", "/runs?status=completed")).body.data).toHaveLength(2);
   });
 
-  test("is in events that carry it, live and from the log, filtered, after any cursor", async () => {
+  test("has its own events, which can be filtered live and from the log, after any cursor", async () => {
     const [first, second] = [await make(), await make()];
     await using live = await follow(`conversationId=${second}`);
     await using whole = await follow("after=0");
@@ -198,7 +198,7 @@ describe("what happens in a conversation", () => {
     expect((await ask("GET", `/events?conversationId=${first}&runId=${runId}`)).status).toBe(404);
   });
 
-  test("is cleared alone, at once and from the disk, while its neighbour continues", async () => {
+  test("is cleared at once and from the disk, while others continue", async () => {
     const [first, second] = [await make(), await make()];
     await say(first, "secret");
     const kept = await say(second, "kept");
@@ -250,7 +250,7 @@ describe("deleting a conversation", () => {
     expect((await it.send("still here")).status).toBe(200);
   });
 
-  test("interrupted by a restart continues, and frees the space of its messages", async () => {
+  test("continues after a restart, and frees the space of its messages", async () => {
     const used = () => one<number>("SELECT history_bytes FROM account_usage");
     const before = used();
     const gone = await make();
@@ -283,7 +283,7 @@ describe("runs", () => {
     for (const runId of runs) await it.cancel(runId);
   });
 
-  test("of an agent may wait, at most thirty-two in all its conversations", async () => {
+  test("of an agent may wait: thirty-two at most, in all its conversations together", async () => {
     const ids = await Promise.all(Array.from({ length: 4 }, () => make()));
     for (const id of ids) await queue(id, "hang");
     for (let at = 0; at < 32; at++) expect(await queue(ids[at % 4] ?? "", "wait")).toStartWith("run_");
@@ -295,7 +295,7 @@ describe("runs", () => {
     expect((await it.send("hi")).status).toBe(200);
   });
 
-  test("are queued, interrupt or are rejected, as the message says", async () => {
+  test("are queued, interrupt the current one or are rejected, as whileRunning says", async () => {
     const id = await make();
     const first = await queue(id, "hang");
     await it.until("run.started", first);
@@ -313,7 +313,7 @@ describe("runs", () => {
     }
   });
 
-  test("of four conversations continue after a restart, each from its own events, and the waiting ones run", async () => {
+  test("of four conversations continue after a restart, each from its own events, and then queued ones run", async () => {
     const ids = await Promise.all(Array.from({ length: 4 }, () => make()));
     const texts = ids.map((_, at) => `begin ${at}`);
     for (const text of texts) {

@@ -155,7 +155,7 @@ test("many streams of one agent get the same events", async () => {
   for (const stream of streams) await stream.close();
 });
 
-test("a stream that its client has left is removed", async () => {
+test("a stream is removed when its client disconnects", async () => {
   const openStreams = async (): Promise<number> =>
     Number(/^roost_event_streams (\d+)$/m.exec((await it.server.ask("GET", "/metrics")).body)?.[1]);
   const before = await openStreams();
@@ -174,7 +174,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
   const seen: { id: number; type: string }[] = [];
   let wake = () => {};
   const source = new EventSource("http://roost.test/", {
-    // The server comes back on another port; the client thinks it the same.
+    // The server restarts on another port; to the client it is the same server.
     fetch: (_, init) =>
       fetch(new URL(it.at("/events?after=0"), it.server.url), {
         ...init,
@@ -210,7 +210,7 @@ test("the official EventSource client reads it, and resumes by itself across a r
 const ofRun = async (runId: string, more = "", headers: Record<string, string> = {}) =>
   readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}${more}`), undefined, headers));
 
-test("a run's own events come from its first, also while it runs, and end with it", async () => {
+test("a run's own stream has its events from the first, also while it runs, and ends with it", async () => {
   await it.send("hi");
   const runId = await it.queue("begin");
   await using live = await ofRun(runId);

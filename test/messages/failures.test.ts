@@ -12,7 +12,7 @@ const status = (code: number) => ({ kind: "status", status: code }) as const;
 const requestsFor = (text: string): number =>
   it.mock.requests.filter(({ body }) => body.messages.at(-1).content === text).length;
 
-test("a model that refuses is 502 model_error at once, and run.failed in the stream", async () => {
+test("a model's refusal is 502 model_error at once, and run.failed in the stream", async () => {
   for (const code of [400, 401, 404, 422]) {
     it.when(`refused ${code}`, status(code));
     const { status: answered, body } = await it.send(`refused ${code}`);
@@ -30,7 +30,7 @@ test("a model that refuses is 502 model_error at once, and run.failed in the str
   expect(data.map(({ role }: { role: string }) => role)).toEqual(Array(5).fill("user"));
 });
 
-test("a model that fails for a moment is retried twice, and one that stays away fails the run", async () => {
+test("a model that is unavailable is retried twice; if it stays so, the run fails", async () => {
   it.when("moment", status(503), status(429), { kind: "text", tokens: ["back"] });
   it.when("away", status(500));
   const [moment, away] = await Promise.all([

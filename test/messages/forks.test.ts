@@ -95,7 +95,7 @@ test("a long conversation is forked one page per commit, in order, every reply t
   const { body } = await fork(ids.at(-2) ?? "").finally(() => {
     store().commitSoon = commitSoon;
   });
-  // Each message with the two sums that it changes.
+  // At most a hundred messages, each of which changes its own row and two totals.
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(310);
   const [originals, copies] = [await messagesOf(idOfDefault()), await messagesOf(body.conversationId)];
@@ -140,7 +140,7 @@ test("a conversation that is cleared, or whose agent is deleted, while it is for
   }
 });
 
-test("what a crash leaves of a fork is seen by nobody, and removed at the next start", async () => {
+test("what a crash leaves of a fork is hidden, and removed at the next start", async () => {
   const id = newId("conv");
   store().transaction(() =>
     store().sqlite.run(

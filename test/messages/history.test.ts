@@ -86,7 +86,7 @@ test("clearing while a run is in progress answers its request and ends its strea
   expect((await it.send("hi")).status).toBe(200);
 });
 
-test("a reader who was away while the conversation was cleared learns how its run ended", async () => {
+test("a reader that was disconnected while the conversation was cleared learns how its run ended", async () => {
   await using stream = await it.stream("begin");
   const frames = await stream.until(({ event }) => event === "message.delta");
   const { id, data } = frames.at(-1) ?? { id: 0, data: {} };

@@ -7,7 +7,7 @@ import { readEvents } from "./conversation.ts";
 
 const AGENT = "agt_a";
 
-/** A log in memory, as the hub reads it. */
+/** An event log in memory. */
 function createLog(pingMs?: number) {
   const rows: StoredEvent[] = [];
   const reads: number[] = [];
@@ -15,21 +15,21 @@ function createLog(pingMs?: number) {
   const hub = createHub((_, after, { rows: limit, bytes }) => {
     let left = bytes;
     const found: StoredEvent[] = [];
-    const behind = rows.filter(({ eventId }) => eventId > after);
-    for (const row of behind.slice(0, limit)) {
+    const next = rows.filter(({ eventId }) => eventId > after);
+    for (const row of next.slice(0, limit)) {
       if (left <= 0) break;
       left -= row.data.length;
       found.push(row);
     }
     reads.push(found.length);
-    return { rows: found, upTo: found.at(-1)?.eventId ?? after, isEnd: found.length === behind.length };
+    return { rows: found, upTo: found.at(-1)?.eventId ?? after, isEnd: found.length === next.length };
   }, pingMs);
   hubs.push(hub);
   return {
     rows,
     reads,
     hub,
-    /** Commits events; publishes them unless told not to. */
+    /** Commits events, and publishes them unless `published` is false. */
     append(count: number, { published = true, runId = "run_a", type = "message.delta", size = 10 } = {}): void {
       const first = (rows.at(-1)?.eventId ?? 0) + 1;
       const batch = Array.from({ length: count }, (_, index) => ({
@@ -58,7 +58,7 @@ afterEach(() => {
 
 const oneTo = (last: number, first = 1): number[] => Array.from({ length: last - first + 1 }, (_, at) => first + at);
 
-test("whatever is appended, read and broken off, and when: each reader gets every event once, in order", async () => {
+test("each reader gets every event once and in order, whatever is appended, read and disconnected, and when", async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("append" as const), count: fc.integer({ min: 1, max: 250 }) }),
     fc.record({ kind: fc.constant("hide" as const), count: fc.integer({ min: 1, max: 3 }) }),
@@ -103,7 +103,7 @@ test("whatever is appended, read and broken off, and when: each reader gets ever
   );
 });
 
-test("a run's stream has only its own events, and ends after its end", async () => {
+test("a run's stream has only the run's events, and ends after its last", async () => {
   const log = createLog();
   log.append(300, { runId: "run_b" });
   const behind = log.open(0, "run_a");
@@ -160,7 +160,7 @@ test("a reader that does not read costs no memory, and later gets everything in 
     }
     log.reads.length = 0;
     const full = await received(socket, `"id":${log.rows.length},`);
-    // What had not been sent by then came from the log, at the reader's pace.
+    // The rest was sent from the log, at the reader's pace.
     expect(log.reads.reduce((sum, rows) => sum + rows, 0)).toBeGreaterThan(6_000);
     const ids = Array.from(full.matchAll(/^id: (\d+)$/gm), ([, id]) => Number(id));
     expect(ids).toEqual(oneTo(log.rows.length, ids[0]));
@@ -198,7 +198,7 @@ function received(socket: Socket, text: string): Promise<string> {
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-test("when the server stops, each stream is told when to come back: in one to five seconds, not all at once", async () => {
+test("when the server stops, it tells each stream when to reconnect: in one to five seconds, not all at once", async () => {
   const log = createLog();
   const streams = Array.from({ length: 40 }, () =>
     new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body).text(),

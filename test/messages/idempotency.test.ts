@@ -14,7 +14,7 @@ const userMessages = async (): Promise<number> =>
   (await it.person.ask("GET", it.at("/messages"))).body.data.filter(({ role }: { role: string }) => role === "user")
     .length;
 
-test("a plain message with one key is answered twice and run once", async () => {
+test("a plain message sent twice with one key is answered twice and run once", async () => {
   const headers = key();
   const first = await it.send("hi", {}, headers);
   const again = await it.send("hi", {}, headers);

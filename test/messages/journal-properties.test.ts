@@ -12,7 +12,7 @@ import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
 import { holdRun, takeGoAhead, type WaitingCall } from "../../src/runtime/hosted-run.ts";
 import type { LoopEvent, LoopOutcome } from "../../src/runtime/protocol.ts";
 
-/** What the model answers: a text in pieces, and calls; the last answer is the one without calls. */
+/** The model's answers: a text in pieces, and calls; only the last answer has no calls. */
 interface Answer {
   pieces: string[];
   calls: ToolCall[];
@@ -21,23 +21,23 @@ interface Script {
   answers: Answer[];
   /** Steps whose tools change nothing, so that they run at the same time. */
   reads: boolean[];
-  /** Of the calls in turn, over and over: made at once, or waits and is then let go ahead, or given a result. */
+  /** What happens to the calls, cyclically: made at once, or waits and then may go ahead, or gets a result. */
   waits: ("no" | "go ahead" | "result")[];
-  /** Whether what several calls wait for is decided on in the order of the calls. */
+  /** Whether several waiting calls are decided on in their order. */
   inOrder: boolean;
-  /** Whether the log drops what it has while the run waits. */
+  /** Whether the log drops its events while the run waits. */
   prunes: boolean;
 }
 
-/** One event log and one run, as they outlive what crashes. */
+/** One event log and one run: what survives a crash. */
 interface World {
   script: Script;
   rows: StoredEvent[];
-  /** Up to which event the log has been pruned. */
+  /** The last event that was pruned from the log. */
   pruned: number;
   run: Run;
   saved: SavedJournal | null;
-  /** Calls whose start is in the log, each as often as it is. */
+  /** Calls whose start is in the log, once for each time. */
   starts: string[];
   /** Calls that acted, in all attempts: `<step>/<id>`. */
   acted: string[];
@@ -67,7 +67,7 @@ const newWorld = (script: Script): World => ({
 
 const DEAD = new Error("the process is dead");
 
-/** The database, of a process that lives for so many events. */
+/** The database of a process that lives for so many events. */
 function open(world: World, lives: number) {
   let left = lives;
   const isDead = () => left <= 0;
@@ -96,7 +96,7 @@ function open(world: World, lives: number) {
   return { isDead, append, ofRun, parking };
 }
 
-/** What becomes of a call that waits. A call has the same fate wherever the run was cut off before it. */
+/** What happens to a call. It is the same wherever the run was interrupted before it. */
 const fateOf = ({ answers, waits }: Script, at: string): Script["waits"][number] => {
   const all = answers.flatMap(({ calls }, step) => calls.map(({ id }) => `${step + 1}/${id}`));
   return waits[all.indexOf(at) % waits.length] ?? "no";
@@ -105,8 +105,8 @@ const fateOf = ({ answers, waits }: Script, at: string): Script["waits"][number]
 const resultOf = (at: string, input: string) => ({ output: `${at} ${input}`, isError: false });
 
 /**
- * Runs until the end, until the run waits, or until `lives` events are in the log and the process dies. What is under way
- * then is reported to nobody; a tool whose start is in the log may have acted (`acts`) or not.
+ * Runs until the end, until the run waits, or until `lives` events are in the log and the process dies. What is in
+ * progress then is never reported; a tool whose start is in the log may have acted (`acts`) or not.
  */
 async function attempt(world: World, lives: number, acts: boolean): Promise<LoopOutcome | null> {
   const { script, rows, run } = world;
@@ -123,7 +123,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     Object.assign(run, { steps: progress.steps });
     if (outcome?.kind === "waiting") {
       expect(parking.park(run, waits)?.status).toBe("waiting");
-      // What comes after a call that waits waits too, unless they run at the same time.
+      // Calls after a waiting one wait too, unless they run at the same time.
       if (!script.reads[step - 1]) expect(world.starts.at(-1)).toBe(`${step}/${waits[0]?.call.id}`);
     } else if (outcome) expect(progress.text).toBe(shownBy(world).text);
     return outcome;
@@ -156,7 +156,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     async callTool(call: ToolCall) {
       const at = `${step}/${call.id}`;
       const goAhead = takeGoAhead(held, call);
-      // The host makes no call before its start is in the log: after it was let go ahead, that is its second.
+      // The host makes a call only once its start is in the log; a call that may go ahead has a second start.
       if (world.starts.filter((one) => one === at).length < (goAhead === undefined ? 1 : 2)) throw DEAD;
       if (goAhead === undefined && fateOf(script, at) !== "no") {
         if (isDead()) throw DEAD;
@@ -179,7 +179,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
   return null;
 }
 
-/** Decides on all that the run waits for, each twice: late and repeated decisions change nothing. */
+/** Decides on everything that the run waits for, twice: late and repeated decisions change nothing. */
 function decideAll(world: World): void {
   const { script, run } = world;
   const { parking } = open(world, Number.POSITIVE_INFINITY);
@@ -215,7 +215,7 @@ interface Shown {
   outcomes: Map<string, string>;
 }
 
-/** What the log says of a run; a call that was let go ahead has begun once. */
+/** What the log says about a run; a call that was allowed to go ahead counts as started once. */
 function shownBy({ rows }: World): Shown {
   const started: string[] = [];
   const outcomes = new Map<string, string>();
@@ -241,7 +241,7 @@ const input = fc.oneof(
 const calls = (least: number) =>
   fc
     .array(input, { minLength: least, maxLength: 12 })
-    // Servers number their calls anew with each answer.
+    // Servers restart their call ids with each answer.
     .map((inputs) => inputs.map((text, at) => ({ id: `call_${at}`, name: "", input: text })));
 const pieces = fc.array(fc.oneof(fc.constantFrom("a", "ab", "aa", " "), fc.string({ minLength: 1 })), { maxLength: 3 });
 const fate = fc.oneof(
@@ -277,9 +277,9 @@ test("wherever and however often a run is interrupted or waits, it continues wit
 
       const [expected, shown] = [shownBy(whole), shownBy(cut)];
       expect(shown.text).toBe(expected.text);
-      // Each call begins in its step and in its order; so the steps are those of the run that was not cut off.
+      // Each call starts in its step and in order, so the steps are those of an uninterrupted run.
       expect(shown.started).toEqual(expected.started);
-      // None acts twice, none acts that was not to, and only one whose outcome is unknown may not have acted.
+      // No call acts twice or without permission, and only one whose outcome is unknown may not have acted.
       expect(new Set(cut.acted).size).toBe(cut.acted.length);
       const unknown = new Set(shown.started.filter((at) => !shown.outcomes.has(at)));
       expect(cut.acted.filter((at) => !whole.acted.includes(at))).toEqual([]);
@@ -289,7 +289,7 @@ test("wherever and however often a run is interrupted or waits, it continues wit
       );
       for (const [at, output] of shown.outcomes) expect(output).toBe(expected.outcomes.get(at) ?? "");
 
-      // The last question to the model is the same but for what is unknown.
+      // The last request to the model is the same, except for unknown outcomes.
       let step = 0;
       const wanted = whole.asked.at(-1)?.map((message) => {
         if (message.role === "assistant") step++;

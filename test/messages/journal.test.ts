@@ -6,7 +6,7 @@ import { type Conversation, type Frame, kindsOf, shownText, startConversation } 
 
 const RUN = { runId: "run_a", agentId: "agt_a", firstEventId: 3 } as Run;
 
-/** A log with these events of the run, another run's between them. */
+/** A log with these events of the run, and another run's between them. */
 function logOf(told: [type: string, own?: object][]): Pick<EventLog, "ofRun"> {
   const conversationId = "conv_a";
   const rows: StoredEvent[] = told.flatMap(([type, own = {}], at) => [
@@ -97,7 +97,7 @@ test("parallel calls of one answer are one step", () => {
   ]);
 });
 
-test("servers that number their calls from the start in each answer confuse nothing", () => {
+test("calls are kept apart if the server restarts their ids with each answer", () => {
   const { steps } = journalOf(started("call_0"), completed("call_0", "first"), started("call_0"));
   expect(steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", UNKNOWN_OUTCOME]);
   const both = journalOf(
@@ -109,7 +109,7 @@ test("servers that number their calls from the start in each answer confuse noth
   expect(both.steps.map(({ calls }) => calls[0]?.result?.output)).toEqual(["first", "2nd"]);
 });
 
-/** As they are told since calls tell their step. */
+/** Events in the current format, in which calls have their step. */
 const startedIn = (step: number, toolCallId: string, ...following: string[]): [string, object] => [
   "tool.started",
   {
@@ -153,7 +153,7 @@ test("a run that began before calls carried their step continues after the steps
   expect(steps).toEqual([...counted, { text: "Three. ", calls: [unknown("a"), notMade("b")] }]);
 });
 
-test("what was saved when a run waited goes before its events since, and a call that was let go ahead is made once", () => {
+test("a saved journal comes before the run's events since, and a call that may go ahead is made once", () => {
   const saved = () => ({
     upTo: 2,
     steps: [{ text: "Look. ", calls: [{ ...notMade("a"), goAhead: "appr_a" }, notMade("b")] }],
@@ -188,7 +188,7 @@ test("a run that was interrupted again and again keeps each step once, wherever 
   ];
   expect(journalOf(...first, ...again, ...second).steps).toEqual(steps);
   expect(journalOf(...first, ["run.restarted"], ...again, ...second).steps).toEqual(steps);
-  // Cut off while it was telling the first step again.
+  // Interrupted while it was showing the first step again.
   expect(journalOf(...first, ["run.restarted"], delta("One"), ...again, ...second).steps).toEqual(steps);
   expect(journalOf(...first, ...again, ...second, ["run.restarted"], delta("One. Two. "), delta("Thr"))).toEqual({
     shown: true,
@@ -209,7 +209,7 @@ beforeAll(async () => {
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
 
-/** Asks an agent whose model calls a tool and, once it has been asked again with the tool's output, says nothing more. */
+/** Asks an agent whose model calls a tool and then, when it is called again with the tool's output, hangs. */
 async function askUntilTheModelHangs(): Promise<{ runId: string; frames: Frame[] }> {
   it.when(
     "time?",
@@ -219,7 +219,7 @@ async function askUntilTheModelHangs(): Promise<{ runId: string; frames: Frame[]
   const asked = it.mock.requests.length;
   const runId = await it.queue("time?");
   const frames = await it.until("tool.completed", runId);
-  // The event comes before the second question: what the model is told to answer from here on must not be its answer.
+  // The event comes before the second model call, which must not get the answers that are scripted from here on.
   await it.mock.arrived(asked + 2);
   return { runId, frames };
 }
@@ -240,7 +240,7 @@ test("after a restart a completed tool call is not repeated: the model gets its 
   ]);
 });
 
-test("what a run used before a restart counts, in its record and its message, while it runs and at its end", async () => {
+test("usage before a restart counts in the run's record and message, while it runs and at its end", async () => {
   const { runId } = await askUntilTheModelHangs();
   expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
   it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
@@ -253,7 +253,7 @@ test("what a run used before a restart counts, in its record and its message, wh
 
 test("a tool call whose outcome the crash lost is reported as unknown, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();
-  // As a crash between the two leaves it.
+  // The state after a crash between the two.
   it.server.foundation.store.transaction(() =>
     it.server.foundation.store.sqlite.run("DELETE FROM events WHERE run_id = ? AND type = 'tool.completed'", [runId]),
   );
@@ -276,7 +276,7 @@ test("calls that the crash prevented are made afterwards, and earlier ones are n
   const asked = it.mock.requests.length;
   const runId = await it.queue("time?");
   await it.mock.arrived(asked + 2);
-  // As a crash leaves it after the second call has begun.
+  // The state after a crash once the second call has started.
   const { store } = it.server.foundation;
   const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
   store.transaction(() => store.sqlite.run(`DELETE FROM events WHERE run_id = ? AND (${isLater})`, [runId]));

@@ -17,7 +17,7 @@ const askedLast = () => it.mock.requests.at(-1)?.body;
 const refusal =
   "model: expected local:<name> or openai:mock or openai:qwen3:4b or openai:big, or null for the host's default";
 
-test("an agent may name the models that the operator allows, the host's own and the local ones", async () => {
+test("an agent may use the models that the operator allows, the host's own and the local ones", async () => {
   for (const model of ["openai:mock", "openai:qwen3:4b", "openai:big", "local:nothing-here", null]) {
     const path = `/v1/instances/${it.instance}/agents`;
     expect((await it.person.ask("POST", path, { name: "Ada", model })).status).toBe(201);
@@ -28,7 +28,7 @@ test("an agent may name the models that the operator allows, the host's own and 
   expect(askedLast().model).toBe("big");
 });
 
-test("any other is 400 at POST and PATCH, before later checks, and nothing changes", async () => {
+test("any other model is 400 for POST and PATCH, before later checks, and nothing changes", async () => {
   const path = `/v1/instances/${it.instance}/agents`;
   const { slug } = (await it.person.ask("GET", it.at(""))).body;
   for (const model of ["openai:gpt-huge", "openai:BIG", "openai:qwen3", "openai:big,mock"]) {
@@ -52,7 +52,7 @@ test("an agent whose model was forbidden later fails with model_error, and no se
   expect(it.mock.requests.length).toBe(before);
 });
 
-test("every request tells the server the longest answer that the operator pays for", async () => {
+test("every request limits the answer to the length that the operator pays for", async () => {
   await it.send("hi");
   expect(askedLast().max_tokens).toBe(300);
 });
@@ -102,7 +102,7 @@ test("a model server's message goes to the operator's log under the run's id, an
     expect([msg, instanceId]).toEqual(["a model failed", it.instance]);
     expect(detail).toContain(host);
     expect(frames.at(-1)?.data.error.message).toContain(runId);
-    // An answer, the stream, the run and the history: all that a tenant can read of it.
+    // The response, the stream, the run and the history: everything about it that a tenant can read.
     seen.push(JSON.stringify((await it.send(text)).body), stream.text(), JSON.stringify((await it.run(runId)).body));
     if (text.endsWith("400")) expect(detail).toContain('organisation org-acme-1234 on gpu-7.internal: no, not "');
     expect(detail).not.toContain("what I asked");

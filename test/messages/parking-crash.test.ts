@@ -11,7 +11,7 @@ import { kindsOf, readEvents, shownText } from "./conversation.ts";
 
 const WAIT_ID = newId("appr");
 const SUPPORT = join(import.meta.dir, "../support");
-/** The server in a process of its own. What it prints is the test's to read; it lives until it is killed. */
+/** The server in a process of its own. It prints what the test reads, and lives until it is killed. */
 const PROGRAM = `
   const { startTestServer } = await import(${JSON.stringify(join(SUPPORT, "test-server.ts"))});
   const { scriptedTool } = await import(${JSON.stringify(join(SUPPORT, "scripted-tools.ts"))});
@@ -61,7 +61,9 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Runs the server until it has printed `last`, or has killed itself; then it is dead. Gives all that it printed. */
+/**
+ * Runs the server until it has printed `last`, then kills it, unless it kills itself. Returns everything it printed.
+ */
 async function runUntil(last: string, options: { runId?: string; dies?: boolean } = {}) {
   const asked = JSON.stringify({ modelUrl: mock.url, dataDir, waitId: WAIT_ID, ...options });
   const child = Bun.spawn([process.execPath, "-e", PROGRAM, asked], { stdout: "pipe", stderr: "pipe" });
@@ -85,7 +87,7 @@ async function leaveWaiting() {
   return { token, path, runId };
 }
 
-/** Starts the server in this process, on what the dead one left. */
+/** Starts the server in this process, with the data folder of the dead one. */
 async function goOn({ token, path, runId }: Awaited<ReturnType<typeof leaveWaiting>>) {
   const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
   const started = await startTestServer(settings, { dataDir, tools: [send.tool] });
@@ -119,7 +121,7 @@ test("a decision outlives the process that died right after it", async () => {
   expect([shownText(shown), send.acted, decide()]).toEqual(["Wait. Done.", ["a"], false]);
 });
 
-test("a call that went ahead and was cut off is not made again: its outcome is unknown", async () => {
+test("a call that went ahead and was interrupted is not made again: its outcome is unknown", async () => {
   const left = await leaveWaiting();
   expect((await runUntil("acts", { runId: left.runId })).acts).toBe(WAIT_ID);
   const { run, frames } = await goOn(left);

@@ -31,7 +31,7 @@ beforeEach(() => {
 
 type Call = [name: string, key: string];
 const callsOf = (calls: Call[]) => calls.map(([name, key]) => ({ id: `call_${key}`, name, arguments: { key } }));
-/** The model answers with these calls, and then says that it is done. */
+/** The model answers with these calls, and then with "Done.". */
 function asksFor(text: string, ...calls: Call[]): void {
   const usage = { prompt_tokens: 12, completion_tokens: 3 };
   it.when(text, { kind: "tools", text: "Wait. ", calls: callsOf(calls) }, { kind: "text", tokens: ["Done."], usage });
@@ -44,7 +44,7 @@ const ofRun = async (kind: string, runId: string) =>
   (await it.until(kind, runId)).filter(({ data }) => data.runId === runId);
 // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
 const isAbout = (text: string) => (message: any) => message.role === "user" && message.content === text;
-/** The results that the model was given last, of the calls of the run for this message. */
+/** The tool results in the model's last request of the run for this message. */
 const answers = (text: string) =>
   it.mock.requests
     .findLast(({ body }) => body.messages.some(isAbout(text)))
@@ -56,7 +56,7 @@ const queueIn = async (conversationId: string, message: string, body: object = {
   (await it.send(message, { conversationId, ...body }, { Prefer: "respond-async" })).body.runId;
 
 describe("a run that waits", () => {
-  test("says for what, and goes on where it was once its call may be made", async () => {
+  test("says what for, and continues where it was once its call may go ahead", async () => {
     asksFor("mail it", ["send", "a"]);
     const pending = it.send("mail it");
     const stream = await it.events(0);
@@ -93,7 +93,7 @@ describe("a run that waits", () => {
     expect(resumed?.data.input).toEqual(waiting?.data.input);
   });
 
-  test("goes on with a result in place of the call, which is then not made", async () => {
+  test("continues with a result in place of the call, which is then not made", async () => {
     asksFor("mail it", ["send", "a"]);
     await using stream = await it.stream("mail it");
     const [queued] = await stream.until(({ event }) => event === "run.waiting");
@@ -105,7 +105,7 @@ describe("a run that waits", () => {
     expect([answers("mail it"), send.acted]).toEqual([["Denied."], []]);
   });
 
-  test("is decided on once: a repeated, a late or somebody else's decision changes nothing", async () => {
+  test("is decided on once: repeated, late or somebody else's decisions change nothing", async () => {
     asksFor("mail it", ["send", "a"]);
     const runId = await it.queue("mail it");
     await it.until("run.waiting", runId);
@@ -119,7 +119,7 @@ describe("a run that waits", () => {
     expect((await it.run(runId)).body.status).toBe("completed");
   });
 
-  test("keeps what comes after the call waiting too, and makes it in its turn", async () => {
+  test("makes the calls after a waiting one later, in their turn", async () => {
     asksFor("three", ["read", "a"], ["send", "b"], ["read", "c"], ["send", "d"]);
     const runId = await it.queue("three");
     await it.until("run.waiting", runId);
@@ -135,7 +135,7 @@ describe("a run that waits", () => {
     expect([answers("three"), send.acted]).toEqual([["read a", "Denied.", "read c", "send d"], ["d"]]);
   });
 
-  test("waits for several calls that change nothing at once, and goes on when all were decided on", async () => {
+  test("waits for several calls that change nothing at once, and continues when all are decided on", async () => {
     asksFor("four", ["look", "a"], ["read", "b"], ["look", "c"], ["read", "d"]);
     const runId = await it.queue("four");
     const shown = await ofRun("run.waiting", runId);
@@ -154,7 +154,7 @@ describe("a run that waits", () => {
     expect(log).toHaveLength(2);
   });
 
-  test("keeps its conversation's turn, and none of the agent's places", async () => {
+  test("keeps its conversation's turn, but none of the agent's places", async () => {
     asksFor("mail it", ["send", "a"]);
     const first = await it.queue("mail it");
     await it.until("run.waiting", first);
@@ -165,7 +165,7 @@ describe("a run that waits", () => {
     for (const runId of runs) await it.until("run.started", runId);
     expect((await it.run(behind)).body.status).toBe("queued");
     expect((await it.send("no", { whileRunning: "reject" })).status).toBe(409);
-    // Resumed, it needs a place like any other, and comes before what is queued.
+    // When resumed, it needs a place like any other, and comes before queued runs.
     const fifth = await queueIn(await conversation(), "fifth");
     decide(first, waitOf("a"), "go ahead");
     expect((await it.run(first)).body.status).toBe("running");
@@ -183,13 +183,13 @@ describe("a run that waits", () => {
     await it.until("run.waiting", first);
     for (let at = 0; at < 32; at++) await it.queue("behind");
     expect((await it.send("one more")).status).toBe(429);
-    // This one need not wait.
+    // This one does not have to wait.
     expect((await it.send("hi", { conversationId: await conversation() })).status).toBe(200);
     expect((await it.send("instead", { whileRunning: "interrupt" })).status).toBe(200);
     expect((await it.run(first)).body.status).toBe("cancelled");
   });
 
-  test("is refused to the model where as many of the agent's runs wait as may", async () => {
+  test("is refused to the model if as many of the agent's runs wait as may", async () => {
     const runs: string[] = [];
     for (let at = 0; at < MAX_WAITING; at++) {
       asksFor(`mail ${at}`, ["send", `key ${at}`]);
@@ -199,14 +199,16 @@ describe("a run that waits", () => {
     asksFor("mail it", ["send", "one more"]);
     const { status, body } = await it.send("mail it");
     expect([status, body.message]).toEqual([200, "Wait. Done."]);
-    expect(answers("mail it")).toEqual([expect.stringContaining(`${MAX_WAITING} runs of this agent wait`)]);
+    expect(answers("mail it")).toEqual([
+      expect.stringContaining(`${MAX_WAITING} runs of this agent are already waiting`),
+    ]);
     const own = (await it.until("run.completed", body.runId)).filter(({ data }) => data.runId === body.runId);
     expect(kindsOf(own)).not.toContain("run.waiting");
     expect(decide(body.runId, waitOf("one more"), "go ahead")).toBe(false);
     expect(send.acted).toEqual([]);
   });
 
-  test("goes on although the log has dropped what it did before", async () => {
+  test("continues although the log has dropped what it did before", async () => {
     asksFor("mail it", ["read", "a"], ["send", "b"]);
     const runId = await it.queue("mail it");
     const last = (await it.until("run.waiting", runId)).at(-1)?.id ?? 0;
@@ -260,7 +262,7 @@ describe("while a run waits", () => {
     for (const other of others) await it.cancel(other);
   });
 
-  test("a restart after the call was made does not make it again, and shows the text anew", async () => {
+  test("a restart after the call was made does not make it again, and shows the text again", async () => {
     const runId = await beginWaiting();
     it.when("mail it", { kind: "hang" });
     const asked = it.mock.requests.length;
@@ -273,7 +275,7 @@ describe("while a run waits", () => {
     expect([shownText(frames), send.acted, answers("mail it")]).toEqual(["Wait. Done.", ["a"], ["send a"]]);
   });
 
-  test("it can be cancelled, keeps what it has shown, and no decision brings it back", async () => {
+  test("it can be cancelled, keeps its text, and no decision resumes it", async () => {
     asksFor("mail it", ["send", "a"]);
     const pending = it.send("mail it");
     const { runId } = (await it.until("run.waiting")).at(-1)?.data ?? {};
@@ -291,7 +293,7 @@ describe("while a run waits", () => {
     expect([status, (await it.run(runId)).body.status]).toEqual([200, "cancelled"]);
   });
 
-  test("stopping the instance cancels it, and starting it again does not bring it back", async () => {
+  test("stopping the instance cancels it, and starting it again does not resume it", async () => {
     const runId = await beginWaiting();
     await it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
     await it.server.app.settled();
@@ -302,7 +304,7 @@ describe("while a run waits", () => {
     expect(send.acted).toEqual([]);
   });
 
-  test("clearing or deleting its conversation, and deleting its agent, answer who waits for it", async () => {
+  test("clearing or deleting its conversation, and deleting its agent, answer pending requests", async () => {
     const other = await conversation();
     for (const gone of [it.at("/messages"), it.at(`/conversations/${other}`), it.at("")]) {
       const conversationId = gone.endsWith(other) ? other : undefined;
@@ -317,7 +319,7 @@ describe("while a run waits", () => {
   });
 });
 
-test("what decides is created with the wait, and the end of one run can resume another", async () => {
+test("a listener can create an approval when a run waits, and resume one run when another ends", async () => {
   const store = it.server.foundation.store;
   const waits = new Map<string, string>();
   const order: string[] = [];

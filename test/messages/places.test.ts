@@ -24,7 +24,7 @@ test("more instances than may be awake all answer: the longest idle worker is pu
   }
 });
 
-test("if every worker is busy the run waits, and another account's comes first among those that wait", async () => {
+test("if every worker is busy, runs wait, and another account's comes first among them", async () => {
   it = await startConversation({ ROOST_MAX_AWAKE: "1" });
   const { server, mock } = it;
   const free = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ async function untilEnded(ask: () => Promise<{ body: { status: string } }>): Pro
   }
 }
 
-test("event streams of one account are bounded; closing one makes room, and nobody else is delayed", async () => {
+test("event streams of one account are bounded; closing one makes room, and no other account is affected", async () => {
   it = await startConversation({ ROOST_MAX_STREAMS: "3" });
   const streams = await Promise.all([it.events(), it.events(), it.events()]);
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200, 200]);

@@ -61,7 +61,7 @@ test("no query of the hot path reads a whole history", () => {
     });
   });
   expect(plans.length).toBeGreaterThan(8);
-  // There are few unfinished runs and copies; a full scan is never made.
+  // Only the partial indexes of unfinished runs and of copies may be scanned: they are short.
   expect(plans.filter((plan) => /^SCAN (?!.*(unfinished_runs|conversations_being_copied))/.test(plan))).toEqual([]);
   // Runs are looked up by their status, so that a whole history is never read.
   const byRuns = plans.filter((plan) => /runs_by_(agent|conversation)/.test(plan));
@@ -98,7 +98,7 @@ test("what is visible of a cleared conversation is found in parts, by an index",
   );
 });
 
-test("what follows a change of an instance, and what is pruned, is found by an index", async () => {
+test("the aftermath of an instance's change, and what is pruned, is found by an index", async () => {
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 1 });
   const plans = plansOf(store, () => {
     createEventLog(store, systemClock, () => {}).prune("", 100, 100);
@@ -115,7 +115,7 @@ test("what follows a change of an instance, and what is pruned, is found by an i
 });
 
 test("what is removed is found by an index, one slice at a time", () => {
-  // The composition root's plan: what it lists is all that is ever cleared.
+  // The application's own plan: only what it lists is ever cleared.
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 0 });
   const plan = clearingPlan(store, { workspaces: {} as never, conversations: { aftermath } as never });
   const steps = Object.values(plan)
@@ -138,7 +138,7 @@ test("what is removed is found by an index, one slice at a time", () => {
   expect(plans.length).toBeGreaterThan(8);
   expect(plans.filter((found) => found.startsWith("SCAN") && found !== "SCAN workspace_changes")).toEqual([]);
   expect(plans.filter((found) => found.includes("TEMP B-TREE"))).toEqual([]);
-  // A table that is not in the plan would be left to a cascade, which removes all of it in one go.
+  // A table missing from the plan would be left to a cascade, which removes all its rows at once.
   const owned = store.sqlite
     .query<{ name: string }, []>(
       `SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS f

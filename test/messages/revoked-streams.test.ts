@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => it.stop());
 
-/** A stream of everything that happens to the agent, and one of a message that is being answered, by this credential. */
+/** Opens a stream of all the agent's events, and one of a message that is being answered, with this credential. */
 async function streamsOf(headers: Record<string, string>): Promise<EventStream[]> {
   const open = async (method: string, path: string, body?: object) =>
     readEvents(
@@ -26,7 +26,7 @@ const bearer = { toString: () => `Bearer ${it.person.token}` };
 
 async function expectEnd(streams: EventStream[]): Promise<void> {
   expect(streams.map(({ response }) => response.status)).toEqual([200, 200]);
-  // The run itself continues: only its stream ends.
+  // Only the stream ends; the run continues.
   for (const stream of streams) {
     const kinds = (await stream.rest()).map(({ event }) => event);
     expect(kinds).not.toContain("run.cancelled");

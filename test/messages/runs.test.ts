@@ -16,7 +16,7 @@ const history = async (): Promise<string[]> =>
       `${role}: ${message}${finishReason === null ? "" : ` (${finishReason})`}`,
   );
 
-test("a run's record shows its course", async () => {
+test("a run's record shows its progress", async () => {
   const runId = await it.queue("begin");
   await it.until("message.delta", runId);
   const running = (await it.run(runId)).body;
@@ -67,8 +67,8 @@ test("one run at a time, first come first served", async () => {
   ]);
 });
 
-test("32 messages may wait behind the run in progress, also if all come at once; the next is 429", async () => {
-  // Whichever comes first is the one in progress, and none of them ends.
+test("32 messages may wait behind the run in progress, even if all arrive at once; the next is 429", async () => {
+  // Whichever arrives first is in progress, and none of them ends.
   const texts = Array(34).fill("hang");
   const prefer = { Prefer: "respond-async" };
   const answers = await Promise.all(texts.map((text) => it.send(text, {}, prefer)));
@@ -80,7 +80,7 @@ test("32 messages may wait behind the run in progress, also if all come at once;
   expect((await it.person.ask("GET", it.at("/messages?limit=100"))).body.data).toHaveLength(33);
 });
 
-test("cancelling keeps what was said, and the plain request gets it", async () => {
+test("cancelling keeps the text so far, and the plain request gets it", async () => {
   const pending = it.send("begin");
   const frames = await it.until("message.delta");
   const { runId } = frames.at(-1)?.data ?? {};
@@ -101,7 +101,7 @@ test("cancelling keeps what was said, and the plain request gets it", async () =
   ]);
 });
 
-test("a waiting run is cancelled without an answer, and the record is in the history", async () => {
+test("a queued run is cancelled without an answer, and its message is in the history", async () => {
   const first = await it.queue("hang");
   const pending = it.send("waiting");
   await using events = await it.events(0);

@@ -93,7 +93,7 @@ test("a message's length is counted in code points, and it cannot be blank", asy
   for (const body of bodies) expect((await it.person.ask("POST", it.at("/messages"), body)).status).toBe(400);
 });
 
-test("text comes back as it was written", async () => {
+test("text is returned exactly as it was written", async () => {
   const text = '  two\r\n lines, "quotes", \\ back\u2028slash \u0000 🎈  ';
   it.when(text, { kind: "text", tokens: ["a\nb\r\n\r\nc", "\u2028\u0007 ", "🎈", "data: x\n\n"] });
   await using stream = await it.stream(text);
@@ -129,7 +129,7 @@ test("a length limit of the model is reported as the finish reason", async () =>
   expect((await it.send("long")).body).toMatchObject({ message: "and so on", finishReason: "length" });
 });
 
-test("an unknown agent, a stranger's and a malformed id get the same 404", async () => {
+test("an unknown agent, another account's and a malformed id get the same 404", async () => {
   const stranger = await it.server.signUp();
   const missing = `/v1/instances/${it.instance}/agents/agt_${"0".repeat(32)}`;
   const paths = ["/messages", "/events", `/runs/run_${"0".repeat(32)}`];

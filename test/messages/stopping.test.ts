@@ -26,7 +26,7 @@ const statuses = () =>
 const stop = () => it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
 const start = () => it.person.ask("POST", `/v1/instances/${it.instance}/start`);
 
-/** Messages that wait for the agent, after one whose model hangs; more than its queue would accept. */
+/** Inserts messages that wait for the agent, after one whose model hangs: more than its queue would accept. */
 async function fillQueue(count: number): Promise<void> {
   await it.queue("hang");
   await it.until("run.started");
@@ -83,7 +83,7 @@ test("stopping an instance cancels all its runs, however many, and none of them 
   await fillQueue(5 * AFTERMATH_SLICE);
   expect((await stop()).body.status).toBe("stopped");
   expect((await start()).body.status).toBe("running");
-  // Cancelled messages take no place in the queue any more, and do not come before new ones.
+  // Cancelled messages take no place in the queue, and do not come before new ones.
   expect((await it.send("hi")).status).toBe(200);
   await it.server.app.settled();
   expect(statuses()).toEqual({ cancelled: 5 * AFTERMATH_SLICE + 1, completed: 1 });
@@ -102,7 +102,7 @@ test("a run left by an earlier process and cancelled only by a stop is not start
   expect(it.mock.requests.length).toBe(asked);
 });
 
-test("whoever waits for a run of a stopped instance is answered, and its history has the record", async () => {
+test("a request that waits for a run of a stopped instance is answered, and its history has the record", async () => {
   const waiting = [it.send("hang"), ...Array.from({ length: 20 }, (_, at) => it.send(`waits ${at}`))];
   await using events = await it.events(0);
   let queued = 0;
@@ -115,7 +115,7 @@ test("whoever waits for a run of a stopped instance is answered, and its history
   expect(data.filter(({ finishReason }: { finishReason: string }) => finishReason === "cancelled")).toHaveLength(21);
 });
 
-test("deleting an instance answers whoever waits for its runs, before its rows are removed", async () => {
+test("deleting an instance answers requests that wait for its runs, before its rows are removed", async () => {
   const { instanceId } = (await it.person.ask("POST", "/v1/instances", { name: "gone" })).body;
   const agents = await Promise.all(
     Array.from(

@@ -4,7 +4,7 @@ import { createModelChoice } from "../../src/models/choice.ts";
 
 const modelsOf = (written: string) => loadConfig({ ROOST_MODELS: written, ROOST_DATA_DIR: "/nowhere" }).config.models;
 
-test("ROOST_MODELS takes names separated by commas, or * for any; by default only the host's own model is allowed", () => {
+test("ROOST_MODELS is a comma-separated list of names, or * for any; by default only the host's own model is allowed", () => {
   expect(modelsOf("")).toEqual([]);
   expect(modelsOf("gpt-x, openai:qwen3:4b,local:other")).toEqual(["gpt-x", "openai:qwen3:4b", "local:other"]);
   expect(modelsOf("*")).toEqual(["*"]);
@@ -24,7 +24,7 @@ test("* allows every model", () => {
   expect(["openai:a", "openai:b:c", "local:own"].every(allows)).toBe(true);
 });
 
-test("if the host's own model is local and no others are allowed, agents may not name a server's model", () => {
+test("if the host's own model is local and no others are allowed, agents may not use a server's model", () => {
   const { allows, expected } = createModelChoice([], "local:own");
   expect(allows("openai:gpt-x")).toBe(false);
   expect(expected).toBe("local:<name>");

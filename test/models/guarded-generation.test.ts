@@ -15,8 +15,8 @@ const messages: ChatMessage[] = [
 const ENDLESS = { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
 /**
- * A model that writes these answers word by word, the next one whenever it has to begin anew; what it has not begun
- * itself goes on as one of them does, the first above the second.
+ * A model that writes these answers word by word, and the next one whenever it has to begin again; text that it has not
+ * begun itself continues like one of them, the earlier one preferred.
  */
 function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
   const vocabulary = ["<end>", ...new Set([...answers, NAME].flatMap((answer) => answer.split(/(?<=[ \n])/)))];
@@ -66,7 +66,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
   return generation;
 }
 
-/** What was shown, piece by piece, and why it ended. */
+/** The text that was shown, piece by piece, and why it ended. */
 async function shownBy(generation: ReturnType<typeof scripted>) {
   const pieces: string[] = [];
   for (let turns = 0; turns < 1_000; turns++) {
@@ -74,7 +74,7 @@ async function shownBy(generation: ReturnType<typeof scripted>) {
     if (text !== "") pieces.push(text);
     if (reason !== undefined) return { pieces, text: pieces.join(""), reason };
   }
-  throw new Error("it does not end");
+  throw new Error("the generation does not end");
 }
 
 test("a beginning that echoes the question is written again and never shown", async () => {
@@ -83,7 +83,7 @@ test("a beginning that echoes the question is written again and never shown", as
   for (const piece of pieces) expect(piece).not.toContain("What should");
 });
 
-test("an opening that is tried again does not go on as it did", async () => {
+test("an opening that is tried again continues differently", async () => {
   const hello = "Hello, nice to meet you.";
   const welcome = "Hello, welcome in the library.";
   const opening = [1]; // "Hello,", the first word of the vocabulary
@@ -91,7 +91,7 @@ test("an opening that is tried again does not go on as it did", async () => {
   expect((await shownBy(scripted([hello, welcome], { guard, openings: [opening] }))).text).toBe(welcome);
 });
 
-test("a beginning about something else is written anew; of four none of which is near, the nearest is shown", async () => {
+test("a beginning off the subject is written again; if four are, the closest is shown", async () => {
   const answers = ["I am tired today.", "The sea is wide.", "Read a book there.", "Cats are nice."];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
@@ -119,7 +119,7 @@ test("half a beginning that is far from the question is written again before its
   expect(looks.join()).not.toContain("by day");
 });
 
-test("half a beginning that may become the question is not shown", async () => {
+test("half a beginning that may become an echo of the question is not shown", async () => {
   const long = "What should I read on a train that goes through all of the country by night?";
   const guard = createGuard([{ role: "user", content: long }]);
   const { pieces } = await shownBy(scripted([long, "Take a novel with you."], { guard }));

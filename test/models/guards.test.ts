@@ -44,7 +44,7 @@ test.each([
   expect(createGuard(chat(QUESTION)).faultIn(text)).toBeNull();
 });
 
-test("an agent that is asked for its name gives it", () => {
+test("an agent that is asked for its name must say it", () => {
   const guard = createGuard(chat("Who are you?"));
   expect(guard.faultOfBeginning("I am a friend of all who read.")).toBe("name");
   expect(guard.faultOfBeginning("I am Odile, and I keep the books.")).toBeNull();
@@ -62,19 +62,19 @@ test.each([
   expect(guard.mayFail(text)).toBe(true);
 });
 
-test("advice may take up words of its question, and an opinion all of them", () => {
+test("advice may repeat some words of its question, and an opinion all of them", () => {
   expect(createGuard(chat(QUESTION)).faultOfBeginning("On a train, I read short stories.")).toBeNull();
   expect(createGuard(chat(QUESTION)).faultOfBeginning("You could read a book about trains in India.")).toBeNull();
   expect(createGuard(chat("Do you like black coffee?")).faultOfBeginning("I like black coffee.")).toBeNull();
 });
 
-test("what may become the question, or has to say a name first, is not judged by half of it", () => {
+test("half a beginning is not judged while it may become an echo, or must still say a name", () => {
   expect(createGuard(chat(QUESTION)).mayFail("Well, what should I ")).toBe(true);
   expect(createGuard(chat(QUESTION)).mayFail("I would take a novel ")).toBe(false);
   expect(createGuard(chat("Who are you?")).mayFail("I would take a novel ")).toBe(true);
 });
 
-test("a greeting may be greeted back, and an agent that is asked may say what it is", () => {
+test("a greeting may be answered with a greeting, and an agent that is asked may say what it is", () => {
   expect(createGuard(chat("Hello!")).faultIn("Hello! How can I help you today?")).toBeNull();
   expect(createGuard(chat("Are you a robot?")).faultIn("Yes, I am an AI assistant.")).toBeNull();
 });
@@ -83,7 +83,7 @@ test("a persona that speaks German does not continue in English", () => {
   const guard = createGuard(chat("Guten Morgen!", "Du bist eine freundliche Bäckerin. Du heißt Greta."));
   expect(guard.faultIn("Guten Morgen! I am glad to have you here.")).toBe("language");
   expect(guard.faultIn("Guten Morgen! Was darf es für dich sein?")).toBeNull();
-  // Known by its second English word: the first is held back.
+  // English is recognised by its second word, so the first is held back.
   const shown = (text: string) => text.slice(0, guard.safeLength(text));
   expect(shown("Guten Morgen! I would ")).toBe("Guten Morgen!");
   expect(shown("Guten Morgen! Was darf ")).toBe("Guten Morgen! Was darf");
@@ -99,7 +99,7 @@ test("text that may become a fault is held back until it differs", () => {
   expect(safe("I like the book about the sea, and I like the book ")).toBe("I like the book about the sea, and ");
 });
 
-test("of any text, all but the last words is safe in the end, and nothing is shown that becomes a fault", () => {
+test("of any text, everything but the last words is shown in the end, but nothing that becomes a fault", () => {
   const guard = createGuard(chat(QUESTION));
   const text = "I would take a short novel. You will like it.\nYour name is Odile.";
   let shown = 0;
@@ -134,7 +134,7 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("Where do owls sleep?", "en")).toEqual([""]);
 });
 
-test("a greeting is begun with as a sentence of its own: nothing leads on to the rest of what was said", () => {
+test("an answer to a greeting repeats only the greeting itself, not the rest of the message", () => {
   expect(openingsFor("Hello, nice to meet you.", "en")).toEqual(["", "Hello! It is"]);
   expect(openingsFor("Good night!", "en")).toEqual(["", "Good night! I hope"]);
 });

@@ -52,10 +52,10 @@ test("several starts at once agree on one complete folder and leave nothing else
   expect(await readdir(cacheDir)).toHaveLength(1);
 });
 
-test("a folder that another process removes meanwhile does no harm", async () => {
+test("unpacking succeeds although another process removes a folder meanwhile", async () => {
   const { cacheDir, files } = await setting();
   await mkdir(cacheDir);
-  // Listed, but gone when it is checked.
+  // It is listed, but no longer exists when it is checked.
   await symlink(join(cacheDir, "gone"), join(cacheDir, "models-other.tmp"));
   const folder = await unpack(files, cacheDir);
   expect(await Bun.file(join(folder, "native/lib.so")).text()).toBe("code");
@@ -94,14 +94,14 @@ test("a file that still differs after unpacking it again is not loaded", async (
   await verify(lying, folder, "models/");
 });
 
-test("a cache folder that others can read is closed to them", async () => {
+test("a cache folder that others can read is made private", async () => {
   const { cacheDir, files } = await setting();
   await mkdir(cacheDir, { mode: 0o755 });
   await unpack(files, cacheDir);
   expect((await stat(cacheDir)).mode & 0o777).toBe(0o700);
 });
 
-test("other contents go into another folder, and the folder of an old version is removed", async () => {
+test("other contents are unpacked into another folder, and the folder of an old version is removed", async () => {
   const { cacheDir, files, write } = await setting();
   const old = await unpack(files, cacheDir);
   await utimes(old, new Date(0), new Date(0));

@@ -15,7 +15,7 @@ function setting(slots = 3, budgetRows = 10_000) {
     copyRows: (from, to, rows) => calls.push(`copy ${rows} rows from ${from} to ${to}`),
     discard: (slot) => calls.push(`discard ${slot}`),
   });
-  /** Claims a slot as a generation does: runs the missing tokens, and gives it back. */
+  /** Claims a slot like a generation does: runs the missing tokens, and releases it. */
   function answer(prompt: number[], rows = prompt.length, owner = ME) {
     const slot = cache.claim(owner, prompt, rows);
     const cached = slot.tokens.length;

@@ -89,7 +89,7 @@ test("closing fails the remaining work and refuses new requests", async () => {
   await expect(collect(engine.stream(chat("Hello?"), never))).rejects.toMatchObject({ kind: "unavailable" });
 });
 
-test("a cancelled answer gives its slot to the next request", async () => {
+test("a cancelled answer frees its slot for the next request", async () => {
   const { engine } = open({ slots: 1 });
   const abort = new AbortController();
   for await (const _ of engine.stream(chat("Tell me about the sea.", { maxTokens: 2_000 }), abort.signal)) break;
@@ -116,7 +116,7 @@ test("no model process outlives a host that was killed", async () => {
   const { value } = await host.stdout.getReader().read();
   expect(new TextDecoder().decode(value)).toContain("answering");
   host.kill("SIGKILL");
-  // The model process holds the same pipe: it ends only when both have gone.
+  // The model process has the same pipe open: the pipe ends only when both processes have ended.
   await new Response(host.stderr).text();
 });
 

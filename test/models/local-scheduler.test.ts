@@ -85,7 +85,7 @@ test("waiting requests of the instance with the fewest running start first", asy
   expect(started.indexOf("c5")).toBeLessThan(started.indexOf("a2"));
 });
 
-test("a cancelled request takes no further turn and gives its slot back", async () => {
+test("a cancelled request takes no further turn and releases its slot", async () => {
   const scheduler = createScheduler(1);
   const order: string[] = [];
   void submit(scheduler, order, 1, "a", 1_000, () => order.length === 3 && scheduler.cancel(1));
@@ -104,7 +104,7 @@ test("a waiting request can be cancelled before it starts", async () => {
   expect(order.filter((turn) => turn === "b2")).toEqual([]);
 });
 
-test("a request that fails gives its slot back and affects no other", async () => {
+test("a request that fails releases its slot and affects no other", async () => {
   const scheduler = createScheduler(1);
   const order: string[] = [];
   const failing = submit(scheduler, order, 1, "a", 3, () => {

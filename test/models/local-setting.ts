@@ -11,7 +11,7 @@ export const processFile = join(import.meta.dir, "model-process.ts");
 export const processCommand = [process.execPath, "--no-env-file", processFile];
 export const never = new AbortController().signal;
 
-/** Remembers what was logged, and lets a test wait for a line. */
+/** A log that a test can wait for lines of. */
 export function createLogbook() {
   const lines: { message: string; fields: Record<string, unknown> }[] = [];
   const waiting: { message: string; resolve: () => void }[] = [];

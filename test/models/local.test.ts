@@ -13,7 +13,7 @@ async function cachedBy(work: () => Promise<unknown>): Promise<number> {
   return engine.stats().cachedTokens - before;
 }
 
-test("an answer without guards comes token by token and ends with usage and a reason", async () => {
+test("an unguarded answer arrives token by token and ends with usage and a reason", async () => {
   const bare = openLocalEngine({ guarded: false });
   const events = await collect(bare.engine.stream(chat("What is a library?", { maxTokens: 24 }), never)).finally(
     bare.close,

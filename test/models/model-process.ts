@@ -1,4 +1,4 @@
-/** What the executable does in the role `model-process`, for tests of the engine alone. */
+/** The executable's role `model-process`, for tests of the engine alone. */
 import { runModelProcess } from "../../src/models/local/process.ts";
 
 await runModelProcess();

@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop();
 });
 
-/** Answers on /v1/models alone, and counts. */
+/** A server that answers only on /v1/models, and counts the requests. */
 function serve(answer: () => Served | Promise<Served>): { url: string; asked: () => number } {
   let asked = 0;
   const ollama = Bun.serve({
@@ -92,7 +92,7 @@ test("an Ollama is shown to clients on this machine, but not through a proxy or 
   expect(body.ollama).toEqual({ baseUrl: url, models: ["qwen3:8b"], settingsFile: `${server.dataDir}/roost.toml` });
 });
 
-test("if the operator has chosen a model, nothing is offered and no Ollama is looked for", async () => {
+test("if the operator has chosen a model, nothing is offered and Ollama is not searched for", async () => {
   const { asked, person } = await hostWith({
     ROOST_MODEL: "openai:mock",
     ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1",

@@ -75,7 +75,7 @@ describe("a failure tells the operator what to do", () => {
     }
   });
 
-  test("an error inside the stream is passed on, cleaned", async () => {
+  test("an error inside the stream fails the answer, with the server's words for the operator only", async () => {
     const { url } = mock(
       bytes(sse(delta({ content: "a" }), { error: { message: `out of\nmemory ${KEY}` } })),
       bytes('error: {"message":"out of memory"}\n\n'),

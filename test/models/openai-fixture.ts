@@ -1,4 +1,4 @@
-/** What the tests of the OpenAI-compatible engine share: servers that end with their test, and a question. */
+/** Fixtures for tests of the OpenAI-compatible engine: servers that stop with their test, and a request. */
 import { expect } from "bun:test";
 import type { ModelError, ModelEvent, ModelRequest } from "../../src/models/engine.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "../../src/models/openai.ts";
@@ -33,7 +33,7 @@ export function mock(...answers: MockAnswer[]): MockModelServer {
   return server;
 }
 
-/** An engine that does not really wait between tries, and the waits that it would have made. */
+/** An engine that does not really wait between attempts, and the waits that it would have made. */
 export function engine(baseUrl: string, options: Partial<OpenAiOptions> = {}) {
   const waits: number[] = [];
   const wait = async (ms: number) => void waits.push(ms);

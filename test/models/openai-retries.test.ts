@@ -68,7 +68,7 @@ describe("a request is retried", () => {
     expect(waits.length).toBe(2);
   });
 
-  test("but not while a connected server takes longer to answer than connecting may take", async () => {
+  test("but not if a connected server answers later than the connect timeout", async () => {
     const server = mock({ kind: "text", tokens: ["slow"], headDelayMs: 900 });
     expect(textOf(await ask(server.url, { connectTimeoutMs: 400 }))).toBe("slow");
     expect(server.requests.length).toBe(1);
@@ -145,7 +145,7 @@ describe("an abort ends everything with the signal's reason", () => {
     expect(server.requests.length).toBe(0);
   });
 
-  test("while waiting for headers, and the server sees the client leave", async () => {
+  test("while waiting for headers, and the server sees the client disconnect", async () => {
     const server = mock({ kind: "hang" });
     const abort = new AbortController();
     const answer = collect(engine(server.url).stream(QUESTION, abort.signal));
@@ -155,7 +155,7 @@ describe("an abort ends everything with the signal's reason", () => {
     await server.left(1);
   });
 
-  test("within the answer, and the server sees the client leave", async () => {
+  test("within the answer, and the server sees the client disconnect", async () => {
     const server = mock({ kind: "text", tokens: ["a"], ending: "hang" });
     const abort = new AbortController();
     const read = async () => {

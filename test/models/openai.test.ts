@@ -20,7 +20,7 @@ import {
 afterEach(stopServers);
 
 describe("an answer", () => {
-  test("arrives as text, usage and finish, with all that came together in one batch", async () => {
+  test("arrives as text, usage and finish; what arrived together is in one batch", async () => {
     const { url } = mock();
     const batches = await Array.fromAsync(engine(url).stream(QUESTION, new AbortController().signal));
     expect(batches.flat().filter(({ type }) => type !== "text")).toEqual([
@@ -170,7 +170,7 @@ describe("tool calls", () => {
     expect(finishOf(events)).toEqual(["tool_calls"]);
   });
 
-  test("are told apart when their deltas interleave, share an index, or have none", async () => {
+  test("are kept apart if their deltas interleave, share an index, or have none", async () => {
     const part = (fields: object) => delta({ tool_calls: [fields] });
     const one = { id: "a", function: { name: "look", arguments: '{"at":' } };
     const two = { id: "b", function: { name: "look", arguments: '{"at":2}' } };

@@ -19,7 +19,7 @@ test("an agent that is asked about itself may answer with its character", () => 
   expect(subjectOf(chat("What do you do all day?")).texts).toContain(SYSTEM);
 });
 
-test("a text to be rewritten is what its answer should be close to, closer than to a question", () => {
+test("a rewritten text should be closer to its original than an answer to its question", () => {
   const { texts, enough } = subjectOf(chat("Rewrite this politely: Go away."));
   expect(texts).toEqual(["Go away."]);
   expect(enough).toBeGreaterThan(subjectOf(chat("What is in your stew?")).enough);

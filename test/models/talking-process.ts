@@ -1,4 +1,4 @@
-/** A model process that talks: a word every few milliseconds, and done when it is asked for anything else. */
+/** A model process that writes a token every few milliseconds, up to the request's maximum. */
 import type { HostToModel, ModelToHost } from "../../src/models/local/protocol.ts";
 
 const send = (message: ModelToHost) => void process.send?.(message);

@@ -24,22 +24,22 @@ const usage: ModelEvent = { type: "usage", promptTokens: 5, completionTokens: 2 
 type CallTool = CallParts["callTool"];
 
 interface Play {
-  /** One answer for each model call: batches of events, or what it throws. */
+  /** One answer for each model call: batches of events, or the error that it throws. */
   answers: (ModelEvent[][] | Error)[];
   run?: Partial<RunInput>;
   callTool?: CallTool;
   /** Whether its tools change nothing. */
   reads?: boolean;
   limitMs?: number;
-  /** Cancels behind this many events. */
-  cancelBehind?: number;
+  /** Cancels after this many events. */
+  cancelAfter?: number;
 }
 
 /** Runs an agent against a scripted model, and returns all its events and all its calls. */
-async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelBehind = -1 }: Play) {
+async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelAfter = -1 }: Play) {
   const asked: ModelCall[] = [];
   const tools: string[] = [];
-  const told: LoopEvent[] = [];
+  const events: LoopEvent[] = [];
   const abort = new AbortController();
   const streamModel = async function* (request: ModelCall, signal: AbortSignal) {
     asked.push(structuredClone(request));
@@ -55,27 +55,27 @@ async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_0
     tools.push(`${asked.name} ${asked.input}`);
     return (await callTool?.(asked, signal)) ?? { output: `out ${tools.length}`, isError: false };
   };
-  if (cancelBehind === 0) abort.abort();
+  if (cancelAfter === 0) abort.abort();
   for await (const event of runAgent(
     { ...RUN, ...run },
     { streamModel, callTool: tool, mayRunTogether: async () => reads, signal: abort.signal, limitMs },
   )) {
-    told.push(event);
-    if (told.length === cancelBehind) abort.abort();
+    events.push(event);
+    if (events.length === cancelAfter) abort.abort();
   }
-  const ended = told.at(-1);
+  const ended = events.at(-1);
   if (ended?.type !== "ended") throw new Error("the last event is the end");
-  expect(told.filter(({ type }) => type === "ended")).toHaveLength(1);
-  return { told, asked, tools, outcome: ended.outcome, last: asked.at(-1)?.messages ?? [] };
+  expect(events.filter(({ type }) => type === "ended")).toHaveLength(1);
+  return { events, asked, tools, outcome: ended.outcome, last: asked.at(-1)?.messages ?? [] };
 }
 
-const kinds = (told: LoopEvent[]): string => told.map(({ type }) => type).join(" ");
-const spoken = (told: LoopEvent[]): string =>
-  told.flatMap((event) => (event.type === "delta" ? [event.text] : [])).join("");
+const kinds = (events: LoopEvent[]): string => events.map(({ type }) => type).join(" ");
+const spoken = (events: LoopEvent[]): string =>
+  events.flatMap((event) => (event.type === "delta" ? [event.text] : [])).join("");
 
 test("text alone completes the run, with its usage", async () => {
-  const { told, asked, outcome } = await play({ answers: [[text("Hel", "lo"), [usage, finish()]]] });
-  expect(told).toEqual([
+  const { events, asked, outcome } = await play({ answers: [[text("Hel", "lo"), [usage, finish()]]] });
+  expect(events).toEqual([
     { type: "step" },
     { type: "delta", text: "Hello" },
     { type: "usage", usage: { promptTokens: 5, completionTokens: 2 } },
@@ -89,8 +89,8 @@ test("text alone completes the run, with its usage", async () => {
 test("every model call is reported, except one that was counted with the start of the run", async () => {
   const answers = [[[call("a"), finish("tool_calls")]], [text("noon")]];
   const stepsOf = (events: LoopEvent[]) => events.filter(({ type }) => type === "step").length;
-  expect(stepsOf((await play({ answers })).told)).toBe(2);
-  expect(stepsOf((await play({ answers, run: { firstStepCounted: true } })).told)).toBe(1);
+  expect(stepsOf((await play({ answers })).events)).toBe(2);
+  expect(stepsOf((await play({ answers, run: { firstStepCounted: true } })).events)).toBe(1);
 });
 
 test("a model that says nothing at all completes the run", async () => {
@@ -101,8 +101,8 @@ test("a model that says nothing at all completes the run", async () => {
 
 test("tool calls are made in order, each reported before and after, and their results go to the model", async () => {
   const first = [...text("Look. "), call("a"), call("b", "now", '{"timeZone":"UTC"}'), finish("tool_calls")];
-  const { told, tools, last } = await play({ answers: [[first], [[...text("Done."), finish()]]] });
-  expect(kinds(told)).toBe("step delta tool.started tool.completed tool.started tool.completed step delta ended");
+  const { events, tools, last } = await play({ answers: [[first], [[...text("Done."), finish()]]] });
+  expect(kinds(events)).toBe("step delta tool.started tool.completed tool.started tool.completed step delta ended");
   expect(tools).toEqual(["now {}", 'now {"timeZone":"UTC"}']);
   const calls = [
     { id: "a", name: "now", input: "{}" },
@@ -114,13 +114,13 @@ test("tool calls are made in order, each reported before and after, and their re
     { role: "tool", toolCallId: "a", content: "out 1" },
     { role: "tool", toolCallId: "b", content: "out 2" },
   ]);
-  expect(spoken(told)).toBe("Look. Done.");
+  expect(spoken(events)).toBe("Look. Done.");
 });
 
 test("a tool's error is reported as such, and the run continues", async () => {
   const callTool: CallTool = async () => ({ output: "no such zone", isError: true });
-  const { told, outcome, last } = await play({ answers: [[[call("a")]], [text("Sorry.")]], callTool });
-  expect(told[2]).toEqual({
+  const { events, outcome, last } = await play({ answers: [[[call("a")]], [text("Sorry.")]], callTool });
+  expect(events[2]).toEqual({
     type: "tool.completed",
     toolCallId: "a",
     name: "now",
@@ -132,10 +132,10 @@ test("a tool's error is reported as such, and the run continues", async () => {
 });
 
 test("an agent that calls tools forever is ended after 20 steps", async () => {
-  const { told, asked, outcome } = await play({ answers: [[[call("a")]]] });
+  const { events, asked, outcome } = await play({ answers: [[[call("a")]]] });
   expect(asked).toHaveLength(MAX_STEPS);
   expect(outcome).toMatchObject({ kind: "failed", code: "model_error" });
-  expect(told.filter(({ type }) => type === "tool.completed")).toHaveLength(MAX_STEPS);
+  expect(events.filter(({ type }) => type === "tool.completed")).toHaveLength(MAX_STEPS);
 });
 
 test("a run that takes too long is ended", async () => {
@@ -149,20 +149,20 @@ test("a run that takes too long is ended", async () => {
   });
 });
 
-test("cancelled between any two events, the run ends there and makes no more calls", async () => {
+test("a run that is cancelled between any two events ends there and makes no more calls", async () => {
   const answers = [
     [text("Look. "), [call("a"), call("b")]],
     [text("Do", "ne"), [usage, finish()]],
   ];
   const whole = await play({ answers });
-  for (let behind = 0; behind < whole.told.length - 1; behind++) {
-    const { told, tools, asked, outcome } = await play({ answers, cancelBehind: behind });
-    expect([behind, outcome]).toEqual([behind, { kind: "cancelled" }]);
+  for (let count = 0; count < whole.events.length - 1; count++) {
+    const { events, tools, asked, outcome } = await play({ answers, cancelAfter: count });
+    expect([count, outcome]).toEqual([count, { kind: "cancelled" }]);
     // What was in progress when it was cancelled may still be reported, once.
-    expect(told.length).toBeLessThanOrEqual(behind + 3);
-    expect(told.slice(0, behind)).toEqual(whole.told.slice(0, behind));
-    expect(tools.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "tool.started").length);
-    expect(asked.length).toBeLessThanOrEqual(told.filter(({ type }) => type === "step").length);
+    expect(events.length).toBeLessThanOrEqual(count + 3);
+    expect(events.slice(0, count)).toEqual(whole.events.slice(0, count));
+    expect(tools.length).toBeLessThanOrEqual(events.filter(({ type }) => type === "tool.started").length);
+    expect(asked.length).toBeLessThanOrEqual(events.filter(({ type }) => type === "step").length);
   }
 });
 
@@ -196,13 +196,13 @@ test("a prompt that is too long for the model is cut until it fits; one that nev
 
 const made = (id: string, output: string) => ({ id, name: "now", input: "{}", result: { output, isError: false } });
 
-test("what an earlier attempt completed is reported again but not repeated", async () => {
+test("what an earlier attempt completed is shown again but not repeated", async () => {
   const journal = [
     { text: "Look. ", calls: [made("a", "noon")] },
     { text: "", calls: [made("b", "outcome unknown")] },
   ];
-  const { told, tools, asked } = await play({ answers: [[text("It is noon.")]], run: { journal } });
-  expect(spoken(told)).toBe("Look. It is noon.");
+  const { events, tools, asked } = await play({ answers: [[text("It is noon.")]], run: { journal } });
+  expect(spoken(events)).toBe("Look. It is noon.");
   expect(tools).toEqual([]);
   const expected: ModelMessage[] = [
     { role: "user", content: "hi" },
@@ -212,7 +212,7 @@ test("what an earlier attempt completed is reported again but not repeated", asy
     { role: "tool", toolCallId: "b", content: "outcome unknown" },
   ];
   expect(asked[0]?.messages.slice(1)).toEqual(expected);
-  expect(kinds(told)).toBe("delta step delta ended");
+  expect(kinds(events)).toBe("delta step delta ended");
 });
 
 test("steps of an earlier attempt count towards the limit", async () => {
@@ -223,8 +223,8 @@ test("steps of an earlier attempt count towards the limit", async () => {
 
 test("each call names its step, and the first of a step lists the following ones, so that a crash loses no call", async () => {
   const first = [call("a"), call("b", "now", '{ "timeZone": "UTC" }'), call("c", "now", "no JSON")];
-  const { told } = await play({ answers: [[first], [[call("d")]], [text("Done.")]] });
-  expect(told.filter(({ type }) => type === "tool.started")).toEqual([
+  const { events } = await play({ answers: [[first], [[call("d")]], [text("Done.")]] });
+  expect(events.filter(({ type }) => type === "tool.started")).toEqual([
     {
       type: "tool.started",
       step: 1,
@@ -244,12 +244,12 @@ test("each call names its step, and the first of a step lists the following ones
 
 test("calls that an earlier attempt did not make are made before the model is called again", async () => {
   const calls = [made("a", "noon"), { ...made("b", ""), result: null }, { ...made("c", ""), result: null }];
-  const { told, tools, asked } = await play({
+  const { events, tools, asked } = await play({
     answers: [[text("Done.")]],
     run: { journal: [{ text: "Look. ", calls }] },
   });
-  expect(kinds(told)).toBe("delta tool.started tool.completed tool.started tool.completed step delta ended");
-  expect(told[1]).toMatchObject({ type: "tool.started", step: 1, toolCallId: "b", following: [] });
+  expect(kinds(events)).toBe("delta tool.started tool.completed tool.started tool.completed step delta ended");
+  expect(events[1]).toMatchObject({ type: "tool.started", step: 1, toolCallId: "b", following: [] });
   expect(tools).toHaveLength(2);
   expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
 });
@@ -276,8 +276,8 @@ test("calls that change nothing run at the same time, reported as they end, and 
     finish();
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const { told, last } = await playing;
-  expect(told.flatMap((event) => ("toolCallId" in event ? [`${event.type} ${event.toolCallId}`] : []))).toEqual([
+  const { events, last } = await playing;
+  expect(events.flatMap((event) => ("toolCallId" in event ? [`${event.type} ${event.toolCallId}`] : []))).toEqual([
     "tool.started a",
     "tool.started b",
     "tool.completed b",
@@ -323,22 +323,22 @@ const waiting =
   (...ids: string[]): CallTool =>
   async ({ id }) =>
     ids.includes(id) ? "waits" : { output: `out ${id}`, isError: false };
-const courseOf = (told: LoopEvent[]) =>
-  told.flatMap((event) => ("toolCallId" in event ? [`${event.type.slice(5)} ${event.toolCallId}`] : []));
+const courseOf = (events: LoopEvent[]) =>
+  events.flatMap((event) => ("toolCallId" in event ? [`${event.type.slice(5)} ${event.toolCallId}`] : []));
 
-test("a call that waits ends the loop as waiting, and of calls made in turn those after it are not made", async () => {
+test("a call that waits ends the loop as waiting; if calls are made in turn, those after it are not made", async () => {
   const answers = [[[...text("Look. "), call("a"), call("b"), call("c")]], [text("Done.")]];
-  const { told, asked, outcome } = await play({ answers, callTool: waiting("b") });
+  const { events, asked, outcome } = await play({ answers, callTool: waiting("b") });
   expect(outcome).toEqual({ kind: "waiting" });
   expect(asked).toHaveLength(1);
-  expect(courseOf(told)).toEqual(["started a", "completed a", "started b"]);
+  expect(courseOf(events)).toEqual(["started a", "completed a", "started b"]);
 });
 
 test("calls that run at the same time are all made, however many of them wait", async () => {
   const many = Array.from({ length: MAX_AT_ONCE + 2 }, (_, at) => call(`c${at}`));
-  const { told, outcome } = await play({ answers: [[many]], callTool: waiting("c0", "c3", "c8"), reads: true });
+  const { events, outcome } = await play({ answers: [[many]], callTool: waiting("c0", "c3", "c8"), reads: true });
   expect(outcome).toEqual({ kind: "waiting" });
-  const completed = courseOf(told).filter((one) => one.startsWith("completed"));
+  const completed = courseOf(events).filter((one) => one.startsWith("completed"));
   expect(completed).toEqual([1, 2, 4, 5, 6, 7, 9].map((at) => `completed c${at}`));
 });
 
@@ -351,9 +351,9 @@ test("a run that has waited shows its text once, and the model gets all results 
   const journal = [{ text: "Look. ", calls }];
   const answers = [[text("Done.")]];
   for (const reads of [false, true]) {
-    const { told, asked } = await play({ answers, callTool: waiting(), reads, run: { journal, journalShown: true } });
-    expect(spoken(told)).toBe("Done.");
-    expect(told.flatMap((event) => (event.type === "tool.started" ? [event.following] : []))).toEqual([[], []]);
+    const { events, asked } = await play({ answers, callTool: waiting(), reads, run: { journal, journalShown: true } });
+    expect(spoken(events)).toBe("Done.");
+    expect(events.flatMap((event) => (event.type === "tool.started" ? [event.following] : []))).toEqual([[], []]);
     expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["out a", "was done before", "out c"]);
   }
 });
@@ -361,7 +361,7 @@ test("a run that has waited shows its text once, and the model gets all results 
 test("a run may wait again, in the same step or a later one", async () => {
   const calls = ["a", "b"].map((id) => ({ ...made(id, ""), result: null, goAhead: `appr_${id}` }));
   const again = await play({ answers: [], callTool: waiting("b"), run: { journal: [{ text: "", calls }] } });
-  expect([again.outcome, again.asked.length, courseOf(again.told)]).toEqual([
+  expect([again.outcome, again.asked.length, courseOf(again.events)]).toEqual([
     { kind: "waiting" },
     0,
     ["started a", "completed a", "started b"],
@@ -378,7 +378,7 @@ const same: CallTool = async () => ({ output: "noon", isError: false });
 const LOOP: RunOutcome = { kind: "failed", code: "loop_detected", message: expect.stringContaining("now 5 times") };
 
 test("the third identical call with an identical result warns the model, and the fifth ends the run", async () => {
-  const { asked, tools, told, outcome } = await play({ answers: [[[call("a")]]], callTool: same });
+  const { asked, tools, events, outcome } = await play({ answers: [[[call("a")]]], callTool: same });
   expect(outcome).toEqual(LOOP);
   expect([asked.length, tools.length]).toEqual([5, 5]);
   const results = asked[4]?.messages.slice(2).flatMap(({ role, content }) => (role === "tool" ? [content] : []));
@@ -388,8 +388,8 @@ test("the third identical call with an identical result warns the model, and the
     expect.stringMatching(/^noon\n\[You have made this call 3 times/),
     expect.stringMatching(/^noon\n\[You have made this call 4 times/),
   ]);
-  // What is reported of a call is the tool's own text.
-  expect(told.flatMap((event) => (event.type === "tool.completed" ? [event.output] : []))).toEqual(
+  // The reported output is the tool's own text, without the warning.
+  expect(events.flatMap((event) => (event.type === "tool.completed" ? [event.output] : []))).toEqual(
     Array(5).fill("noon"),
   );
 });
@@ -412,8 +412,8 @@ test("identical calls count across a restart, also the one that ended the run", 
   expect([over.outcome, over.asked.length, over.tools]).toEqual([LOOP, 0, []]);
 });
 
-test("all its events can be sent through a socket", async () => {
-  const { told, asked } = await play({ answers: [[[...text("a"), call("a")]], [text("b"), [usage, finish()]]] });
-  expect(JSON.parse(JSON.stringify(told))).toEqual(told);
+test("all of a run's events can be serialised as JSON", async () => {
+  const { events, asked } = await play({ answers: [[[...text("a"), call("a")]], [text("b"), [usage, finish()]]] });
+  expect(JSON.parse(JSON.stringify(events))).toEqual(events);
   expect(JSON.parse(JSON.stringify(asked))).toEqual(asked);
 });

@@ -3,7 +3,7 @@ import "../../src/runtime/worker.ts";
 
 declare const self: Worker & { onmessage: (event: MessageEvent<string>) => void };
 
-/** The worker's own program, but for runs of agents that are named for what goes wrong. */
+/** The worker's program, except that runs of certain agents fail: the agent's name says how. */
 const { onmessage } = self;
 self.onmessage = (event) => {
   const data = JSON.parse(event.data) as HostToWorker;

@@ -14,7 +14,7 @@ test("the longest idle worker of the same account is put to sleep first, else th
   expect(sleepsFor(idle, "c", 1)?.lastUsedMs).toBe(2);
   expect(sleepsFor(idle, "d", 4)?.lastUsedMs).toBe(1);
   expect(sleepsFor([], "a", 1)).toBeUndefined();
-  // Putting others to sleep would give it no place.
+  // Putting others to sleep would not free a place for it.
   expect(sleepsFor(idle, "d", 5)).toBeUndefined();
   expect(sleepsFor(idle, "c", Number.POSITIVE_INFINITY)?.lastUsedMs).toBe(2);
 });
@@ -28,8 +28,8 @@ test("room is reported once for all places freed in one turn of the event loop",
   );
   for (const account of ["a", "a", "b"]) expect(places.runs.acquire(account)).toBe("taken");
   expect(places.runs.acquire("a")).toBe("each");
-  places.giveRuns("a", 2);
-  places.giveRuns("b");
+  places.releaseRuns("a", 2);
+  places.releaseRuns("b");
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
   expect(told).toBe(1);

@@ -22,7 +22,7 @@ afterEach(() => host?.close());
 
 const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, runs: 100, runsOfOne: 100 };
 
-/** A host whose runs take their places as they come. */
+/** A host whose runs take their places when they are started. */
 function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> = {}): Host {
   const made = createHost({
     clock: systemClock,
@@ -57,7 +57,7 @@ const inputOf = (runId: string): RunInput => ({
   journal: [],
 });
 
-/** A run whose events are kept, and whose end can be waited for. */
+/** A run that records its events, and whose end can be awaited. */
 function observed(runId: string, input: RunInput = inputOf(runId), committed?: () => Promise<void>) {
   const events: LoopEvent[] = [];
   const sunk: { kinds: string[]; durability: Durability }[] = [];
@@ -71,7 +71,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
     async sink(batch, durability, waiting) {
       sunk.push({ kinds: batch.map(({ type }) => type), durability });
       waits = waiting;
-      // Whatever passes the port is plain data.
+      // Everything that passes the port is plain data.
       expect(JSON.parse(JSON.stringify(batch))).toEqual(batch);
       events.push(...batch);
       if (batch.some(({ type }) => type === "delta")) first.resolve();
@@ -123,11 +123,11 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
   expect(await other.ended).toEqual(COMPLETED);
   expect(one.awake()).toBe(1);
   await aborted.promise;
-  // Who cancelled it has seen to its end: nothing more is told.
+  // Whoever cancels a run ends it, so nothing more is reported.
   expect(hung.events.some(({ type }) => type === "ended")).toBe(false);
 });
 
-test("a model's failure reaches the run with its message; that of a broken engine without", async () => {
+test("a model's failure reaches the run with its message; an engine's unexpected error without", async () => {
   const one = start(async function* ({ model }) {
     yield [{ type: "text", text: "par" }];
     throw model === "m_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
@@ -182,10 +182,10 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
   });
 }
 
-/** Half a second without a sign of life, in which a busy machine gives every worker some of its time. */
+/** Half a second without an answer, long enough for every worker to run on a busy machine. */
 const SOON_STUCK = { tickMs: 10, stuckTicks: 50 };
 
-test("a worker that does not come back to its port is ended, and its runs fail", async () => {
+test("a worker that blocks its event loop is ended, and its runs fail", async () => {
   const one = start(beginAndHang, { spawn, ...SOON_STUCK });
   const [stuck, alive] = [observed("run_a", { ...inputOf("run_a"), agentName: "loops" }), observed("run_b")];
   one.run("inst_b", alive.run);
@@ -198,7 +198,7 @@ test("a worker that does not come back to its port is ended, and its runs fail",
 });
 
 test("a stuck worker is found also when its run was cancelled", async () => {
-  const looked = Promise.withResolvers<void>();
+  const pinged = Promise.withResolvers<void>();
   const one = start(beginAndHang, {
     ...SOON_STUCK,
     spawn(listener) {
@@ -211,7 +211,7 @@ test("a stuck worker is found also when its run was cancelled", async () => {
         },
       });
       const send: typeof worker.send = (message) => {
-        if (message.type === "ping" && isReady) looked.resolve();
+        if (message.type === "ping" && isReady) pinged.resolve();
         worker.send(message);
       };
       return { ...worker, send };
@@ -219,13 +219,13 @@ test("a stuck worker is found also when its run was cancelled", async () => {
   });
   const stuck = observed("run_a", { ...inputOf("run_a"), agentName: "loops" });
   one.run("inst_a", stuck.run);
-  await looked.promise;
+  await pinged.promise;
   one.cancel("inst_a", "run_a");
   while (one.awake() > 0) await ticks(1, 10);
   expect(stuck.events).toEqual([]);
 });
 
-test("a run that cannot be made into a prompt fails alone", async () => {
+test("a run whose prompt cannot be built fails alone", async () => {
   const one = start(beginAndHang);
   const [odd, other] = [observed("run_a", { ...inputOf("run_a"), files: null as never }), observed("run_b")];
   one.run("inst_a", other.run);
@@ -267,7 +267,7 @@ test("a tool acts only once its start is committed", async () => {
   expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
 });
 
-/** Asks for these tools at once, then says how their results read. */
+/** A model that calls these tools in one answer, then repeats their results. */
 const callAllThenSay = (...calls: [name: string, input?: object][]): Stream =>
   async function* ({ messages }) {
     const results = messages.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
@@ -283,7 +283,7 @@ test("calls that only read run at the same time, each once the start of all is c
   const both = Promise.withResolvers<void>();
   let committed = 0;
   let running = 0;
-  // One after the other, the first would wait for the second for ever.
+  // If they ran one after the other, the first would wait for the second forever.
   const run: ScriptedRun = async ({ key }) => {
     expect(committed).toBeGreaterThan(0);
     if (++running === 2) both.resolve();
@@ -318,7 +318,7 @@ test("calls of which one changes something run one after the other, in their ord
   expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
 });
 
-test("the start of a call that changes something outside is to be on disk before the call is made, no other", async () => {
+test("only the start of a call that changes something outside must be on disk before the call is made", async () => {
   const run: ScriptedRun = async ({ key }) => key;
   const toolbox = createToolbox([
     scriptedTool("read", "nothing", run),
@@ -342,7 +342,7 @@ test("the start of a call that changes something outside is to be on disk before
   }
 });
 
-test("a call that waits lets the run go: its instance may sleep, and the run's place is free", async () => {
+test("a call that waits releases the run: its instance may sleep, and the run's place is free", async () => {
   const { tool, acted, asked } = askingTool("send", "outside");
   const ask = callAllThenSay(["send", { key: "a" }], ["send", { key: "b" }]);
   const parts = { toolbox: createToolbox([tool]), idleMs: 0, tickMs: 5, bounds: { ...BOUNDS, runs: 1 } };
@@ -363,7 +363,7 @@ test("a call that waits lets the run go: its instance may sleep, and the run's p
   expect(acted).toEqual(["a"]);
 });
 
-test("a call goes ahead once: not again in a later step, nor where a crash took its outcome", async () => {
+test("a call goes ahead once: not again in a later step, nor if a crash lost its outcome", async () => {
   const { tool, acted, asked } = askingTool("send", "outside");
   const wait = { kind: "approval", id: "appr_a" } as const;
   const call = { id: "c0", name: "send", input: '{"key":"a"}' };
@@ -403,7 +403,7 @@ test("cancelling a run cancels all of its running tools", async () => {
   await Promise.all(stopped);
 });
 
-test("a tool of a run that was given up meanwhile does not act", async () => {
+test("a tool does not act if its run was cancelled before its start was committed", async () => {
   let acted = false;
   const act: Tool = {
     name: "act",
@@ -419,7 +419,7 @@ test("a tool of a run that was given up meanwhile does not act", async () => {
   };
   const one = start(callThenSay, { toolbox: createToolbox([act]) });
   const gaveUp = Promise.withResolvers<void>();
-  // As a commit that fails does it: the run is cancelled before the promise resolves.
+  // Like a failed commit: the run is cancelled before the promise resolves.
   const { run } = observed("run_a", inputOf("run_a"), async () => {
     await ticks(1, 5);
     one.cancel("inst_a", "run_a");
@@ -472,29 +472,29 @@ test("a sleeping or closed host ends its model calls, and reports nothing about 
   expect(events.some(({ type }) => type === "ended")).toBe(false);
 });
 
-/** Behind this, timers of `ms` have fired this often. */
+/** Resolves when a timer of `ms` has fired this often. */
 async function ticks(count: number, ms: number): Promise<void> {
   for (let tick = 0; tick < count; tick++) await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-test("a run without a place is refused, and no room is reported that does not exist", async () => {
-  let told = 0;
-  const one = start(say, { bounds: { ...BOUNDS, workers: 1 }, onRoom: () => told++ });
+test("a run without a place is refused, and room is only reported if there is some", async () => {
+  let calls = 0;
+  const one = start(say, { bounds: { ...BOUNDS, workers: 1 }, onRoom: () => calls++ });
   expect(one.reserve("acct_a", "inst_a")).toBe("taken");
   expect(one.reserve("acct_b", "inst_b")).toBe("total");
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toBe(0);
+  expect(calls).toBe(0);
   one.release("inst_a");
   await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toBe(1);
-  // The worker is idle now, and sleeps for the other's.
+  expect(calls).toBe(1);
+  // The worker is idle now, and is put to sleep for the other account's.
   expect(one.reserve("acct_b", "inst_b")).toBe("taken");
   expect(one.awake()).toBe(1);
 });
 
 describe("an account that needs a worker and has no room", () => {
   const clock = handClock();
-  /** Asks for a place, later than the pace of waking counts. */
+  /** Asks for a place, after enough time for the rate limit of waking. */
   const ask = (account: string, at: number) => {
     clock.advance(10_000);
     return host?.reserve(`acct_${account}`, `inst_${account}${at}`);
@@ -504,7 +504,7 @@ describe("an account that needs a worker and has no room", () => {
     host?.release(`inst_${account}${at}`);
   };
 
-  test("puts no other account's to sleep because of its own bound, however often it asks", async () => {
+  test("puts no other account's to sleep because of its own limit, however often it asks", async () => {
     const bounds = { ...BOUNDS, workers: 8, workersOfOne: 2 };
     start(say, { clock, bounds, onRoom: () => void ask("a", 2) });
     for (const at of [0, 1]) expect(ask("a", at)).toBe("taken");
@@ -518,7 +518,7 @@ describe("an account that needs a worker and has no room", () => {
     start(say, { clock, bounds: { ...BOUNDS, workers: 4 } });
     expect(ask("a", 0)).toBe("taken");
     for (const account of ["b", "c", "d"]) idle(account, 0);
-    // Two of a's need a free one beside them.
+    // An account may only take a second worker if one place stays free.
     expect(ask("a", 1)).toBe("taken");
     expect(host?.awake()).toBe(3);
     expect(ask("a", 2)).toBe("taken");

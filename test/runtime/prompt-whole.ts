@@ -1,4 +1,4 @@
-/** Builds a prompt from everything that is stored, without choosing first: choosing must not change the result. */
+/** Builds a prompt from everything that is stored, without choosing first, which must not change the result. */
 import type { ModelMessage } from "../../src/models/engine.ts";
 import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
 import { cut, roomOf } from "../../src/runtime/prompt-room.ts";

@@ -5,11 +5,11 @@ import { chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/r
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
-/** Everything stored for a run, and the run that the host prepares from it for a model. */
+/** Everything that is stored for a run, from which the host prepares the run for a model. */
 interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
   skills: { name: string; description: string; instructions: string }[];
 }
-/** The run, with the characters of text that were read for it. */
+/** The prepared run, and how many characters of text were read for it. */
 function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } {
   const { files, skills, conversation, model }: Stored = {
     files: PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })),
@@ -49,7 +49,7 @@ const system = (change?: Partial<Stored>): string => toMessages(buildPrompt(run(
 const turns = (count: number, size: number): Turn[] =>
   Array.from({ length: count }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", text: `${at}`.padEnd(size) }));
 
-test("the files come in their order, whatever order they were found in", () => {
+test("the prompt has the files in its own order, whatever order they were found in", () => {
   const files = PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })).reverse();
   expect(system({ files })).toBe(
     ["You are Ada.", ...PROMPT_FILES.map((name) => `text of ${name}`), "Your name is Ada."].join("\n\n"),
@@ -158,7 +158,7 @@ test("the message to answer is included however long it is, cut to what the mode
   expect(prompt.turns[0]?.text).toContain("cut here");
 });
 
-test("a prompt of what was chosen is the same as one of everything stored", () => {
+test("a prompt from the chosen parts is the same as one from everything stored", () => {
   const draw = seededRandom(9);
   const upTo = (most: number) => Math.floor(draw() * (most + 1));
   const textOf = (most: number) => ["a", "é", "日", "🎈", " x"][upTo(4)]?.repeat(upTo(most)) ?? "";
@@ -176,7 +176,7 @@ test("a prompt of what was chosen is the same as one of everything stored", () =
       { length: 1 + upTo(99) },
       (_, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text: textOf(at % 9 === 0 ? 2_000 : 100) }),
     );
-    // A longer message to answer is cut now; before, it went out whole.
+    // A longer message to answer could be cut, which prompt-whole.ts does not do.
     conversation.push({ role: "user", text: textOf(400) });
     const stored = {
       files,

@@ -11,8 +11,13 @@ const SOUL = "You are a gruff ship's cook.";
 const defaults = [...readDefaultFiles()].map(([name, text]) => ({ name, text }));
 const withFile = (name: string, text: string) => defaults.map((file) => (file.name === name ? { name, text } : file));
 
-/** The model's prompt, for a new agent unless `files` says otherwise. */
-function told(conversation: string[], files = withFile("SOUL.md", SOUL), model = SMALL, more: Partial<RunInput> = {}) {
+/** The model's prompt, by default for a new agent. */
+function promptFor(
+  conversation: string[],
+  files = withFile("SOUL.md", SOUL),
+  model = SMALL,
+  more: Partial<RunInput> = {},
+) {
   const turns = conversation.map((text, at): Turn => ({ role: at % 2 === 0 ? "user" : "assistant", text }));
   const run: RunInput = {
     runId: "run_a",
@@ -31,18 +36,18 @@ function told(conversation: string[], files = withFile("SOUL.md", SOUL), model =
 }
 
 test("a small model gets its owner's words and its name, but no unchanged defaults", () => {
-  expect(told(["Hello!"])).toEqual([`${SOUL}\n\nYour name is Barnaby.`, "Hello!"]);
+  expect(promptFor(["Hello!"])).toEqual([`${SOUL}\n\nYour name is Barnaby.`, "Hello!"]);
 });
 
 test("a capable model gets all files", () => {
-  const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), CAPABLE);
+  const [system = ""] = promptFor(["Hello!"], withFile("SOUL.md", SOUL), CAPABLE);
   for (const { name, text } of defaults) {
     if (name !== "SOUL.md" && name !== "HEARTBEAT.md") expect(system).toContain(text.trim());
   }
 });
 
 test("an agent without a character of its own has the default one", () => {
-  const [system = ""] = told(["Hello!"], defaults);
+  const [system = ""] = promptFor(["Hello!"], defaults);
   expect(system).toBe("You are a friendly, calm and honest assistant.\n\nYour name is Barnaby.");
 });
 
@@ -58,35 +63,37 @@ test("an owner's additions stand between the character and its repetition, witho
   const files = withFile("SOUL.md", `# Character\n\n${SOUL}`).map((file) =>
     file.name === "USER.md" ? { ...file, text: "# User\n\nThe user is Anna, who fears storms.\n" } : file,
   );
-  expect(told(["Hello!"], files)[0]).toBe(
+  expect(promptFor(["Hello!"], files)[0]).toBe(
     `${SOUL}\n\nThe user is Anna, who fears storms.\n\n${SOUL}\n\nYour name is Barnaby.`,
   );
 });
 
-test("no default but the character says who the agent is: a persona is not contradicted", () => {
+test("of the default files, only the character says who the agent is, so that none contradicts a persona", () => {
   for (const { name, text } of defaults) if (name !== "SOUL.md") expect(text).not.toMatch(/\bYou are\b/);
 });
 
 test("a persona gets its name in its own language, first if that is not English", () => {
   const files = withFile("SOUL.md", "Du bist eine Bäckerin und sprichst nur Deutsch mit den Leuten.");
-  expect(told(["Hallo!"], files)[0]).toStartWith("Du heißt Barnaby.");
-  expect(told(["Hello!"])[0]).toEndWith("Your name is Barnaby.");
+  expect(promptFor(["Hallo!"], files)[0]).toStartWith("Du heißt Barnaby.");
+  expect(promptFor(["Hello!"])[0]).toEndWith("Your name is Barnaby.");
 });
 
-test("a repeated question does not bring its first answer along", () => {
+test("a repeated question does not include its first answer", () => {
   const question = "What should I read on a train?";
-  expect(told([question, "A book about trains.", question])).toHaveLength(2);
-  expect(told([question, "A book about trains.", "And on a boat?"])).toHaveLength(4);
+  expect(promptFor([question, "A book about trains.", question])).toHaveLength(2);
+  expect(promptFor([question, "A book about trains.", "And on a boat?"])).toHaveLength(4);
 });
 
-test("an earlier turn is included only if the message goes back to it", () => {
+test("an earlier turn is included only if the message refers to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
-  expect(told([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
-  expect(told([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
+  expect(promptFor([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
+  expect(promptFor([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
   // "Good" is in both, and says nothing about either.
-  expect(told([...past, "What is a good gift for a child?"]).slice(1)).toEqual(["What is a good gift for a child?"]);
+  expect(promptFor([...past, "What is a good gift for a child?"]).slice(1)).toEqual([
+    "What is a good gift for a child?",
+  ]);
   const asked = "How big is the sea? I love big seas.";
-  expect(told([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
+  expect(promptFor([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
 });
 
 test("whatever was stored, the message to answer is included and the prompt fits", () => {
@@ -94,14 +101,14 @@ test("whatever was stored, the message to answer is included and the prompt fits
     ...file,
     text: file.text.slice(0, 1_600),
   }));
-  const messages = told(["x".repeat(9_000), "y".repeat(9_000), `It is this: ${"z".repeat(9_000)}`], long);
+  const messages = promptFor(["x".repeat(9_000), "y".repeat(9_000), `It is this: ${"z".repeat(9_000)}`], long);
   expect(messages.at(-1)).toContain("zzz");
   expect(messages.join("").length).toBeLessThan(2_048 * 3);
 });
 
 test("an installed skill is in the prompt", () => {
   const skills = [{ name: "weather", description: "the weather of today", instructions: "Look at the sky." }];
-  const [system = ""] = told(["Hello!"], withFile("SOUL.md", SOUL), SMALL, { skills });
+  const [system = ""] = promptFor(["Hello!"], withFile("SOUL.md", SOUL), SMALL, { skills });
   expect(system).toContain("Look at the sky.");
   expect(system).toStartWith(SOUL);
 });

@@ -15,11 +15,11 @@ import {
 import { NETWORKS, type NetworkName } from "../../src/chain/networks.ts";
 import testUsdc from "./usdc/test-usdc.json";
 
-/** Circle's bridged USDC.e on Polygon: not what is asked for. */
+/** Circle's bridged USDC.e on Polygon, which is not accepted. */
 export const BRIDGED_USDC: Address = "0x2791Bca1f2de4661ED88A30C99A7a9449Aa84174";
-/** The same code as USDC at an address that nobody knows: its `Transfer` logs look right and are worth nothing. */
+/** The same code as USDC at an unknown address: its `Transfer` logs look right but are worth nothing. */
 export const IMPOSTOR_TOKEN: Address = getAddress("0x00000000000000000000000000000000badc0de5");
-/** What each of the node's accounts owns of each token, micro-USDC. */
+/** How much each of the node's accounts owns of each token, in micro-USDC. */
 export const TEST_WEALTH = 1_000_000_000_000n;
 
 export interface AnvilAccount {
@@ -37,7 +37,7 @@ export interface TestTransfer {
   token?: Address;
 }
 
-/** A chain of its own: Foundry's anvil with a USDC-like token (usdc/TestUsdc.sol) at the network's pinned address. */
+/** A local test chain: Foundry's anvil with a USDC-like token (usdc/TestUsdc.sol) at the network's pinned address. */
 export interface Anvil extends AsyncDisposable {
   readonly url: string;
   readonly network: NetworkName;
@@ -50,7 +50,7 @@ export interface Anvil extends AsyncDisposable {
   head(): Promise<bigint>;
   /** Mines that many blocks, empty unless transactions wait. Each is a second later than the one before. */
   mine(blocks?: number): Promise<void>;
-  /** Gives the hash of the transaction, which is mined, in a block of its own unless blocks are timed. */
+  /** Sends a transaction and returns its hash. It is mined at once in a block of its own, unless blocks are timed. */
   transfer(transfer: TestTransfer): Promise<Hex>;
   /** Several transfers of one token in one transaction. */
   transferMany(
@@ -59,13 +59,13 @@ export interface Anvil extends AsyncDisposable {
   ): Promise<Hex>;
   /** Several transactions in one block. Their senders differ, or a reorganisation cannot keep one without the other. */
   transfersInOneBlock(transfers: TestTransfer[]): Promise<Hex[]>;
-  /** A transfer of more than there is: mined, and reverted. */
+  /** A transfer of more than the balance: mined, and reverted. */
   failingTransfer(transfer: Omit<TestTransfer, "amount">): Promise<Hex>;
   mint(transfer: Omit<TestTransfer, "from">): Promise<Hex>;
   balanceOf(owner: Address, token?: Address): Promise<bigint>;
   /**
-   * Replaces the newest `depth` blocks by as many others, at the same numbers. The transactions in `keep` are mined
-   * again in the first of them, in this order; all others are gone.
+   * Replaces the newest `depth` blocks with as many others, with the same numbers. The transactions in `keep` are mined
+   * again in the first of them, in this order; all others are dropped.
    */
   reorg(depth: number, keep?: Hex[]): Promise<void>;
   /** Any other method of the node: `evm_snapshot`, `evm_setAutomine`, `anvil_…`. */
@@ -81,14 +81,14 @@ const TOKEN = parseAbi([
   "function mint(address to, uint256 amount) returns (bool)",
   "function balanceOf(address owner) view returns (uint256)",
 ]);
-/** Where TestUsdc keeps `balanceOf`. */
+/** The storage slot of `balanceOf` in TestUsdc. */
 const BALANCES_SLOT = 1n;
 const GAS = 1_000_000n;
 const POLL_MS = 20;
 
 /**
  * Starts a node on a free port of the loopback; a transaction is mined at once, or every `blockTimeSeconds`. The
- * `finalized` block is the one 8 below the head (two epochs of 4 slots). Stop it, or hold it with `await using`.
+ * `finalized` block is 8 below the head (two epochs of 4 slots). Stop it, or declare it with `await using`.
  */
 export async function startAnvil({
   network,
@@ -124,7 +124,7 @@ export async function startAnvil({
     await client.setCode({ address: token, bytecode: testUsdc.runtimeCode as Hex });
     await Promise.all(accounts.map(({ address }) => setBalance(token, address)));
   }
-  // What was set by hand belongs to a block from here on, so that a reorganisation keeps it.
+  // Mines a block with the state that was set directly, so that a reorganisation keeps it.
   await client.mine({ blocks: 1 });
 
   async function setBalance(token: Address, owner: Address): Promise<void> {
@@ -183,7 +183,7 @@ export async function startAnvil({
   };
 }
 
-/** Reads what anvil says of itself when it starts, and goes on reading, so that its pipe never fills. */
+/** Reads what anvil prints when it starts, and continues reading, so that its pipe never fills. */
 async function readBanner(stdout: ReadableStream<Uint8Array>): Promise<{ url: string; accounts: AnvilAccount[] }> {
   const reader = stdout.getReader();
   const decoder = new TextDecoder();

@@ -5,12 +5,12 @@ import { NO_NODES } from "./no-nodes.ts";
 import { ONE_ADDRESS } from "./one-address.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
-/** Ends what hangs, and nothing else. */
+/** Only ends what hangs. */
 const START_DEADLINE_MS = 120_000;
 
 let built: Promise<string> | undefined;
 
-/** Path of a `dist/roost` made from the sources as they are: built once in a test run, found fresh in milliseconds. */
+/** The path of an up-to-date `dist/roost`: built at most once in a test run, found fresh in milliseconds. */
 export function buildBinary(): Promise<string> {
   built ??= (async () => {
     const child = Bun.spawn([process.execPath, "scripts/build.ts"], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
@@ -28,16 +28,16 @@ export interface LogLine {
 }
 
 export interface StartOptions {
-  /** Words after `serve`. */
+  /** Arguments after `serve`. */
   args?: string[];
-  /** The child's whole environment, beside what a server needs in a test; nothing of this process's gets in. */
+  /** The child's environment, besides what a server needs in a test. It inherits nothing from this process. */
   env?: Record<string, string>;
   cwd?: string;
-  /** Absent: a new one, removed by `stop` and `kill`. */
+  /** By default a new one, removed by `stop` and `kill`. */
   dataDir?: string;
-  /** Absent: `dist/roost`. */
+  /** By default `dist/roost`. */
   binary?: string;
-  /** A command that runs what stands behind it, such as `["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"]`. */
+  /** A command that runs its arguments, such as `["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"]`. */
   under?: string[];
 }
 
@@ -49,13 +49,13 @@ export interface RunningBinary extends AsyncDisposable {
   logs: LogLine[];
   /** Standard error so far. */
   errors(): string;
-  /** Asks it to end (SIGTERM) and gives its exit code. */
+  /** Sends SIGTERM and returns the exit code. */
   stop(): Promise<number>;
-  /** SIGKILL: a crash. Resolves when it is gone. */
+  /** Sends SIGKILL, to simulate a crash. Resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
-/** Starts the server and resolves when it listens. Throws with its output when it ends or says nothing instead. */
+/** Starts the server and resolves when it listens. If it ends or times out first, throws an error with its output. */
 export async function startBinary(options: StartOptions = {}): Promise<RunningBinary> {
   const binary = options.binary ?? (await buildBinary());
   const home = await mkdtemp(join(tmpdir(), "roost-home-"));

@@ -5,11 +5,11 @@ import { findChromium } from "../../scripts/chromium.ts";
 const browserPath = process.env.ROOST_TEST_BROWSER ?? findChromium() ?? "";
 const NO_BROWSER = "no Chromium here: set CHROME_PATH to one, or install the package chromium";
 
-/** A test in the browser. Without a Chromium it is skipped, which is said aloud; where CI is set it fails. */
+/** A test in the browser. Without a Chromium it is skipped with a message; if CI is set, it fails. */
 export const browserTest = test.skipIf(browserPath === "" && !process.env.CI);
 if (browserPath === "") console.error(`THE BROWSER TESTS DO NOT RUN: ${NO_BROWSER}`);
 
-/** It starts nothing in the background and talks to nobody but the pages that are opened. */
+/** Flags for a browser without background work, and without connections except those of the opened pages. */
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -22,14 +22,14 @@ const FLAGS = [
 
 let running: Promise<Browser> | undefined;
 
-/** One for all tests of this process, which Playwright ends with it; started again where it crashed. */
+/** One browser for all tests of this process, with which Playwright ends it; restarted if it crashed. */
 async function startedBrowser(): Promise<Browser> {
   if (running && !(await running).isConnected()) running = undefined;
   running ??= chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS });
   return await running;
 }
 
-/** Hands `use` a headless browser that nobody has used: without cookies, storage or cache. Closes its pages after. */
+/** Calls `use` with a fresh browser context: without cookies, storage or cache. Closes its pages afterwards. */
 export async function withBrowser<T>(use: (browser: BrowserContext) => Promise<T>): Promise<T> {
   if (browserPath === "") throw new Error(NO_BROWSER);
   const browser = await (await startedBrowser()).newContext();

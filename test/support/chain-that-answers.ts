@@ -2,7 +2,7 @@ import { numberToHex } from "viem";
 import { NETWORKS } from "../../src/chain/networks.ts";
 import { type RpcProxy, startRpcProxy } from "./rpc-proxy.ts";
 
-/** A node of Base that knows blocks and no transaction. */
+/** A node of Base that has blocks, but no transactions. */
 export function openChain(): RpcProxy & AsyncDisposable {
   const node = startRpcProxy("http://127.0.0.1:9");
   const block = { number: "0x64", hash: `0x${"2".repeat(64)}`, timestamp: numberToHex(Math.floor(Date.now() / 1000)) };

@@ -4,7 +4,7 @@ import type { Anvil } from "./anvil.ts";
 import { AUTHORIZATION } from "./usdc/authorization.ts";
 import testUsdc from "./usdc/test-usdc.json";
 
-/** What a facilitator is asked with; of either version of the protocol. */
+/** The body of a request to a facilitator, in either version of the protocol. */
 export interface FacilitatorCall {
   x402Version: 1 | 2;
   paymentPayload: {
@@ -38,23 +38,23 @@ export interface FacilitatorCall {
 
 type Path = "/supported" | "/verify" | "/settle";
 
-/** A facilitator of the x402 protocol on a free port of the loopback, for the chains it is given. */
+/** A facilitator of the x402 protocol for the given chains, on a free port of the loopback. */
 export interface TestFacilitator extends AsyncDisposable {
   readonly url: string;
-  /** What it was asked so far. */
+  /** The requests so far. */
   readonly calls: { path: Path; body: FacilitatorCall | null }[];
   count(path: Path): number;
-  /** Answers `path` with this instead; `honest` is what it would do and say. */
+  /** Replaces the response for `path`; `honest` does what it would otherwise do, and returns its response. */
   misbehave(path: Path, answer: (honest: () => Promise<Response>) => Response | Promise<Response>): void;
   behave(): void;
-  /** Sends the transfer as `/settle` does; gives the transaction's hash. Throws where the chain refuses. */
+  /** Sends the transfer as `/settle` does, and returns the transaction's hash. Throws if the chain rejects it. */
   send(call: FacilitatorCall): Promise<Hex>;
   stop(): Promise<void>;
 }
 
 const NAMES = { base: "eip155:8453", ethereum: "eip155:1", polygon: "eip155:137" };
 
-/** Pays for the gas with the chain's last account. Checks what a facilitator has to: signature, money, time, nonce. */
+/** Pays for the gas with the chain's last account. Checks what a facilitator must: signature, balance, time, nonce. */
 export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
   const calls: TestFacilitator["calls"] = [];
   const misbehaviour = new Map<Path, (honest: () => Promise<Response>) => Response | Promise<Response>>();
@@ -66,7 +66,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
   const signers = { "eip155:*": chains.map(({ accounts }) => accounts.at(-1)?.address) };
   const chainOf = ({ paymentRequirements: { network } }: FacilitatorCall): Anvil => {
     const chain = chains.find((one) => one.network === network || NAMES[one.network] === network);
-    if (!chain) throw new Error(`no chain of the name ${network}`);
+    if (!chain) throw new Error(`no chain with the name ${network}`);
     return chain;
   };
   const clientOf = (chain: Anvil) => {
@@ -78,7 +78,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
   };
   const contractOf = (call: FacilitatorCall) => ({ address: call.paymentRequirements.asset, abi: testUsdc.abi });
 
-  /** The word of the protocol for what is wrong; null where nothing is. */
+  /** The protocol's code for what is wrong; null if nothing is. */
   async function faultOf(call: FacilitatorCall): Promise<string | null> {
     const { paymentPayload, paymentRequirements, x402Version } = call;
     const { signature, authorization } = paymentPayload.payload;
@@ -172,7 +172,7 @@ export function startFacilitator(chains: readonly Anvil[]): TestFacilitator {
   const stop = () => server.stop(true);
 
   return {
-    // As of those that share a host with something else.
+    // With a path, like facilitators that share a host with something else.
     url: `http://127.0.0.1:${server.port}/facilitator/`,
     calls,
     count: (path) => calls.filter((call) => call.path === path).length,

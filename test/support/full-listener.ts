@@ -2,8 +2,8 @@ import { dlopen, FFIType, ptr } from "bun:ffi";
 import { connect, type Socket } from "node:net";
 
 /**
- * A loopback address (Linux) whose connections never come about, like a host that drops packets: a socket that
- * listens with the shortest queue, accepts nothing, and has its queue filled.
+ * A loopback address (Linux) to which connecting never succeeds, like a host that drops packets: a socket that listens
+ * with the shortest queue, accepts nothing, and has its queue filled.
  */
 export async function openFullListener(): Promise<{ port: number; close(): void }> {
   const { i32, u32 } = FFIType;

@@ -1,11 +1,11 @@
 /**
- * An OpenAI-compatible model server that answers as told: at once by default, or slowly, brokenly, or not at all.
+ * An OpenAI-compatible model server that answers as scripted: at once (the default), slowly, incompletely or never.
  * In a test: `const mock = startMockModelServer()`, then `mock.script(...)`. As a process of its own:
  * `bun test/support/mock-model-server.ts --port 0` prints its URL; answers are then scripted by `POST /script`.
  */
 
 export type MockAnswer =
-  /** Streams the tokens once `after` has come, `delayMs` before each, the head `headDelayMs` late; `ending` says how it ends. */
+  /** Streams the tokens once `after` resolves, with `delayMs` before each; the head comes `headDelayMs` late. */
   | {
       kind: "text";
       tokens: string[];
@@ -16,12 +16,12 @@ export type MockAnswer =
       usage?: { prompt_tokens: number; completion_tokens: number };
       ending?: "end" | "hang" | "cut";
     }
-  /** Calls tools: arguments dribbled over several deltas, or (`whole`) each call in one. */
+  /** Calls tools: arguments split over several deltas, or (`whole`) each call in one. */
   | { kind: "tools"; calls: { id?: string; name: string; arguments: unknown }[]; text?: string; whole?: boolean }
   | { kind: "status"; status: number; body?: unknown; headers?: Record<string, string> }
-  /** Takes the request and never answers. */
+  /** Accepts the request and never answers. */
   | { kind: "hang" }
-  /** These bodies as they are, one network write each. */
+  /** Sends these bodies unchanged, in one network write each. */
   | { kind: "raw"; chunks: (string | Uint8Array)[]; contentType?: string };
 
 export interface MockRequest {
@@ -37,7 +37,7 @@ export interface MockModelServer {
   readonly port: number;
   /** Chat requests so far, oldest first. Empty with `record: false`. */
   readonly requests: MockRequest[];
-  /** Answers for the next requests, one each; then the default again. */
+  /** Scripts the answers to the next requests, one each; then the default applies again. */
   script(...answers: MockAnswer[]): void;
   /** Resolves when this many chat requests have arrived in all. */
   arrived(count: number): Promise<void>;
@@ -48,9 +48,9 @@ export interface MockModelServer {
 
 export interface MockOptions {
   port?: number;
-  /** The answer where nothing is scripted; a function decides by request. */
+  /** The answer if nothing is scripted; a function can choose it by request. */
   answer?: MockAnswer | ((request: MockRequest) => MockAnswer);
-  /** `false` leaves requests unparsed: as fast as it gets. */
+  /** `false` does not parse requests, for speed. */
   record?: boolean;
 }
 
@@ -71,7 +71,7 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
   const arrivals = counter();
   const departures = counter();
   const fixed = typeof answer === "function" ? null : answer;
-  // The default answer's bytes are made once: the mock must not be the slow part of a bench.
+  // The default answer's bytes are computed once, so that the mock is not the bottleneck of a benchmark.
   const instant =
     fixed?.kind === "text" && !fixed.delayMs && !fixed.headDelayMs && !fixed.after && !fixed.ending
       ? encoder.encode(sseOf(fixed))
@@ -157,7 +157,7 @@ function respond(answer: MockAnswer, stream: boolean, signal: AbortSignal): Resp
   }
 }
 
-/** One write to the socket for each piece: a direct stream, for any other may put pieces together. */
+/** Writes each piece to the socket separately. It uses a direct stream, because any other may join pieces. */
 function streamOf(
   pieces: (string | Uint8Array)[],
   delayMs: number,

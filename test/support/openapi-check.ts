@@ -1,17 +1,17 @@
 import { z } from "zod";
 
-/** A request and its answer. */
+/** A request and its response. */
 export interface Exchange {
   method: string;
   /** As sent, with its query. */
   path: string;
   status: number;
   headers: Headers;
-  /** Text; null for a stream, whose frames are not looked at. */
+  /** Text; null for a stream, whose frames are not checked. */
   body: string | null;
 }
 
-/** Throws when the answer is not one that the document describes for this request. */
+/** Throws if the document does not describe this response to this request. */
 export type OpenApiCheck = (exchange: Exchange) => void;
 
 type Json = Record<string, unknown>;
@@ -31,10 +31,10 @@ export interface OpenApi {
   components: { schemas: Record<string, Json>; responses: Record<string, Described>; parameters: Record<string, Json> };
 }
 
-/** Headers that say something about one answer: where they come, the document describes them. */
+/** Headers about a single response: if one is present, the document must describe it. */
 const TELLING = ["etag", "idempotent-replayed", "preference-applied", "retry-after", "www-authenticate"];
 
-/** The check of this document. Records are held closed: a field that it does not describe is refused. */
+/** Creates the check of a document. Records are closed: a field that it does not describe is an error. */
 export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
   const patterns = Object.entries(paths).map(([path, operations]) => ({ pattern: patternOf(path), operations }));
   const $defs = closed(components.schemas);
@@ -46,16 +46,16 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     return made;
   }
 
-  /** What the document says of this answer; null for a path that is not the API's. */
+  /** What the document says about this response; null for a path outside the API. */
   function describedOf({ method, path, status }: Exchange): Described | null {
     const [at = ""] = path.split("?", 1);
     const known = patterns.find(({ pattern }) => pattern.test(at));
     if (!known && !at.startsWith("/v1/")) return null;
     const operation = known?.operations[method === "HEAD" ? "get" : method.toLowerCase()];
-    // Parameters of a path stand beside its operations.
+    // A path's parameters are next to its operations.
     if (!operation || Array.isArray(operation)) {
       const expected = known ? 405 : 404;
-      // The limits of address and account come before the path.
+      // The limits by address and account are checked before the path.
       if (status === 429) return components.responses.rate_limited ?? null;
       if (status !== expected) throw new Error(`expected ${expected}: there is no such operation`);
       return components.responses.not_found ?? null;
@@ -87,7 +87,7 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     if (!result.success) throw new Error(z.prettifyError(result.error));
     if (status < 400) return;
     const error = type === "application/json" ? value.error : value;
-    if (error.status !== status) throw new Error("the envelope says another status");
+    if (error.status !== status) throw new Error("the envelope has another status");
     const codes = Object.keys(described.content[type]?.examples ?? {});
     if (status !== 405 && !codes.includes(error.code))
       throw new Error(`the code ${error.code} is not described, but ${codes}`);
@@ -100,7 +100,9 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     } catch (error) {
       const { method, path, status, body } = exchange;
       const answer = `${method} ${path.slice(0, 300)} → ${status} ${body?.slice(0, 500) ?? "a stream"}`;
-      throw new Error(`not as /openapi.json says: ${error instanceof Error ? error.message : error}\n${answer}`);
+      throw new Error(
+        `the response does not match /openapi.json: ${error instanceof Error ? error.message : error}\n${answer}`,
+      );
     }
   };
 }
@@ -111,7 +113,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${literal.replace("{file}", ".*").replaceAll(/\{\w+\}/g, "[^/]*")}$`);
 }
 
-/** The same for Zod, which finds definitions at `$defs`, and with every object closed whose fields are described. */
+/** The same schema for Zod: definitions are in `$defs`, and every object whose fields are described is closed. */
 const closed = <T extends object>(schema: T): T =>
   JSON.parse(JSON.stringify(schema), (key, value) => {
     if (key === "$ref") return value.replace("#/components/schemas/", "#/$defs/");

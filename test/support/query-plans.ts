@@ -10,7 +10,7 @@ export function plansOf(store: Store, work: () => void): string[] {
     const explained = prepare.call(real, `EXPLAIN QUERY PLAN ${sql}`, []);
     const holes = (sql.match(/\?/g) ?? []).map(() => null);
     plans.push(...explained.all(...holes).map((row) => (row as { detail: string }).detail));
-    // One that is left open keeps transactions from ending.
+    // An open statement would keep transactions from ending.
     explained.finalize();
   };
   const spied = (sql: string) => {

@@ -3,7 +3,7 @@ import { createQuotas, type Quotas } from "../../src/limits/quotas.ts";
 import { LIMIT_NAMES } from "../../src/limits/schema.ts";
 import type { Store } from "../../src/storage/store.ts";
 
-/** Real quotas that a test does not come near. */
+/** Real quotas that no test reaches. */
 export function ampleQuotas(store: Store): Quotas {
   const ample = Object.fromEntries(
     LIMIT_NAMES.map((name) => [name, Number.MAX_SAFE_INTEGER]),

@@ -1,11 +1,11 @@
-/** A server below HTTP: answers byte by byte, breaks off, resets; for what no HTTP library would send. */
+/** A raw TCP server that answers byte by byte, breaks off or resets: for what no HTTP library would send. */
 export interface RawSocket {
   /** A whole chunked answer; the connection stays open for the next request. */
   answer(body: string): void;
-  /** The head and the first part of a chunked body that never goes on. */
+  /** The head and the first part of a chunked body that never continues. */
   begin(body: string): void;
   end(): void;
-  /** Head and body with each byte in a write of its own; then closes. */
+  /** Sends head and body with one write per byte; then closes. */
   dribble(body: string): void;
   reset(): void;
   headThenReset(): void;

@@ -17,14 +17,14 @@ import { type Audit, createAudit } from "../../src/storage/audit.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { ampleQuotas } from "./quotas.ts";
 
-/** A data folder with a database, an audit log and instances: what a feature room stands on. */
+/** A data folder with a database, an audit log and instances: what the features build on. */
 export interface Ground extends AsyncDisposable {
   dataDir: string;
   store: Store;
   clock: Clock;
   audit: Audit;
   instances: Instances;
-  /** A new account, as the caller that its token makes. */
+  /** Creates an account, and returns the caller that its token stands for. */
   account(): Caller;
 }
 
@@ -81,13 +81,13 @@ export interface Answer {
 
 export interface RouteServer extends AsyncDisposable {
   url: string;
-  /** A request as this caller (null: without credentials), with a JSON body where one is given. */
+  /** Sends a request as this caller (null: without credentials), with a JSON body if one is given. */
   send(caller: Caller | null, method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Answer>;
 }
 
 /**
- * Serves these routes on a free port. Admission alone is replaced: a header names the caller, who has no limits; and what
- * is among `parts`.
+ * Serves these routes on a free port. Only admission is replaced, and what is in `parts`: a header names the caller,
+ * who has no limits.
  */
 export function serve(
   routes: readonly Route[],

@@ -1,19 +1,19 @@
-/** What stands in front of a node and can go wrong in the node's place. */
+/** A proxy in front of a node, which can fail instead of it. */
 export interface RpcProxy {
   readonly url: string;
   /** Calls so far of one method, or of all. */
   calls(method?: string): number;
-  /** Hands everything on: how it begins. */
+  /** Forwards everything, as it does at first. */
   pass(): void;
-  /** Takes requests and never answers; those that hang stay so until their client leaves. */
+  /** Accepts requests and never answers; those that hang do so until their client disconnects. */
   hang(): void;
   /** Answers 500. */
   refuse(): void;
-  /** Answers this, whatever was asked. */
+  /** Answers with this, whatever the request. */
   answer(make: (call: RpcCall) => Response | Promise<Response>): void;
-  /** Hands on what `rewrite` makes of the node's result. Throwing in it becomes a JSON-RPC error. */
+  /** Forwards what `rewrite` makes of the node's result. If it throws, the answer is a JSON-RPC error. */
   lie(rewrite: (result: unknown, call: RpcCall) => unknown): void;
-  /** Resolves when this many clients have left before they had an answer. */
+  /** Resolves when this many clients have disconnected before they got an answer. */
   left(count: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface RpcCall {
 
 type Mode = (call: RpcCall, body: string) => Response | Promise<Response>;
 
-/** A JSON-RPC proxy on a free port of the loopback, in front of the node at `target`. Calls come one by one, no batches. */
+/** A JSON-RPC proxy on a free port of the loopback, in front of the node at `target`. It does not accept batches. */
 export function startRpcProxy(target: string): RpcProxy {
   const counted = new Map<string, number>();
   let left = 0;

@@ -5,7 +5,7 @@ import type { Changes, Tool, Wait } from "../../src/tools/tool.ts";
 const input = z.object({ key: z.string().default(""), method: z.enum(["GET", "POST"]).default("GET") });
 export type ScriptedRun = Tool<typeof input>["run"];
 
-/** A tool that does what a test tells it to, and changes what the test says. */
+/** A tool that runs the test's function, and declares the given changes. */
 export const scriptedTool = (
   name: string,
   changes: Changes,
@@ -16,7 +16,7 @@ export const scriptedTool = (
 
 export interface AskingTool {
   tool: Tool;
-  /** The calls that asked, by their keys, and what each waits for. */
+  /** What each call waits for, by the calls' keys. */
   asked: Map<string, Wait>;
   /** The keys of the calls that were made. */
   acted: string[];
@@ -39,7 +39,7 @@ export function askingTool(name: string, changes: Changes, kind: Wait["kind"] = 
   return { tool, asked, acted };
 }
 
-/** What a call of it changes depends on its input: one with GET only reads. */
+/** A tool whose changes depend on the call's input: one with GET only reads. */
 export const scriptedRequest = (run: ScriptedRun): Tool =>
   scriptedTool("request", "outside", run, {
     changesOf: ({ method }: z.output<typeof input>) => (method === "GET" ? "nothing" : "outside"),

@@ -31,7 +31,7 @@ export interface Person {
   email: string;
   accountId: string;
   token: string;
-  /** Asks the API as this account. */
+  /** Calls the API as this account. */
   ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   fetch(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
 }
@@ -44,9 +44,9 @@ export interface TestServer {
   foundation: Foundation;
   dataDir: string;
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
-  /** Signs up by invite and mailed code, over HTTP, with this credit. */
+  /** Signs up over HTTP with an invite and a mailed code; the account gets this credit. */
   signUp(email?: string, credit?: string): Promise<Person>;
-  /** Stops the server and starts it again on the same folder and another port. */
+  /** Restarts the server on the same folder and another port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -117,7 +117,7 @@ export async function startTestServer(
 
   async function signUp(email = `person${++people}@example.com`, credit = "10.00"): Promise<Person> {
     const { code } = foundation.invites.create({ uses: 1, credit: parseMoney(credit) ?? 0n, lifeMs: 3_600_000 });
-    // Signing up in tests is not what the limit of codes for each address is for.
+    // The limit on codes per address is not meant for tests, which all sign up from one address.
     foundation.store.transaction(() => foundation.store.sqlite.run("UPDATE sign_in_codes SET address = 'test'"));
     await ask("POST", "/v1/auth/send-code", { body: { email, inviteCode: code } });
     const mailed = foundation.outbox.list().find(({ to }) => to === email)?.code;

@@ -8,19 +8,21 @@ import { type AgentEvent, toRow } from "./event.ts";
 import { createEventReader, type EventReader } from "./event-reader.ts";
 import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES, KEPT_MS } from "./pruning.ts";
 
-/** Of the oldest events, that one append removes where there are too many; housekeeping sees to what is left. */
+/** How many of the oldest events one append removes at most, if there are too many; housekeeping removes the rest. */
 const MAX_REMOVED = 1_000;
 
 export interface EventLog extends EventReader {
   /**
-   * Numbers and writes events in the transaction that is open; they are published when it has committed, so an event
-   * that anybody saw is in the log. Gives the last number. Does nothing for an agent that is gone. Beyond what is kept
-   * of one agent, its oldest go. Those of a run carry its conversation.
+   * Numbers events and writes them in the open transaction; they are published once it has committed, so every event
+   * that anybody has seen is in the log. Returns the last number, or 0 for a deleted agent, for which nothing is
+   * written. If the agent then has more than is kept, its oldest events are removed. Events of a run carry its
+   * conversation.
    */
   append(agentId: string, batch: readonly AgentEvent[], conversationId?: string): number;
   /**
-   * Removes what is older than seven days or too much: for at most `agentsAtOnce` agents behind `afterAgentId`, and at
-   * most `rowsAtOnce` events. Gives the agent to go on behind, null at the end. Call it in a transaction.
+   * Removes events that are older than seven days, or more than is kept: for at most `agentsAtOnce` agents after
+   * `afterAgentId`, and at most `rowsAtOnce` events. Returns the agent to continue after, null at the end. Call it in a
+   * transaction.
    */
   prune(afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
 }

@@ -5,36 +5,36 @@ import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
 import { events, type Run, type StoredEvent } from "../schema.ts";
 
-/** Kinds that carry the conversation itself, and go with it. */
-export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
-/** Rows whose sizes are looked at first. */
+/** Events that contain the conversation's text; clearing it removes them. */
+export const TEXT_EVENTS = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
+/** How many rows' sizes are read first. */
 const FEW = 8;
-/** Numbers that one call looks through, where many events may be there that nobody sees. */
-const LOOKED_THROUGH = 1_000;
+/** Event numbers that one call scans at most, where many events may be hidden. */
+const MAX_SCANNED = 1_000;
 
-/** What a reader gets at once: no event up to `upTo` is left out. */
-export interface Behind {
+/** The next events of a stream, complete up to `upTo`. */
+export interface EventBatch {
   rows: StoredEvent[];
   upTo: number;
-  /** Whether there is nothing more. */
+  /** Whether nothing comes after. */
   isEnd: boolean;
 }
 
-/** How much of the log is read at once: rows, and bytes of their data, of which one row may have more. */
-export interface Most {
+/** How much of the log is read at once: rows, and bytes of their data, which a single row may exceed. */
+export interface BatchLimits {
   rows: number;
   bytes: number;
 }
 
-/** What was told of an agent, as far as it is kept. */
+/** Reads an agent's events, as far as they are kept. */
 export interface EventReader {
-  /** All events behind `after`, or those of one conversation; null where the next ones are no longer kept. */
-  follow(agentId: string, after: number, most: Most, conversationId: string | null): Behind | null;
-  /** Events of one run behind `after`. Null where its first ones are no longer kept. */
+  /** All events after the cursor `after`, or those of one conversation; null if the next ones are no longer kept. */
+  follow(agentId: string, after: number, limits: BatchLimits, conversationId: string | null): EventBatch | null;
+  /** One run's events after the cursor; null if its first ones are no longer kept. */
   ofRun(run: RunInLog, after: number, limit: number): StoredEvent[] | null;
   /**
-   * Behind which event a reader with this cursor goes on; null: now, 0: the first that is kept. Throws 410 for a cursor
-   * that is older than what is kept, or ahead of the log.
+   * The event after which a reader with this cursor continues. Null starts now, 0 at the first event that is kept.
+   * Throws 410 for a cursor that is older than what is kept, or ahead of the log.
    */
   startAt(agentId: string, cursor: number | null): number;
 }
@@ -45,8 +45,8 @@ export function createEventReader(db: Db): EventReader {
   const p = sql.placeholder;
   const ofAgent = and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after")));
   const ofConversation = and(eq(events.conversationId, p("conversationId")), gt(events.eventId, p("after")));
-  /** What was cleared is there until its rows are cleared away. */
-  const isSeen = sql`(${events.type} NOT IN ${sql.raw(TOLD)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
+  /** Rows of a cleared conversation exist until housekeeping deletes them. */
+  const isSeen = sql`(${events.type} NOT IN ${sql.raw(TEXT_EVENTS)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
     coalesce((SELECT c.cleared_event_id FROM conversations AS c WHERE c.conversation_id = ${events.conversationId}), 0))`;
   const rowsOf = (which: SQL | undefined) =>
     prepared(db, () => db.select().from(events).where(which).orderBy(asc(events.eventId)).limit(p("limit")));
@@ -69,7 +69,7 @@ export function createEventReader(db: Db): EventReader {
       .select({
         id: agents.lastEventId,
         pruned: agents.prunedEventId,
-        /** Up to where there may be events that nobody sees. */
+        /** Up to this number, events may be hidden. */
         cleared: sql<number>`coalesce((SELECT max(c.cleared_event_id) FROM conversations AS c
           WHERE c.agent_id = ${p("agentId")} AND c.cleared_event_id > 0), 0)`,
       })
@@ -87,9 +87,13 @@ export function createEventReader(db: Db): EventReader {
     end: number;
   }
 
-  /** How many of the next events hold so many bytes, by their lengths, and whether those are all. */
-  function fitting({ sizes }: Reading, range: Range, { rows: limit, bytes }: Most): { count: number; isAll: boolean } {
-    // To step over a large row SQLite reads it. Where the first few are enough, no others are looked at.
+  /** How many of the next events fit the limits, by their sizes, and whether those are all of them. */
+  function fitting(
+    { sizes }: Reading,
+    range: Range,
+    { rows: limit, bytes }: BatchLimits,
+  ): { count: number; isAll: boolean } {
+    // SQLite reads a large row even to skip it, so if the first few are enough, no others are looked at.
     for (const some of [Math.min(FEW, limit), limit]) {
       const lengths = sizes.all({ ...range, limit: some });
       let left = bytes;
@@ -104,15 +108,15 @@ export function createEventReader(db: Db): EventReader {
   }
 
   return {
-    follow(agentId, after, most, conversationId) {
+    follow(agentId, after, limits, conversationId) {
       const { id, pruned, cleared } = boundsOf(agentId);
       if (after < pruned) return null;
       const which = conversationId === null ? "whole" : "ofOne";
       const reader = (after >= cleared ? all : seen)[which];
-      // What is hidden is passed over a part at a time.
-      const end = after >= cleared ? id : Math.min(cleared, after + LOOKED_THROUGH);
+      // Hidden events are skipped a part at a time.
+      const end = after >= cleared ? id : Math.min(cleared, after + MAX_SCANNED);
       const range = { agentId, conversationId, after, end };
-      const { count, isAll } = fitting(reader, range, most);
+      const { count, isAll } = fitting(reader, range, limits);
       const rows = count === 0 ? [] : reader.rows.all({ ...range, limit: count });
       const upTo = isAll ? Math.max(end, after) : (rows.at(-1)?.eventId ?? after);
       return { rows, upTo, isEnd: isAll && end >= id };
@@ -126,7 +130,7 @@ export function createEventReader(db: Db): EventReader {
       if (cursor > id || (cursor > 0 && cursor < pruned)) {
         throw new AppError(
           "not_found",
-          "the events at this cursor are no longer kept; begin anew without a cursor, or at 0",
+          "the events at this cursor are no longer kept; start again without a cursor, or from 0",
           {
             status: 410,
           },

@@ -11,7 +11,7 @@ export type AgentEvent =
     }
   | { type: "run.waiting"; runId: string; calls: { toolCallId: string; name: string; waitsFor: Wait }[] }
   | { type: "message.delta"; runId: string; delta: string }
-  /** `step` is the model call, from 1; `following` the calls of the same answer after its first, if there are any. */
+  /** `step` is the model call, from 1; `following`: the calls after the first of the same answer, if there are any. */
   | ({ type: "tool.started"; runId: string; step: number; following?: StartedCall[] } & StartedCall)
   | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "message.completed"; runId: string; message: MessageRecord }
@@ -23,7 +23,7 @@ export type AgentEvent =
 export interface StartedCall {
   toolCallId: string;
   name: string;
-  /** JSON, or the model's text where it is none. */
+  /** JSON, or the model's text if that is not JSON. */
   input: unknown;
 }
 
@@ -32,7 +32,7 @@ const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 /** Exactly one of these ends a run. */
 export const endsRun = (type: string): boolean => TERMINAL.has(type);
 
-/** The event as its row: what is the kind's own goes into `data`. The conversation is that of its run. */
+/** The event as its row: the fields of its own type go into `data`. The conversation is that of its run. */
 export function toRow(
   agentId: string,
   conversationId: string | null,
@@ -43,7 +43,7 @@ export function toRow(
   return { agentId, eventId: 0, runId, conversationId, type, data: JSON.stringify(own), createdAt };
 }
 
-/** One frame of the event stream. Put together as text: this runs once for each token of each answer. */
+/** One frame of the event stream. Concatenated for speed: this runs once for each token of each answer. */
 export function toFrame({ agentId, eventId, runId, conversationId, type, data, createdAt }: StoredEvent): string {
   const of = conversationId === null ? "" : `"conversationId":"${conversationId}",`;
   const run = runId === null ? "" : `"runId":"${runId}",${of}`;

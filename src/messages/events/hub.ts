@@ -3,27 +3,25 @@ import type { StoredEvent } from "../schema.ts";
 import { endsRun, toFrame } from "./event.ts";
 import type { EventReader } from "./event-reader.ts";
 
-/** Who listens to an agent: everything behind `after`, what belongs to one conversation, or to one run until it ends. */
+/** What a stream follows, after the cursor: the whole agent, one conversation, or one run until it ends. */
 export interface Subscription {
   agentId: string;
   after: number;
-  /** Of the run too, where there is one. */
+  /** Also set for a run: its conversation. */
   conversationId: string | null;
   runId: string | null;
 }
 
 export interface Hub {
-  /** Sends committed events to whoever listens. */
+  /** Sends committed events to the agent's streams. */
   publish(agentId: string, rows: StoredEvent[]): void;
-  /** An event stream. It ends with its run, its agent, its client, or the hub; `onEnd` is called once. */
+  /** Opens an event stream. It ends with its run, its agent, its client or the hub; `onEnd` is called once. */
   open(subscription: Subscription, onEnd?: () => void): EventStream;
-  /**
-   * The same, for what comes after an event that the open transaction has just written: nothing needs to be read for it.
-   */
+  /** The same, after an event that the open transaction has just written: nothing needs to be read for it. */
   openAhead(subscription: Subscription, onEnd?: () => void): EventStream;
-  /** Whether somebody follows the agent now. */
+  /** Whether a stream of the agent is open. */
   isWatched(agentId: string): boolean;
-  /** Ends the agent's streams, or those of one conversation, after what they were sent. */
+  /** Ends the agent's streams, or those of one conversation, after what they have been sent. */
   end(agentId: string, conversationId?: string): void;
   endAll(): void;
   openStreams(): number;
@@ -31,34 +29,34 @@ export interface Hub {
 
 export interface EventStream {
   body: ReadableStream<Uint8Array>;
-  /** Ends it, after what it was sent. */
+  /** Ends it, after what it has been sent. */
   end(): void;
 }
 
 interface Stream extends Subscription {
   onEnd: () => void;
   controller: ReadableStreamDefaultController<Uint8Array>;
-  /** True while every committed event up to `after` has been handed over, so the next one may be sent as it comes. */
+  /** True while nothing is missing up to `after`, so that the next committed event can be sent directly. */
   live: boolean;
   /** The set of streams that are pinged with this one. */
   pinged: Set<Stream>;
 }
 
-/** To look through what was cleared, for readers who see none of it, takes no more of a turn of the event loop. */
+/** How much of one event loop turn may go into skipping cleared events. */
 const SEARCH_MS = 2;
 
 const PING_MS = 15_000;
-/** Streams are pinged in turns, so that thousands of them never make one long turn of the event loop. */
+/** Streams are pinged in groups, so that thousands of them never make one event loop turn long. */
 const PING_TURNS = 30;
-/** What may wait in memory for one slow reader; beyond it the reader is served from the log, at its own pace. */
+/** Buffered in memory for one slow reader; beyond that it is served from the log, at its own pace. */
 const BUFFER_BYTES = 32 * 1024;
 const AT_ONCE = { rows: 200, bytes: BUFFER_BYTES };
 
 /**
- * When the clients of a host that stops come back: spread over four seconds, not all at once
+ * When clients reconnect after the host stops: spread over four seconds, not all at once
  * (docs/contract/operations.md, Signals).
  */
-const comeBackMs = () => 1_000 + Math.floor(Math.random() * 4_001);
+const reconnectMs = () => 1_000 + Math.floor(Math.random() * 4_001);
 
 const encoder = new TextEncoder();
 const encode = (rows: StoredEvent[]) => encoder.encode(rows.map(toFrame).join(""));
@@ -66,9 +64,9 @@ const PING = encoder.encode(": ping\n\n");
 const RETRY = encoder.encode("retry: 2000\n\n");
 
 /**
- * Live streams over the event log. A stream holds a cursor, not a queue: while its reader keeps up it gets each event
- * as it is committed, and when the reader falls behind it reads the log again from its cursor. So memory is bounded,
- * and resuming is the same as being slow.
+ * Live streams over the event log. A stream has a cursor, not a queue: while its reader keeps up, it gets each event as
+ * it is committed; when the reader falls behind, it continues from the log at its cursor. So memory is bounded, and a
+ * slow stream works like a resumed one.
  */
 export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
@@ -76,7 +74,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
   let turn = 0;
   let opened = 0;
   let count = 0;
-  /** Streams that have found nothing yet of what they look for. */
+  /** Streams that have only found hidden events so far, and continue in the next turn. */
   const searching = new Set<Stream>();
   let searchesNext = false;
   const searchTime = createTurnBudget(SEARCH_MS);
@@ -104,11 +102,11 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     stream.controller.close();
   }
 
-  /** Hands over events, of which none up to `upTo` is left out. Ends a run's stream behind its last event. */
+  /** Sends events that are complete up to `upTo`. Ends a run's stream after its last event. */
   function send(stream: Stream, rows: StoredEvent[], upTo: number, encoded?: Uint8Array): void {
     const { runId, conversationId, controller } = stream;
     stream.after = upTo;
-    if (hearsAll(stream)) {
+    if (followsAll(stream)) {
       if (rows.length > 0) controller.enqueue(encoded ?? encode(rows));
       return;
     }
@@ -117,12 +115,12 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     if (runId !== null && own.some((row) => endsRun(row.type))) close(stream);
   }
 
-  /** Reads on from the log until the reader is full or has everything. */
+  /** Reads the log until the reader's buffer is full or it has everything. */
   function catchUp(stream: Stream): void {
     while (!stream.live && isOpen(stream) && hasRoom(stream)) {
       const { agentId, after, conversationId } = stream;
       const found = read(agentId, after, AT_ONCE, conversationId);
-      // Its reader was too slow for the log. It comes back, and is told that its cursor is not kept (410).
+      // The reader was too slow, and its next events are no longer kept. When it reconnects it gets 410.
       if (found === null) {
         close(stream);
         return;
@@ -130,14 +128,14 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
       stream.live = found.isEnd;
       send(stream, found.rows, found.upTo);
       if (!found.isEnd && found.rows.length === 0) {
-        searchOn(stream);
+        searchLater(stream);
         return;
       }
     }
   }
 
-  /** Leaves others their turn before more is looked through. */
-  function searchOn(stream: Stream): void {
+  /** Continues the search in a later turn of the event loop. */
+  function searchLater(stream: Stream): void {
     searching.add(stream);
     if (!searchesNext) setImmediate(search);
     searchesNext = true;
@@ -147,7 +145,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     searchesNext = false;
     for (const stream of [...searching]) {
       if (!searchTime.hasTime()) {
-        searchOn(stream);
+        searchLater(stream);
         break;
       }
       searching.delete(stream);
@@ -155,7 +153,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     }
   }
 
-  const hearsAll = ({ conversationId, runId }: Subscription) => conversationId === null && runId === null;
+  const followsAll = ({ conversationId, runId }: Subscription) => conversationId === null && runId === null;
 
   const isOpen = (stream: Stream) => streamsOf.get(stream.agentId)?.has(stream) === true;
 
@@ -188,16 +186,16 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
       const firstId = rows[0]?.eventId ?? 0;
       let encoded: Uint8Array | undefined;
       for (const stream of streams) {
-        // A stream that was opened between a commit and its publishing has read these from the log.
+        // A stream that was opened between the commit and this call has already read these from the log.
         if (!stream.live || firstId <= stream.after) continue;
         if (!hasRoom(stream)) {
           stream.live = false;
         } else if (firstId > stream.after + 1) {
-          // Something before these was committed and not published, or was never kept.
+          // There is a gap before these: something was committed but not published, or was never kept.
           stream.live = false;
           catchUp(stream);
         } else {
-          if (hearsAll(stream)) encoded ??= encode(rows);
+          if (followsAll(stream)) encoded ??= encode(rows);
           send(stream, rows, rows.at(-1)?.eventId ?? stream.after, encoded);
         }
       }
@@ -214,7 +212,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
       clearInterval(timer);
       for (const streams of [...streamsOf.values()]) {
         for (const stream of [...streams]) {
-          stream.controller.enqueue(encoder.encode(`retry: ${comeBackMs()}\n\n`));
+          stream.controller.enqueue(encoder.encode(`retry: ${reconnectMs()}\n\n`));
           close(stream);
         }
       }

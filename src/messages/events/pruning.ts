@@ -4,19 +4,19 @@ import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
 import { events } from "../schema.ts";
 
-/** What an event counts beside its data: its ids, kind and time, and its place in the index. The triggers have it too. */
+/** What an event counts besides its data: ids, type, time and its index entries. The database's triggers use it too. */
 export const EVENT_ROW_BYTES = 128;
-/** The events of one agent that are kept, the newest; so there are 131,072 of them at most. */
+/** How much is kept of one agent's newest events; so there are at most 131,072 of them. */
 export const KEPT_BYTES = 16 * 1024 * 1024;
 export const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
 export interface Pruning {
   /**
-   * Removes an agent's oldest events: those of `before` (ms) and earlier, and more until `excess` bytes are gone; at most
-   * `most` rows. Gives how many. Call it in a transaction.
+   * Removes an agent's oldest events: those of `before` (ms) and earlier, and more until `excess` bytes are freed; at
+   * most `most` rows. Returns how many. Call it in a transaction.
    */
   removeOldest(agentId: string, which: { before: number; excess: number; most: number }): number;
-  /** For many agents, a bounded step at each call: see `EventLog.prune`. */
+  /** See `EventLog.prune`. */
   step(before: number, afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
 }
 
@@ -48,8 +48,8 @@ export function createPruning(db: Db): Pruning {
     let left = excess;
     let end = 0;
     let count = 0;
-    // Numbers follow time, so the old ones are a prefix, mostly an empty or a short one. To step over a large row SQLite
-    // reads it, so few are asked for first.
+    // Event numbers are in order of time, so the old ones are a prefix, usually an empty or short one. SQLite reads a
+    // large row even to skip it, so the first queries ask for few.
     let isDone = false;
     for (let limit = 1; !isDone && count < most; limit *= 8) {
       const rows = oldest.all({ agentId, after: end, limit: Math.min(limit, most - count) });
@@ -82,7 +82,7 @@ export function createPruning(db: Db): Pruning {
       let done = afterAgentId;
       for (const { agentId, bytes } of some) {
         left -= removeOldest(agentId, { before, excess: bytes - KEPT_BYTES, most: left });
-        // It may have more, so the next step begins with it.
+        // This agent may have more to remove, so the next step starts with it.
         if (left <= 0) return done;
         done = agentId;
       }

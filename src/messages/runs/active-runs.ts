@@ -1,18 +1,18 @@
 import type { Run } from "../schema.ts";
 import { newProgress, type Progress } from "./progress.ts";
 
-/** Runs in progress in an agent; in a conversation there is one (docs/contract/api.md, Conversations). */
+/** Runs of one agent that may be in progress; a conversation has one at most (docs/contract/api.md, Conversations). */
 export const MAX_AT_ONCE = 4;
 
-/** A run that has a place. */
+/** A run that has a place, and so is in progress. */
 export interface ActiveRun {
   run: Run;
   progress: Progress;
-  /** `stalled`: a commit failed, and memory is ahead of the log; the run is to be started again from there. */
+  /** `stalled`: a commit failed, so memory is ahead of the log; the run will be started again from the log. */
   state: "live" | "stalled" | "over";
 }
 
-/** `text` is what is shown of it already. */
+/** `text` is what clients have already been shown of it. */
 export const newActive = (run: Run, text = ""): ActiveRun => ({ run, progress: newProgress(run, text), state: "live" });
 
 export interface NextRun {
@@ -25,16 +25,16 @@ export interface NextRun {
 
 type Place = Pick<Run, "agentId" | "conversationId">;
 
-/** The runs in progress, one for each conversation at most. */
+/** The runs in progress, at most one for each conversation. */
 export interface ActiveRuns {
   add(one: ActiveRun): void;
-  /** Returns false if it is not there (any longer). */
+  /** Returns false if it is not, or no longer, among them. */
   remove(one: ActiveRun): boolean;
   /** The one in progress in this run's conversation. */
   of(place: Place): ActiveRun | undefined;
-  /** Of an agent's runs in turn, the first whose conversation has none in progress. */
+  /** The first of an agent's runs in turn whose conversation has none in progress. */
   next(agentId: string, inTurn: (agentId: string) => Run[]): NextRun | undefined;
-  /** Of an agent. */
+  /** How many the agent has. */
   count(agentId: string): number;
   all(): ActiveRun[];
 }
@@ -69,7 +69,7 @@ export function createActiveRuns(): ActiveRuns {
         if (current?.run.runId !== run.runId) waiting++;
         if (current === undefined && !first.has(run.conversationId)) first.set(run.conversationId, run);
       }
-      // One that waits keeps its conversation's turn, but takes none of the agent's places.
+      // A waiting run keeps its conversation's turn, but takes none of the agent's places.
       const ready = [...first.values()].filter(({ status }) => status !== "waiting");
       const [run] = ready;
       return run && { run, hasMore: room > 1 && ready.length > 1, isOnly: waiting === 1 };

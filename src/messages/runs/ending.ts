@@ -9,7 +9,7 @@ import type { Parking } from "./parking.ts";
 import type { Progress } from "./progress.ts";
 import { replyOfRun } from "./reply.ts";
 
-/** A run that has ended, with the agent's message that it wrote; null if it failed before it said anything. */
+/** A run that has ended, with the agent's message; null if it failed before it wrote any text. */
 export interface EndedRun {
   run: Run;
   reply: MessageRecord | null;
@@ -19,14 +19,14 @@ export interface EndingParts {
   clock: Clock;
   events: EventLog;
   queries: MessageQueries;
-  /** How the agent signs its messages. */
+  /** The sender of the agent's messages. */
   senderOf(agentId: string): { id: string; name: string };
 }
 
 const failure = (message: string): RunOutcome => ({ kind: "failed", code: "internal_error", message });
-export const BROKEN = failure("the agent's run could not be started; the host's log has the cause");
+export const BROKEN = failure("the agent's run could not be started; the cause is in the host's log");
 export const LOST = failure(
-  "what the agent's run has done is no longer among the agent's events, so it cannot go on; send the message again",
+  "the events that say what the agent's run has done are no longer kept, so it cannot continue; send the message again",
 );
 
 /** Writes the end of a run: its message, its row and its last events. Call it in a transaction. */

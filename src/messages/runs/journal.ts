@@ -11,22 +11,23 @@ export const UNKNOWN_OUTCOME =
   "The server stopped while this tool was running. Whether it took effect is unknown; check before you repeat it.";
 
 export interface Journal {
-  /** Whether the last attempt has shown anything since it was started or resumed. */
+  /** Whether the last attempt has reported text or tool calls since it was started or resumed. */
   shown: boolean;
-  /** The text that is shown of the run: the last attempt's deltas, joined. */
+  /** The text that clients have been shown: the last attempt's deltas, joined. */
   text: string;
-  /** The steps whose tools were called, in all attempts. */
+  /** The steps in which tools were called, of all attempts. */
   steps: JournalStep[];
-  /** Whether `text` is exactly that of the steps, so that the run goes on after it: it waited, and nothing came since. */
+  /** Whether `text` is exactly the steps' text, because the run waited and showed nothing since: it continues there. */
   continues: boolean;
 }
 
 export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], continues: false };
 
 /**
- * What a run has done, from its events; of a run that has waited, from what was saved then and its events since. A call
- * without an outcome is reported to the model as unknown and never repeated (docs/contract/api.md, After a restart).
- * Null if its first events are no longer kept: then it is not known what the run did.
+ * Reads what a run has done from its events, or, if it has waited, from the journal saved then and its events since.
+ * A call without an outcome is reported to the model as unknown and never repeated
+ * (docs/contract/api.md, After a restart). Returns null if its first events are no longer kept, because it is then
+ * unknown what the run did.
  */
 export function readJournal(
   events: Pick<EventLog, "ofRun">,
@@ -48,9 +49,9 @@ export function readJournal(
   };
 }
 
-/** Adds to the steps what the events say. */
+/** Adds what the events report to the steps. */
 function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalStep[] {
-  // What was said since the last step's calls.
+  // The text since the last step's calls.
   let text = "";
   // After a restart the log repeats the earlier steps' text, before anything new.
   let repeated = "";
@@ -79,7 +80,7 @@ function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalSt
       latest = step;
     } else if (type === "tool.completed") {
       const { toolCallId, output, isError } = JSON.parse(data) as Completed;
-      // The last that began: some servers number their calls anew with each answer.
+      // The latest with this id: some servers restart their call ids with each answer.
       const begun = steps.flatMap(({ calls }) => calls).filter(({ result }) => result !== null);
       const call = begun.findLast(({ id }) => id === toolCallId);
       if (call) call.result = { output, isError };
@@ -88,7 +89,7 @@ function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalSt
   return steps;
 }
 
-/** Events of older versions have neither their step nor what follows. */
+/** Events of older versions have neither `step` nor `following`. */
 type Started = StartedCall & { step?: number; following?: StartedCall[] };
 type Completed = { toolCallId: string; output: string; isError: boolean };
 
@@ -99,13 +100,13 @@ const notMade = ({ toolCallId, name, input }: StartedCall): JournalCall => ({
   result: null,
 });
 
-/** The step that an older event's call is taken to belong to: one without text since, while a call of it is open. */
+/** The step of a call without `step`: the latest one, if there is no text since and one of its calls is open. */
 const openStep = (latest: JournalStep | undefined): JournalStep | undefined =>
   latest?.calls.some(isUnknown) ? latest : undefined;
 
 export const isUnknown = ({ result }: JournalCall): boolean => result?.output === UNKNOWN_OUTCOME;
 
-/** Until its outcome is in the log, it is unknown. */
+/** Marks a call as started: its outcome is unknown until it is in the log. */
 function beginCall({ calls }: JournalStep, started: Started): void {
   let call = calls.find(({ id, result }) => id === started.toolCallId && result === null);
   if (call === undefined) {
@@ -120,7 +121,7 @@ const textOf = (steps: readonly JournalStep[]) => steps.map(({ text }) => text).
 
 const deltaOf = ({ data }: Pick<StoredEvent, "data">) => (JSON.parse(data) as { delta: string }).delta;
 
-/** What else happened to the agent meanwhile is skipped; what is kept of an agent bounds it all. */
+/** Reads all of a run's events. Their number is bounded by what the log keeps of an agent. */
 function readRun(events: Pick<EventLog, "ofRun">, run: Run): StoredEvent[] | null {
   const own: StoredEvent[] = [];
   for (let after = run.firstEventId - 1; ; ) {

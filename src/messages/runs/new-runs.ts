@@ -10,7 +10,7 @@ import type { Run } from "../schema.ts";
 import { type ActiveRuns, newActive } from "./active-runs.ts";
 import type { RunQueue } from "./run-queue.ts";
 
-/** Where a run belongs, and who or what caused it. */
+/** The agent and conversation of a run, and who or what caused it. */
 export type Caused = Pick<Run, "agentId" | "conversationId" | "originType" | "originId">;
 
 export interface NewRunParts {
@@ -38,7 +38,7 @@ export function createNewRuns(parts: NewRunParts, active: ActiveRuns, queue: Run
   return (caused, { instanceId, accountId, stops }, messageId, model) => {
     const { agentId, conversationId } = caused;
     const runId = newId("run");
-    // One that ends in this transaction may yet stay, if that is rolled back.
+    // A run that ends in this transaction is still active if that is rolled back.
     const isFree = active.of(caused) === undefined;
     const starts = model !== undefined && isFree && queue.takePlace(accountId, instanceId);
     const undo = () => host.release(instanceId);

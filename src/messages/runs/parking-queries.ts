@@ -33,7 +33,7 @@ export function parkingQueries(db: Db) {
       db.update(runs).set(state).where(eq(runs.runId, runId)).run();
       db.update(savedJournals).set(journal).where(eq(savedJournals.runId, runId)).run();
     },
-    /** Of a run that ends: its journal is needed no longer. */
+    /** Deletes the journal of a run that ends. */
     forget: (runId: string): void =>
       void db.update(savedJournals).set({ upTo: null, steps: null }).where(eq(savedJournals.runId, runId)).run(),
   };

@@ -10,30 +10,30 @@ import type { ParkingQueries, SavedJournal } from "./parking-queries.ts";
 /** Runs of an agent that may wait at the same time (docs/contract/runtime.md, Waiting). */
 export const MAX_WAITING = 32;
 
-/** What becomes of a call that waits: this is its result, or it may be made. */
+/** The decision about a waiting call: its result, or that it may be made. */
 export type Decision = ToolResult | "go ahead";
 
-/** Runs that wait. Each has the turn of its conversation, and nothing else: no place, no worker, no timer. */
+/** Waiting runs. A run that waits keeps its conversation's turn, but no place, no worker and no timer. */
 export interface Parking {
-  /** What a run did until it waited; null if it never has. */
+  /** What a run had done when it last waited; null if it never has. */
   saved(run: Run): SavedJournal | null;
   /**
-   * Parks a run in whose last step these calls wait. Returns the run as it is then: `running` if the calls were refused
-   * because too many runs of the agent wait. Null if what it did is not known. Call it in the transaction that has
-   * written its events.
+   * Parks a run in whose last step these calls wait. Returns the changed run; it is `running` if the calls were refused
+   * because too many runs of the agent wait. Returns null if what the run did is no longer known. Call it in the
+   * transaction that has written its events.
    */
   park(run: Run, waits: readonly WaitingCall[]): Run | null;
   /**
-   * Settles what a call waits for; once nothing is left, the run is `running`, and to be started from its journal.
+   * Settles what a call waits for. After the last one, the run is `running` and can be started from its journal.
    * Returns null, and does nothing, if no call waits for it (any longer). Call it in a transaction.
    */
   decide(runId: string, waitId: string, decision: Decision): Run | null;
-  /** Removes what was saved of a run that has ended. */
+  /** Deletes the saved journal of a run that has ended. */
   forget(run: Run): void;
 }
 
 const REFUSED: ToolResult = {
-  output: `${MAX_WAITING} runs of this agent wait for a decision already, so this call cannot wait too: do without it, or say what you need.`,
+  output: `${MAX_WAITING} runs of this agent are already waiting for a decision, so this call cannot wait too: do without it, or say what you need.`,
   isError: true,
 };
 
@@ -94,7 +94,7 @@ type OpenCall = SavedCall & Required<Pick<SavedCall, "waitsFor">>;
 const waitingIn = (steps: readonly SavedStep[]): OpenCall[] =>
   steps.flatMap(({ calls }) => calls).filter((call): call is OpenCall => call.waitsFor !== undefined);
 
-/** Its start is in the log, as that of one whose outcome is unknown; what is known is that it waits. */
+/** Marks a call as waiting. The journal has it with an unknown outcome, since its start is in the log. */
 function mark(
   step: SavedStep | undefined,
   { id, name, input }: WaitingCall["call"],

@@ -34,12 +34,12 @@ export interface PrepareParts {
   conversation(run: Run): TurnOutline[];
 }
 
-/** What a model that nobody knows may do; asking it then fails with words of its own. */
+/** Abilities of an unknown model; calling it fails later, with a message of its own. */
 const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, prompt: "full" };
 
 /**
- * All that a run's worker needs, and of texts no more than its prompt can hold, as things stand when the run starts: a change made later is seen by the next run
- * (docs/contract/api.md, Agents). Null when the instance is not running.
+ * Everything that a run's worker needs, with no more text than its prompt can hold. It is read when the run starts; a
+ * later change affects the next run (docs/contract/api.md, Agents). Returns null if the instance is not running.
  */
 export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
   const agent = parts.agents.find(run.agentId);
@@ -77,9 +77,9 @@ function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
 }
 
 /**
- * The files that a model of these abilities is told. Those that nobody has changed say nothing of this agent, and a small
- * model says them again: with them 16 of 17 fresh agents echoed their first question, and the last told its prompt. A
- * character it needs, be it the default one.
+ * The files that go into the prompt of a model with these abilities. Unchanged default files say nothing about this
+ * agent, and a small model repeats them: with them, 16 of 17 new agents echoed their first question, and the other
+ * revealed its prompt. But it needs a character, even if it is the default one.
  */
 export function filesFor<File extends { name: string; text: string }>(
   files: File[],

@@ -4,11 +4,11 @@ import type { LoopEvent, LoopOutcome, Usage } from "../../runtime/protocol.ts";
 import type { AgentEvent, StartedCall } from "../events/event.ts";
 import type { Run } from "../schema.ts";
 
-/** How far a run in progress has come, in memory: the database is updated in batches. */
+/** The progress of a run, in memory: the database is updated in batches. */
 export interface Progress {
-  /** The text it has shown since it was last started. */
+  /** The text it has written since it was last started. */
   text: string;
-  /** Model calls, and what they used: of all attempts. */
+  /** Model calls and their tokens, of all attempts. */
   steps: number;
   usage: Usage;
 }
@@ -19,7 +19,7 @@ export const newProgress = ({ steps, promptTokens, completionTokens }: Run, text
   usage: { promptTokens, completionTokens },
 });
 
-/** Adds what happened. Returns the events to report, and the outcome if the loop has ended. */
+/** Adds a batch of events. Returns those to report, and the outcome if the loop has ended. */
 export function advance(
   progress: Progress,
   runId: string,

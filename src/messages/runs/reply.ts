@@ -3,17 +3,17 @@ import type { RunOutcome, Usage } from "../../runtime/protocol.ts";
 import type { NewMessage } from "../queries.ts";
 import type { Run } from "../schema.ts";
 
-export interface Said {
+export interface ReplyParts {
   text: string;
   outcome: RunOutcome;
   usage: Usage;
-  /** How the agent signs. */
+  /** The agent, as the message's sender. */
   sender: { id: string; name: string };
   createdAt: number;
 }
 
 /** The message that a run ends with. */
-export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }: Said): NewMessage {
+export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }: ReplyParts): NewMessage {
   const used = usage.promptTokens + usage.completionTokens > 0;
   return {
     messageId: newId("msg"),

@@ -1,7 +1,10 @@
 import type { MessageQueries, RunsOf } from "../queries.ts";
 import { RUN_STATUSES, type Run, type RunStatus } from "../schema.ts";
 
-/** Newest first, behind this place in the agent's log. The index has them by status, so all of them are six short lists. */
+/**
+ * Runs from before this place in the agent's log, newest first. The index has them by status, so a page of all of them
+ * is merged from six.
+ */
 export function pageOfRuns(
   queries: MessageQueries,
   whose: RunsOf,

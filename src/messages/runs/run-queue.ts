@@ -5,53 +5,55 @@ import type { Run } from "../schema.ts";
 import type { ActiveRun, NextRun } from "./active-runs.ts";
 
 export interface RunQueueParts {
-  /** The run that comes next for an agent; undefined where as many as may be are in progress, or none is left. */
+  /** The agent's next run; undefined if none is left, or as many as allowed are in progress. */
   nextRun(agentId: string): NextRun | undefined;
-  /** The account that an instance's runs take their places for; undefined for an instance that is gone. */
+  /** The account whose places an instance's runs take; undefined for a deleted instance. */
   accountOf(instanceId: string): string | undefined;
   /** Whether the account has a place for one more run. */
   hasPlace: Host["hasPlace"];
   reserve: Host["reserve"];
-  /** Takes up a run that has a place; false where its instance does not run. It never throws. */
+  /** Starts a run that has a place; returns false if its instance is not running. Never throws. */
   start(run: Run): boolean;
-  /** Takes up a run that was written as started, or gives its place back. It never throws. */
+  /** Begins a run that was written as started, or releases its place. Never throws. */
   begin(current: ActiveRun): void;
-  /** A run for which no place will ever be had. */
+  /** Called with a run for which no place can be reserved, because a worker cannot be started. */
   onFailure(run: Run, error: unknown): void;
-  /** How long starting runs may hold one turn of the event loop. */
+  /** How much of one event loop turn may be spent on starting runs. */
   startsMs?: number | undefined;
 }
 
 export interface RunQueue {
-  /** Takes a place for a run of an agent that has no other, unless others wait for one. */
+  /** Reserves a place for a run of an agent that has no other. Returns false while others wait for one. */
   takePlace(accountId: string, instanceId: string): boolean;
-  /** A run that has its place is committed: it begins, before any that waits for one. */
+  /** To be called once a run that was written as started is committed: it begins ahead of those that need a place. */
   begin(current: ActiveRun, accountId: string): void;
-  /** A run of the agent has been queued: it starts now if there is a place for it, or else when its turn comes. */
+  /** Adds an agent that has a queued run: the run starts now if there is a place for it, else when its turn comes. */
   add(agentId: string, accountId: string): void;
-  /** The agent has unfinished runs that an earlier process, or a commit that failed, left. */
+  /** The same, for a run to be resumed, or one that an earlier process or a failed commit left unfinished. */
   takeUp(agentId: string, instanceId: string): void;
-  /** A run of the agent is over: the one that waited for it may start. */
+  /** To be called when a run of the agent is over: the next one may start. */
   goOn(agentId: string, instanceId: string): void;
-  /** Gives the places that are free to who waits: accounts in turn, the agents of one in the order they came. */
+  /** Gives free places to waiting agents: accounts take turns, and the agents of one are served in order of arrival. */
   serve(): void;
 }
 
-/** To start a run is to read its prompt. Where one commit ends many, their next ones do not all start in the same turn. */
+/**
+ * Starting a run reads its prompt. If one commit ends many runs, their successors do not all start in the same turn.
+ */
 const STARTS_MS = 2;
 
 export function createRunQueue(parts: RunQueueParts): RunQueue {
   const { nextRun, accountOf, hasPlace, reserve, start, begin, onFailure, startsMs = STARTS_MS } = parts;
-  /** Runs that have a place. */
+  /** Runs that have a place and have not begun. */
   const placed = createFairQueue<ActiveRun>();
-  /** Agents with a run that waits for a place. */
+  /** Agents with a run that needs a place. */
   const line = createFairQueue<string>();
-  /** Agents that may have queued runs: for no other does the end of a run ask the database for the next one. */
+  /** Agents that may have queued runs; only for these does the end of a run query the next one. */
   const queued = new Set<string>();
   const time = createTurnBudget(startsMs);
   let servedLater = false;
 
-  /** `"more"`: started, and another one of the agent's may start. */
+  /** `"more"`: started, and another run of the agent may start. */
   function tryStart({ run, hasMore }: NextRun, accountId: string): "no place" | "done" | "more" {
     try {
       if (reserve(accountId, run.instanceId) !== "taken") return "no place";
@@ -88,7 +90,7 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
       }
       if (!hasPlace(accountId)) return "skip owner";
       const next = nextRun(agentId);
-      // Cancelled meanwhile, or as many as may be are in progress.
+      // Cancelled meanwhile, or as many as allowed are in progress.
       if (next === undefined) return "taken";
       const started = tryStart(next, accountId);
       if (started === "no place") return "skip owner";
@@ -96,7 +98,7 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
       if (started === "more") again.push({ agentId, accountId });
       return "taken";
     });
-    // Its next one comes behind the account's other agents.
+    // The agent's next run queues behind the account's other agents.
     for (const { agentId, accountId } of again) line.add(accountId, agentId);
     if (again.length > 0) serveLater();
   }
@@ -117,7 +119,7 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
       try {
         return line.isEmpty() && reserve(accountId, instanceId) === "taken";
       } catch {
-        // It fails again when the run's turn comes, and the run with it.
+        // It is tried again when the run's turn comes, and the run fails if that fails too.
         return false;
       }
     },

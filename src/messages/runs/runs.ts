@@ -23,19 +23,19 @@ export interface RunParts extends EndingParts {
   store: Store;
   log: Log;
   host: Host;
-  /** What the runtime needs for this run, as the agent stands now; null if its instance is not running. */
+  /** What the runtime needs for this run, from the agent's current state; null if its instance is not running. */
   prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
-  /** The account that a run's places are taken for; undefined for an instance that is gone. */
+  /** The account whose places an instance's runs take; undefined for a deleted instance. */
   accountOf(instanceId: string): string | undefined;
-  /** How long after a commit that failed (a full disk) a run is started again. */
+  /** How long after a failed commit (a full disk) a run is started again. */
   retryMs?: number;
-  /** How long starting runs may hold one turn of the event loop. */
+  /** How much of one event loop turn may be spent on starting runs. */
   startsMs?: number;
 }
 
-/** Called in the transaction in which it happens. */
+/** Called in the transaction of the change. */
 export interface RunListener {
-  /** A run waits. What is to decide about its calls is created here, so that nobody decides before the run waits. */
+  /** A run waits. Whatever decides about its calls is created here, so that nobody can decide before the run waits. */
   waiting?(run: Run, calls: readonly WaitingCall[]): void;
   ended?(ended: EndedRun): void;
 }
@@ -46,27 +46,26 @@ export interface Runs {
   page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
   queue(...of: Parameters<QueueRun>): Run;
   /**
-   * Decides about a call that waits; once none of the run's calls waits, the run goes on from its journal, before those
-   * that are queued. Returns false, and does nothing, if no call of this run waits for `waitId` (any longer). Call it in
-   * a transaction.
+   * Decides about a waiting call. After the last one, the run continues from its journal, ahead of queued runs. Returns
+   * false, and does nothing, if no call of this run waits for `waitId` (any longer). Call it in a transaction.
    */
   resume(runId: string, waitId: string, decision: Decision): boolean;
   listen(listener: RunListener): void;
-  /** Ends a run with what there is; an ended run stays as it is. Call it in a transaction. */
+  /** Ends a run, keeping its text so far; an ended run stays as it is. Call it in a transaction. */
   cancel(run: Run): Run;
   cancelAll(runs: Run[]): void;
-  /** Cancels the instance's runs in progress, as many as have a place. Call it in a transaction. */
+  /** Cancels the instance's runs that have a place. Call it in a transaction. */
   cancelInProgress(instanceId: string): void;
-  /** Cancels at most `most` runs of before the instance's last stop; returns how many. Call it in a transaction. */
+  /** Cancels at most `most` runs from before the instance's last stop; returns how many. Call it in a transaction. */
   cancelStopped(instanceId: string, most: number): number;
   /** Whether the agent has a run in progress, or one that a request waits for. */
   isAwaited(agentId: string): boolean;
   /** The run, once it has ended and its end is on disk. */
   whenEnded(runId: string): Promise<EndedRun>;
-  /** Gives places that have become free to the runs that wait for one. */
+  /** Starts queued runs in places that have become free. */
   serve(): void;
   /**
-   * After a start: runs what was queued, and goes on with what was in progress (docs/contract/api.md, After a restart).
+   * After a start: continues runs that were in progress, and runs those queued (docs/contract/api.md, After a restart).
    */
   recover(): void;
 }
@@ -74,7 +73,7 @@ export interface Runs {
 export function createRuns(parts: RunParts): Runs {
   const { store, clock, log, events, queries, host, prepare, accountOf, retryMs = 5_000 } = parts;
   const active = createActiveRuns();
-  /** Who waits for the end of a run. */
+  /** Callers that wait for the end of a run. */
   const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
   const listeners: RunListener[] = [];
   const parking = createParking(queries.run, parkingQueries(store.db), events);
@@ -91,7 +90,7 @@ export function createRuns(parts: RunParts): Runs {
     startsMs: parts.startsMs,
   });
 
-  /** Starts a run that has a place: a new one, or one that was interrupted, or has waited. */
+  /** Starts a run that has a place: a new one, an interrupted one, or one that has waited. */
   function take(run: Run): boolean {
     const isNew = run.status === "queued";
     const journal = isNew ? NOTHING_DONE : journalOf(run);
@@ -112,7 +111,7 @@ export function createRuns(parts: RunParts): Runs {
 
   const journalOf = (run: Run) => readJournal(events, run, parking.saved(run));
 
-  /** Hands a run to the host. It never throws: it follows commits, whose other consequences must come about. */
+  /** Passes a run to the host. Never throws: it is called after commits, whose other callbacks must run too. */
   function start(
     run: Run,
     journal: Journal,
@@ -128,7 +127,7 @@ export function createRuns(parts: RunParts): Runs {
       }
       const { model } = prepared;
       active.add(current);
-      // Its first model call is counted here: reported by itself, it would take a commit of its own.
+      // Its first model call is counted here, since reporting it separately would cost another commit.
       if (first === "run.started") current.progress.steps++;
       const firstStepCounted = journal === NOTHING_DONE;
       const { steps } = current.progress;
@@ -168,7 +167,7 @@ export function createRuns(parts: RunParts): Runs {
         try {
           work();
         } catch (reason) {
-          // At once: what follows in the same commit would leave a hole in the log.
+          // Immediately: later work in the same commit would leave a gap in the log.
           stall(current, reason);
           throw reason;
         }
@@ -183,7 +182,7 @@ export function createRuns(parts: RunParts): Runs {
     log.error({ err, runId }, "a run's events could not be written; it is started again");
     current.state = "stalled";
     host.cancel(instanceId, runId);
-    // It keeps its place meanwhile: the next run must not overtake it.
+    // It keeps its place until then, so that the next run does not overtake it.
     setTimeout(() => {
       if (host.closed() || !active.remove(current)) return;
       queue.takeUp(agentId, instanceId);
@@ -214,7 +213,7 @@ export function createRuns(parts: RunParts): Runs {
     return ended.run;
   }
 
-  /** The run ends as an attempt: it holds nothing until its calls were decided on. */
+  /** Ends this attempt: the run holds no place until its calls are decided on. */
   function park(current: ActiveRun, waits: readonly WaitingCall[]): void {
     const { run, progress } = current;
     queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
@@ -224,7 +223,7 @@ export function createRuns(parts: RunParts): Runs {
     letGo(run, current, () => parked.status === "running" && queue.takeUp(run.agentId, run.instanceId));
   }
 
-  /** Once this is committed, the run's place is free, and the agent's next runs start. */
+  /** After the commit, frees the run's place, and starts the agent's next runs. */
   function letGo({ agentId, instanceId }: Run, current: ActiveRun | undefined, then: () => void): void {
     const before = current?.state ?? "live";
     if (current) current.state = "over";
@@ -270,11 +269,11 @@ export function createRuns(parts: RunParts): Runs {
     },
     listen: (listener) => void listeners.push(listener),
     cancel,
-    // The youngest first: none of them starts because the one before it ended.
+    // Newest first, so that none starts because the one before it ended.
     cancelAll: (unfinished) => void unfinished.toReversed().map(cancel),
     cancelInProgress(instanceId) {
       for (const { run } of active.all().filter(({ run }) => run.instanceId === instanceId)) {
-        // As the database has it: another work of the same commit may have ended it.
+        // Read from the database, because other work in the same commit may have ended it.
         const current = queries.run(run.runId);
         if (current) cancel(current);
       }

@@ -2,16 +2,18 @@ import type { TurnOutline } from "../../runtime/prompt-room.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
 import type { Run } from "../schema.ts";
 
-/** How far back a conversation is looked at for a prompt; of those, the texts that fit the model's context are read. */
+/** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 100;
-/** What is kept in memory of conversations, for all together: their short texts, and so much for each message. */
+/** Memory for all conversations together: their short texts, and `MESSAGE_BYTES` for each message. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 512;
 
 export interface Windows {
-  /** To be called when the conversation is cleared. */
+  /** Call it when the conversation is cleared. */
   forget(conversationId: string): void;
-  /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
+  /**
+   * The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily.
+   */
   read(run: Run): TurnOutline[];
 }
 
@@ -29,11 +31,11 @@ interface Kept {
 }
 
 /**
- * The newest messages of the conversations that were used last, so that a prompt reads what is new in its conversation
- * and not all of it. A message that has been written never changes.
+ * Caches the newest messages of recently used conversations, so that a prompt only reads what is new in its
+ * conversation. It never goes stale: a message that has been written never changes.
  */
 export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): Windows {
-  /** The one used last comes last. */
+  /** Least recently used first. */
   const kept = new Map<string, Kept>();
   let total = 0;
 
@@ -66,7 +68,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     return window;
   }
 
-  /** With what has been said since it was kept. */
+  /** With the messages since it was kept; read anew if there are too many to be sure that none is missing. */
   function latest(conversationId: string): Row[] {
     const known = kept.get(conversationId);
     forget(conversationId);
@@ -90,7 +92,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
         if (messageId === run.messageId) return turns;
         if (reply) turns.push(reply);
       }
-      // The run's message is older than the window only when hundreds were written after it; it is answered alone.
+      // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
       return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
     },

@@ -128,8 +128,8 @@ function readThenWrite(reading: Reading, begin: (prompt: number[]) => Generation
       if (generation === undefined) {
         const prompt = reading.takeTurn();
         if (prompt === undefined) return { text: "" };
-        // Compared with a chunk, the last piece is little work: a short message need not wait for the others' turns in
-        // between.
+        // Tokenising the last piece is little work compared with a chunk, so a short message does not give up its turn
+        // in between.
         generation = begin(prompt);
       }
       return await generation.takeTurn();

@@ -113,7 +113,7 @@ async function replaceFolder(fresh: string, folder: string, files: EmbeddedFiles
     await rename(fresh, folder);
   } catch (error) {
     await rm(fresh, { recursive: true, force: true });
-    if (!(await isWhole(folder, files))) throw error; // if it fails, another process was first
+    if (!(await isWhole(folder, files))) throw error; // if it is complete, another process was faster
   }
 }
 
@@ -126,7 +126,9 @@ async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
   return (await Promise.all(sizes)).every(Boolean);
 }
 
-/** Folders of other versions, 160 MB each. Recent ones stay: another process may be about to open them. */
+/**
+ * Removes the folders of other versions, 160 MB each, except recent ones, which another process may be about to open.
+ */
 async function removeOld(cacheDir: string, current: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const folder = join(cacheDir, name);

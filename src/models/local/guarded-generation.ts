@@ -1,7 +1,7 @@
 /**
  * An answer of the small model, checked while it is being written. Its beginning is held back until it has been
- * checked: a bad one is written again, so nobody sees it. Later, text that may become a fault is held back, and sampled
- * again if it does. An answer that reaches its limit ends with a whole sentence.
+ * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
+ * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
@@ -34,7 +34,7 @@ const HIDDEN_STEPS = 8;
 const LOOK_AHEAD_TOKENS = 32;
 /** At these lengths, one that is close enough already is shown without waiting for the end of its sentence. */
 const EARLY_LOOKS = [8, 16];
-/** The most beginnings that are written. One with an opening that was tried before is sampled at a higher temperature. */
+/** How many beginnings are tried. If an opening was tried before, the temperature is higher. */
 const BEGINNINGS = 4;
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** How often later parts are written again. */
@@ -68,7 +68,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   let begun = false;
   const drafts: Draft[] = [];
   let repairs = 0;
-  /** The fault of the best beginning, once that had to be taken: it is not looked for again. */
+  /** The fault of the best beginning, if that had to be used: it is ignored from then on. */
   let forgiven: Fault | null = null;
 
   async function feed(): Promise<Float32Array> {
@@ -89,12 +89,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       length = text.length;
       return length;
     });
-    // What else the slot holds is forgotten; the last token runs again, for its logits.
+    // Other rows of the slot are discarded; the last token runs again, for its logits.
     const common = commonTokens(slot.tokens.slice(prompt.length), tokens);
     slot.tokens.length = Math.min(slot.tokens.length, prompt.length + Math.min(common, tokens.length - 1));
   }
 
-  /** Tokens that led to a fault, by their place in the answer. */
+  /** Tokens that led to a fault, by their position in the answer. */
   const banned = new Map<number, Set<number>>();
 
   function ban(at: number, tokens: readonly number[]): void {
@@ -102,7 +102,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (astray !== undefined) banned.set(at, (banned.get(at) ?? new Set()).add(astray));
   }
 
-  /** After "My name is" a small model makes up a name, so the right one is put there. */
+  /** After "My name is", a small model makes up a name, so the right one is inserted. */
   function withName(tokens: readonly number[]): number[] {
     const written = new TextDecoder().decode(Uint8Array.from(tokens.flatMap((token) => [...tokenizer.bytesOf(token)])));
     return introduces(written) ? [...tokens, ...options.name] : [...tokens];
@@ -121,7 +121,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   }
 
   /**
-   * Where the answer ends: at a stop string, or after the number of sentences that was asked for; null if it goes on.
+   * Where the answer ends: at a stop string, or after the number of sentences that was asked for; null if it continues.
    */
   function endOfAnswer(): number | null {
     const stops = options.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
@@ -142,7 +142,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return ended || answer.length >= Math.min(LOOK_AHEAD_TOKENS, maxTokens) ? text : null;
   }
 
-  /** Where the first sentence begins that has not been checked yet; it is not shown before. */
+  /** Where the first unchecked sentence begins. Only checked sentences are shown. */
   let unsettled = 0;
 
   /** How far the text may be shown; `stop` if the sentence after that place has left the subject. */
@@ -185,7 +185,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     setAnswer(withName(opening));
   }
 
-  /** Begins again. True after the last try: then the best beginning is continued. */
+  /** Begins again. Returns true after the last attempt, when the best beginning is continued. */
   function reject(fault: Fault | null, nearness: number): boolean {
     drafts.push({ opening, tokens: answer, fault, nearness });
     if (drafts.length < BEGINNINGS) {
@@ -213,8 +213,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (!begun) {
       const beginning = fault === null ? wholeBeginning(ended) : text;
       const before = answer;
-      const goesOn = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
-      if (!goesOn) return { text: "" };
+      const isAccepted = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
+      if (!isAccepted) return { text: "" };
       begun = true;
       // An earlier draft was chosen: it continues from where it was checked.
       if (answer !== before) return { text: "" };

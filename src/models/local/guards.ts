@@ -1,7 +1,6 @@
 /**
- * Finds what the small model does wrong although its prompt is right, in the text written so far. Pure functions of
- * texts: the model process applies them to every draft (guarded-generation.ts), while `npm run eval` judges whole
- * answers by rules of its own.
+ * Finds the small model's faults in the text written so far. Pure functions of texts: the model process applies them to
+ * every draft (guarded-generation.ts), while `npm run eval` judges whole answers by rules of its own.
  */
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
@@ -13,7 +12,7 @@ import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./w
 export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length";
 
 export interface Guard {
-  /** What is wrong with a text that may go on; null if nothing is. */
+  /** What is wrong with a text that may continue; null if nothing is. */
   faultIn(text: string): Fault | null;
   /** What is wrong with a text that is a complete beginning. */
   faultOfBeginning(text: string): Fault | null;
@@ -23,22 +22,22 @@ export interface Guard {
   safeLength(text: string): number;
 }
 
-/** So many words in a row that are also in the instructions are no coincidence. */
+/** This many words in a row that are also in the instructions are no coincidence. */
 const LEAK_WORDS = 6;
 /** A text that goes round in circles repeats this many words in a row. */
 const LOOP_WORDS = 6;
-/** A run of this many words may become one of those: it is held back until it differs. */
+/** A run of this many words may become a leak or a loop: it is held back until it differs. */
 const SUSPECT_WORDS = 3;
 /** Half a sentence with this many of the question's words in a row may become an echo of it. */
 const ECHO_WORDS = 3;
-/** A sentence of fewer words may be repeated without being an echo or a loop: "Hello!", "Of course." */
+/** A sentence with fewer words may be repeated without being an echo or a loop: "Hello!", "Of course." */
 const TELLING_WORDS = 3;
 
 const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|answer|customer|you|me)(?:\*\*)?\s*:/i;
 const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|^\s*#{1,6}\s|\n#{1,6}\s|\b[A-Z]{3,}\.md\b/;
 const INTRODUCTION =
   /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
-/** The beginning of such a sentence, up to half of the name. */
+/** The beginning of such an introduction, up to part of the name. */
 const HALF_INTRODUCTION =
   /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
 const MACHINE =
@@ -78,7 +77,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     );
   }
 
-  /** "Odile, the one who reads": it speaks of itself as of somebody else. */
+  /** "Odile, the one who reads": it refers to itself in the third person. */
   const speaksOfItself = (words: string[]) =>
     !wantsName && words.length > name.length && name.length > 0 && name.every((word, at) => isOrHas(words[at], word));
 
@@ -117,7 +116,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   };
 }
 
-/** The language that its owner and its user speak. */
+/** The language that the agent's owner and its user write in. */
 export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
@@ -134,7 +133,7 @@ function isNearly(said: readonly string[], asked: readonly string[]): boolean {
   return most >= TELLING_WORDS && same >= 0.8 * most;
 }
 
-/** Words that any advice may contain, besides the little words. */
+/** Words that any advice may contain, besides function words. */
 const ADVISING = new Set("i'd advice best could good may might on recommend should suggest try would".split(" "));
 
 const tells = (word: string): boolean => word.length >= 3 && !ADVISING.has(word) && !isLittleWord(word);
@@ -171,7 +170,7 @@ function isMoreEnglish(text: string, language: Language): boolean {
   return counts.en > counts[language];
 }
 
-/** Whether there is more English in it than a name or a loanword. English is what a small model falls back to. */
+/** Whether there is more English in it than a name or a loanword. A small model falls back to English. */
 const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
 
 /** Whether the text introduces its speaker by a name that appears nowhere in the conversation. */
@@ -186,8 +185,8 @@ function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
 }
 
 /**
- * Where the last words begin that appear earlier in the text or in the instructions; the text's length if there are
- * none.
+ * Where the longest run of final words begins that also appears earlier in the text or in the instructions; the text's
+ * length if there is none.
  */
 function suspectTail(text: string, told: readonly string[][]): number {
   const places = [...text.matchAll(/[\p{L}\p{N}]+(?:['’][\p{L}]+)*/gu)].map(({ index }) => index);

@@ -1,4 +1,4 @@
-/** Holds events that arrive while the reader is busy: it takes all there are, or waits for the next. */
+/** Buffers events that arrive while the reader is busy: the reader takes all of them, or waits for the next. */
 import type { ModelEvent } from "../engine.ts";
 
 export interface Inbox {

@@ -12,11 +12,11 @@ export interface LengthWish {
   words: number;
 }
 
-/** For a persona that does not say: beyond this a small model wanders off. */
+/** The default: beyond this, a small model wanders off. */
 const USUAL_SENTENCES = 4;
 /** A greeting is answered with a greeting. */
 const GREETING_SENTENCES = 2;
-/** "A long story": as many as the answer has tokens for. */
+/** For a long story, for example: as many as the answer has tokens for. */
 const ENDLESS = Number.POSITIVE_INFINITY;
 
 const NUMBERS: Readonly<Record<string, number>> = {
@@ -54,7 +54,7 @@ const YES_OR_NO =
 const LONG =
   /\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps?|recipe|in detail|long|explain|at length|geschichte|gedicht|brief|liste|ausführlich|cuento|historia|poema|carta|lista)\b/iu;
 
-/** The newest request counts: that of the last message, else that of the instructions. */
+/** The last message's request applies, else that of the instructions. */
 export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);

@@ -1,6 +1,6 @@
 /**
- * How an answer may begin, by the kind of question, in the order in which it is tried: a model that has begun with "I
- * recommend" gives advice.
+ * How an answer may begin, by the kind of question, in the order in which openings are tried: a model that has begun
+ * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";
@@ -15,7 +15,7 @@ const OWN = "";
 
 interface Kind {
   asked: RegExp;
-  /** Set where the model's own beginning fails more often than not: it is the last that is tried, and not the first. */
+  /** Set if the model's own beginning usually fails: it is then tried last instead of first. */
   ownLast?: true;
   openings: Readonly<Record<Language, readonly string[]>>;
 }
@@ -25,7 +25,7 @@ const GREETING =
 /** A message with more words says something besides its greeting. */
 const GREETING_WORDS = 6;
 
-/** Whether a message is a greeting, a farewell or thanks, and no more. */
+/** Whether a message is only a greeting, a farewell or thanks. */
 export const isGreeting = (message: string): boolean =>
   GREETING.test(message) && !message.includes("?") && wordsOf(message).length <= GREETING_WORDS;
 
@@ -68,13 +68,13 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
   {
-    // What somebody tells.
+    // A statement.
     asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there)\b[^?]*$/i,
     openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
   },
 ];
 
-/** Never none; the empty one leaves it to the model. */
+/** At least one; an empty one leaves the beginning to the model. */
 export function openingsFor(question: string, language: Language): readonly string[] {
   if (isGreeting(question)) return [OWN, ...greetingsFor(question, language)];
   const kind = KINDS.find(({ asked }) => asked.test(question));
@@ -82,7 +82,7 @@ export function openingsFor(question: string, language: Language): readonly stri
   return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];
 }
 
-/** The greeting again, and on from there: without, a model greets with the whole of what it was greeted with. */
+/** Openings that repeat only the greeting and continue: otherwise a model repeats the whole message. */
 function greetingsFor(message: string, language: Language): readonly string[] {
   const greeting = GREETING.exec(message)?.[0].trim() ?? "";
   if (/thank|dank|gracias/i.test(greeting)) return WELCOME[language];

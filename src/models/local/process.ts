@@ -11,11 +11,11 @@ import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 /** Lower priority than the host, which answers requests while the model computes. Threads started later inherit it. */
 const NICE = 5;
 
-/** Runs a process in the role `model-process`; returns only after the host has gone. */
+/** Runs this process in the role `model-process`, until the host closes the channel. */
 export function runModelProcess(): Promise<never> {
   setPriority(NICE);
   process.on("disconnect", () => process.exit(0));
-  if (!process.connected) throw new Error("the model process is started by its host, not by hand");
+  if (!process.connected) throw new Error("the model process is started by the server, not by hand: run `roost serve`");
 
   let parts: Parts | undefined;
   process.on("message", (message: HostToModel) => {
@@ -37,7 +37,7 @@ function createParts(settings: ProcessSettings): Parts {
     send({ type: "ready" });
     return located;
   });
-  void files().catch(() => {}); // starts at once; a failure is reported to whoever needs the files
+  void files().catch(() => {}); // starts at once; a failure is reported to the requests that need the files
   const embed = once<Embed>(async () => openEmbedder(await files(), settings.threads));
   return { chat: once(async () => openChatModel(await files(), settings, send, embed)), embed };
 }

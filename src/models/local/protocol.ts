@@ -1,6 +1,6 @@
 /**
  * The messages between the host and the model process: structured clones over Bun IPC, in order. A request may be sent
- * before `ready`; the process takes it up when it has loaded.
+ * before `ready`; the process handles it once it has loaded.
  */
 import type { FinishReason } from "../engine.ts";
 

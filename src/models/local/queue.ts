@@ -39,7 +39,7 @@ export function createQueue(mostOfOne: number): Queue {
   };
 }
 
-/** Resolves with the place already taken: whoever leaves passes it on, so nobody can take it in between. */
+/** Resolves with the place already taken: a request that leaves passes its place on, so none can take it in between. */
 function turnIn(line: Line, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = () => {

@@ -1,7 +1,8 @@
 /**
- * Who runs next. Accounts take turns in a ring, and within an account its instances do; a turn is one token, one chunk of
- * a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest wait.
- * One account never holds all slots, so another's first request starts at once however busy the first one is.
+ * Round-robin scheduling: accounts take turns, and within an account its instances do. A turn is one token, one chunk
+ * of a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest
+ * wait. One account never holds all slots, so another's first request starts immediately, however busy the first one
+ * is.
  */
 import type { Generation, Turn } from "./generation.ts";
 
@@ -12,7 +13,7 @@ export interface Job {
   start(): Generation;
   onTurn(turn: Turn, generation: Generation): void;
   onError(error: unknown): void;
-  /** Called once if the job was started, however it ended; gives the slot back. */
+  /** Called once if the job was started, however it ended; releases the slot. */
   onEnd(): void;
 }
 
@@ -63,7 +64,7 @@ export function createScheduler(slots: number): Scheduler {
     }
   }
 
-  /** The request whose turn it is; it, its instance and its account go to the end of their lines. */
+  /** The request whose turn it is; it, its instance and its account move to the end of their queues. */
   function nextInLine(): Running | undefined {
     for (const [accountId, account] of [...accounts]) {
       accounts.delete(accountId);

@@ -77,7 +77,7 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
       outputs: keep(new BigUint64Array([logitsValue, ...values])),
     };
   });
-  const giveBack = openGiveBack();
+  const releasePages = openReleasePages();
 
   function run(slot: number, past: number, tokens: readonly number[]): Float32Array {
     const total = past + tokens.length;
@@ -118,13 +118,15 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
     step: async (slot, past, tokens) => run(slot, past, tokens),
     copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
     discard(slot) {
-      for (const cache of caches) giveBack(cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS));
+      for (const cache of caches) releasePages(cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS));
     },
   };
 }
 
-/** Tells the kernel that a range is not needed: its pages cost nothing and read as zero again. Linux only. */
-function openGiveBack(): (range: Float32Array) => void {
+/**
+ * Returns a function that releases a range's pages to the kernel; they then read as zero. Does nothing but on Linux.
+ */
+function openReleasePages(): (range: Float32Array) => void {
   if (process.platform !== "linux") return () => {};
   const DONT_NEED = 4;
   const PAGE = 4_096;

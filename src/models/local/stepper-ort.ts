@@ -66,11 +66,11 @@ export async function openOrtStepper(options: StepperOptions): Promise<Stepper> 
       return floats(out.logits);
     },
     copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
-    discard() {}, // the binding cannot give pages back
+    discard() {}, // the binding cannot release pages
   };
 }
 
 function floats(tensor: Tensor | undefined): Float32Array {
-  if (!(tensor?.data instanceof Float32Array)) throw new Error("the model gave no float output where one was expected");
+  if (!(tensor?.data instanceof Float32Array)) throw new Error("expected a float32 output of the model");
   return tensor.data;
 }

@@ -1,6 +1,6 @@
 /**
  * One decoder with several key/value caches ("slots"). A step feeds tokens to one slot and returns the logits of the
- * last position. The stepper does not count rows: the caller says after how many rows the tokens go, so rewinding a
+ * last position. The stepper does not count rows: the caller says after how many rows the tokens come, so rewinding a
  * slot to a shorter prefix costs nothing.
  *
  * Batched decoding would be a second method here, `stepMany(slots, …)`: the slots of one layer are side by side in one
@@ -30,11 +30,11 @@ export interface Stepper {
   step(slot: number, past: number, tokens: readonly number[]): Promise<Float32Array>;
   /** Copies the first `rows` rows of one slot over another's. */
   copyRows(from: number, to: number, rows: number): void;
-  /** Gives the memory of a slot back to the system; its rows are lost. */
+  /** Releases a slot's memory to the system; its rows are lost. */
   discard(slot: number): void;
 }
 
-/** A buffer for each cache tensor. Pages that were never written cost no memory, so slots are paid for as they fill. */
+/** A buffer for each cache tensor. Pages that were never written cost no memory, so slots only use what they fill. */
 export const allocateCaches = (slots: number): Float32Array[] =>
   KV_NAMES.map(() => new Float32Array(slots * SLOT_FLOATS));
 

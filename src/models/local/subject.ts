@@ -11,7 +11,7 @@ export interface Subject {
 
 /** Below this, an answer is about something else. */
 const ABOUT_THE_SAME = 0.3;
-/** What says the same in other words is nearer than an answer is to its question. */
+/** A paraphrase is closer to its original than an answer is to its question. */
 const SAYS_THE_SAME = 0.35;
 const REWRITING =
   /\b(?:(?:rewrite|rephrase|reword|paraphrase)\b|(?:make|say|put|write) (?:this|it|that)\b)[^:]*:\s*(\S.*)/isu;

@@ -1,7 +1,7 @@
 /**
  * Keeps the model process running: starts it when there is work, ends it when there has been none for a while, and
- * restarts it when it dies. Work that had shown nothing yet is then repeated in the new process, which only the log
- * mentions.
+ * restarts it when it dies. Requests that have shown no text yet are then repeated in the new process; only the log
+ * mentions it.
  */
 import { ModelError } from "../engine.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
@@ -19,7 +19,7 @@ export interface SupervisorOptions {
   idleMs: number;
   /**
    * A process that has work but is silent for this long counts as hung and is killed, also during its start. Counted in
-   * checks that run on time: while the host itself is blocked or suspended, messages of the process wait to be read.
+   * checks that run on time: while the host itself is blocked or suspended, it does not read the process's messages.
    */
   silentMs: number;
   log: Log;
@@ -49,7 +49,7 @@ interface Pending extends Work {
 }
 
 /** How many checks a silent process survives. */
-const LOOKS = 10;
+const CHECKS = 10;
 
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
 
@@ -66,13 +66,13 @@ export function modelProcessCommand(): string[] {
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log } = options;
-  const lookMs = options.silentMs / LOOKS;
+  const checkMs = options.silentMs / CHECKS;
   const pending = new Map<number, Pending>();
   let child: ModelProcess | undefined;
   let starts = 0;
   let startedAt = 0;
-  let looksInVain = 0;
-  let lookedAt = 0;
+  let silentChecks = 0;
+  let checkedAt = 0;
   let hung = false;
   let closed = false;
   let idleTimer: Timer | undefined;
@@ -82,13 +82,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     starts++;
     hung = false;
     startedAt = performance.now();
-    looksInVain = 0;
+    silentChecks = 0;
     const started = Bun.spawn(options.command, {
       env: {}, // no variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program
       stdio: ["ignore", "ignore", "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
-        if (from === child) hear(message);
+        if (from === child) receive(message);
       },
       onExit(ended, code, signal) {
         if (ended === child) recover(code ?? signal);
@@ -100,17 +100,17 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return started;
   }
 
-  function tell(message: HostToModel): void {
+  function send(message: HostToModel): void {
     child ??= start();
     try {
       child.send(message);
     } catch {
-      // The channel is closed: the process is dying, and then `recover` takes up the pending work.
+      // The channel is closed: the process is dying, and `recover` will retry the pending work.
     }
   }
 
-  function hear(message: ModelToHost): void {
-    looksInVain = 0;
+  function receive(message: ModelToHost): void {
+    silentChecks = 0;
     if (message.type === "ready") return;
     if (message.type === "loaded") {
       const { stepper, fellBackBecause } = message;
@@ -120,7 +120,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
     const work = pending.get(message.id);
     if (work === undefined) return;
-    if (message.type === "failed") log.warn({ reason: message.message }, "the local model could not do its work");
+    if (message.type === "failed") log.warn({ reason: message.message }, "the local model could not handle a request");
     if (message.type === "started") work.started = true;
     else if (message.type === "text") work.shown = true;
     else forget(message.id);
@@ -140,14 +140,14 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       } else {
         work.retried = true;
         work.started = false;
-        give(work);
+        dispatch(work);
       }
     }
   }
 
-  function give(work: Pending): void {
+  function dispatch(work: Pending): void {
     try {
-      tell(work.request);
+      send(work.request);
       child?.ref();
     } catch (cause) {
       forget(work.request.id);
@@ -178,15 +178,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function watch(): void {
     clearTimeout(watchTimer);
     const now = performance.now();
-    if (now - lookedAt <= 2 * lookMs) looksInVain++;
-    lookedAt = now;
-    if (looksInVain >= LOOKS) {
+    if (now - checkedAt <= 2 * checkMs) silentChecks++;
+    checkedAt = now;
+    if (silentChecks >= CHECKS) {
       log.warn({ silentMs: options.silentMs }, "model process is silent, killing it");
       hung = true;
       child?.kill("SIGKILL");
-      looksInVain = 0;
+      silentChecks = 0;
     }
-    watchTimer = setTimeout(watch, lookMs);
+    watchTimer = setTimeout(watch, checkMs);
     watchTimer.unref();
   }
 
@@ -197,16 +197,16 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const first = pending.size === 0;
       const entry = { ...work, started: false, shown: false, retried: false };
       pending.set(work.request.id, entry);
-      give(entry);
+      dispatch(entry);
       if (!first || pending.size === 0) return;
-      looksInVain = 0;
-      lookedAt = Number.NEGATIVE_INFINITY; // this is the first check
+      silentChecks = 0;
+      checkedAt = Number.NEGATIVE_INFINITY; // this is the first check
       watch();
     },
     cancel(id) {
       const work = pending.get(id);
       if (work === undefined) return;
-      if (child !== undefined && work.request.type === "generate") tell({ type: "cancel", id });
+      if (child !== undefined && work.request.type === "generate") send({ type: "cancel", id });
       forget(id);
     },
     stats() {

@@ -1,6 +1,6 @@
 /**
- * Turns tokens into text as they come: a byte-level token is a piece of UTF-8, so a streaming decoder returns each
- * token's text in constant time and holds a character back until its last byte has arrived.
+ * Turns tokens into text as they arrive: a byte-level token is a piece of UTF-8, so a streaming decoder returns each
+ * token's text in constant time, and holds back a character until its last byte has arrived.
  */
 export interface TextStream {
   /** The text that may be shown after this token; `stopped` once a stop string has appeared, which is not shown. */

@@ -49,7 +49,7 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
         messages.map(({ role, content }) => ({ role, content: guarded(content) })),
         { add_generation_prompt: true, tokenize: false },
       );
-      if (typeof text !== "string") throw new Error("the chat template gave no text");
+      if (typeof text !== "string") throw new Error("the chat template did not return a text");
       return text.split(controlWords).flatMap((part) => (control.has(part) ? [part] : piecesOf(part, characters)));
     },
     encode(piece) {

@@ -8,12 +8,12 @@ export const wordsOf = (text: string): string[] =>
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
 /**
- * The end of a sentence, with its closing quotes and brackets. A period after a letter, a title or a list number ends
- * none.
+ * The end of a sentence, with its closing quotes and brackets. A period after a single capital, a title or a list
+ * number does not end one.
  */
 const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
 
-/** The places right after each sentence of the text; a line that is not empty counts as one. */
+/** The offsets where the text's sentences end, sorted; the end of a line counts too. */
 export function sentenceEnds(text: string): number[] {
   const ends = [...text.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
   for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);

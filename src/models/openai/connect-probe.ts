@@ -2,7 +2,7 @@ import { connect } from "node:net";
 
 /**
  * Whether a TCP connection to the URL's host succeeds within `timeoutMs`. `fetch` does not distinguish connecting from
- * waiting for the answer, so that a host that drops packets would look like a slow model.
+ * waiting for the answer, so a host that drops packets would look like a slow model.
  */
 export function canConnect(url: URL, timeoutMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -3,9 +3,9 @@ const MIN_LENGTH = 12;
 const STEP = 4;
 
 /**
- * Replaces what a server's error repeats of the prompt by "…": the operator's log must not contain message text.
- * `words` are short; finds repetitions of 15 characters or more, with one search of the prompt for every four
- * characters.
+ * Replaces the parts of a server's error that repeat the prompt by "…", because the operator's log must not contain
+ * message text. `words` must be short: it finds repetitions of 15 characters or more, with one search of the prompt for
+ * every four characters.
  */
 export function withoutEchoes(words: string, prompt: readonly string[]): string {
   const text = oneLine(prompt.join("\n"));

@@ -23,7 +23,7 @@ const FOR_TENANTS = {
   broken: "The model server's answer was incomplete or invalid: try again, or ask the host's operator.",
 };
 
-/** The failure for an answer with an error status; `detail` tells the operator what to do. */
+/** The failure for a response with an error status; `detail` tells the operator what to do. */
 export function statusFailure(server: ModelServer, status: number, body: string): ModelError {
   const said = readError(server, body);
   if (isOverflow(said)) return overflowFailure(server, said);
@@ -98,14 +98,14 @@ export const brokenFailure = (server: ModelServer, what: string): ModelError =>
 
 export const CUT = "closed the connection in the middle of its answer: try again, or look at its log.";
 
-interface Said {
+interface ServerError {
   message: string;
   code: string;
   promptTokens: number | undefined;
   limitTokens: number | undefined;
 }
 
-function readError(server: ModelServer, body: string): Said {
+function readError(server: ModelServer, body: string): ServerError {
   try {
     const document: unknown = JSON.parse(body);
     const inner = isRecord(document) && document.error != null ? document.error : document;
@@ -117,7 +117,7 @@ function readError(server: ModelServer, body: string): Said {
 }
 
 /** OpenAI: `{ message, code }`; FastAPI: `{ detail }`; llama.cpp adds token counts; some send a bare string. */
-function describe(server: ModelServer, error: unknown): Said {
+function describe(server: ModelServer, error: unknown): ServerError {
   const fields = isRecord(error) ? error : { message: error };
   const message = fields.message ?? fields.detail;
   return {
@@ -138,9 +138,9 @@ const OVERFLOW_CODE = /context_length_exceeded|exceed_context_size/;
 const OVERFLOW_WORDS =
   /(maximum|available|exceeds?( the)?( model'?s)?|max) context (length|size|window)|context (length|size|window) (is )?exceeded|greater than the context (length|size)|prompt is too long/i;
 
-const isOverflow = (said: Said): boolean => OVERFLOW_CODE.test(said.code) || OVERFLOW_WORDS.test(said.message);
+const isOverflow = (said: ServerError): boolean => OVERFLOW_CODE.test(said.code) || OVERFLOW_WORDS.test(said.message);
 
-function overflowFailure(server: ModelServer, said: Said): ModelError {
+function overflowFailure(server: ModelServer, said: ServerError): ModelError {
   const limitTokens = said.limitTokens ?? countIn(said.message, /(?:length|size|window)\D{0,12}?(\d+)/i);
   const promptTokens =
     said.promptTokens ??

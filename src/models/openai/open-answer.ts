@@ -12,7 +12,7 @@ export type Opening =
   | { kind: "open"; reader: Reader; first: ReadResult }
   | { kind: "failed"; failure: ModelError; refusal: string; retryAfterMs: number | null };
 
-export interface Door {
+export interface Endpoint {
   url: URL;
   headers: Record<string, string>;
   connectTimeoutMs: number;
@@ -25,22 +25,27 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 /** With a proxy, a direct connection would prove nothing. */
 const PROXIED = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"].some((name) => process.env[name]);
 
-/** Sends the request once. Throws when `watch` ends it, because of silence or by the caller. */
-export async function openAnswer(door: Door, server: ModelServer, body: string, watch: RequestWatch): Promise<Opening> {
+/** Sends the request once. Throws if `watch` aborts it, because of silence or by the caller. */
+export async function openAnswer(
+  endpoint: Endpoint,
+  server: ModelServer,
+  body: string,
+  watch: RequestWatch,
+): Promise<Opening> {
   let answered = false;
   let unconnected = false;
-  const half = door.connectTimeoutMs / 2;
+  const half = endpoint.connectTimeoutMs / 2;
   const probe = async () => {
-    if ((await canConnect(door.url, half)) || answered) return;
+    if ((await canConnect(endpoint.url, half)) || answered) return;
     unconnected = true;
     watch.abort();
   };
-  const probeTimer = door.fetch === undefined && !PROXIED ? setTimeout(probe, half) : undefined;
+  const probeTimer = endpoint.fetch === undefined && !PROXIED ? setTimeout(probe, half) : undefined;
   watch.beginWait();
   try {
-    const response = await (door.fetch ?? fetch)(door.url.href, {
+    const response = await (endpoint.fetch ?? fetch)(endpoint.url.href, {
       method: "POST",
-      headers: door.headers,
+      headers: endpoint.headers,
       body,
       signal: watch.signal,
       redirect: "manual",

@@ -1,12 +1,12 @@
 /**
- * Aborts a request when the caller gives up, or when a single wait for the server exceeds `limitMs`. Time in which
- * nobody waits does not count: a slow reader is not a silent server.
+ * Aborts a request when the caller gives up, or when a single wait for the server exceeds `limitMs`. Only time spent
+ * waiting counts: a slow reader is not a silent server.
  */
 export interface RequestWatch {
   /** For the request: aborting closes its connection, so that the server stops generating. */
   readonly signal: AbortSignal;
   readonly silent: boolean;
-  /** Transactions a wait on the server. */
+  /** Marks the start of a wait for the server. */
   beginWait(): void;
   endWait(): void;
   limit(ms: number): void;
@@ -25,16 +25,16 @@ export function watchRequest(caller: AbortSignal, limitMs: number): RequestWatch
 
   // One timer for the whole answer, set again if it fires too early: a timer for each chunk would cost more than
   // reading it.
-  const look = () => {
+  const check = () => {
     const left = waitingSince === null ? limit : waitingSince + limit - performance.now();
     if (left > 0) {
-      timer = setTimeout(look, Math.ceil(left));
+      timer = setTimeout(check, Math.ceil(left));
     } else {
       silent = true;
       controller.abort();
     }
   };
-  let timer = setTimeout(look, limit);
+  let timer = setTimeout(check, limit);
 
   return {
     signal: controller.signal,
@@ -50,7 +50,7 @@ export function watchRequest(caller: AbortSignal, limitMs: number): RequestWatch
     limit(ms) {
       limit = Math.min(limit, ms);
       clearTimeout(timer);
-      timer = setTimeout(look, limit);
+      timer = setTimeout(check, limit);
     },
     abort(reason) {
       controller.abort(reason);

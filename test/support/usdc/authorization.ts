@@ -1,4 +1,4 @@
-/** What a payer signs for USDC's `transferWithAuthorization`, as EIP-712 and EIP-3009 name it. */
+/** The typed data that a payer signs for USDC's `transferWithAuthorization` (EIP-712, EIP-3009). */
 export const AUTHORIZATION = {
   types: {
     TransferWithAuthorization: [
