@@ -30,6 +30,7 @@ const NEEDS = {
   read: "`read`",
   chat: "`chat`",
   write: "`write`",
+  approve: "`approve`",
   account: "`write`, account",
   "account-read": "`read`, account",
   keys: "keys",

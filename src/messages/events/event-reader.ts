@@ -6,7 +6,8 @@ import type { Db } from "../../storage/store.ts";
 import { events, type Run, type StoredEvent } from "../schema.ts";
 
 /** Kinds that carry the conversation itself, and go with it. */
-export const TOLD = "('message.delta', 'message.completed', 'tool.started', 'tool.completed')";
+export const TOLD =
+  "('message.delta', 'message.completed', 'tool.started', 'tool.completed', 'approval.requested', 'approval.decided', 'plan.updated')";
 /** Rows whose sizes are looked at first. */
 const FEW = 8;
 /** Numbers that one call looks through, where many events may be there that nobody sees. */

@@ -11,7 +11,7 @@ import type { RunsOf } from "../queries.ts";
 import { showMessage } from "../record.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, newActive } from "./active-runs.ts";
-import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST } from "./ending.ts";
+import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createParking, type Decision } from "./parking.ts";
 import { parkingQueries } from "./parking-queries.ts";
@@ -25,20 +25,13 @@ export interface RunParts extends EndingParts {
   log: Log;
   host: Host;
   /** What the runtime needs for this run, as the agent stands now; null if its instance is not running. */
-  prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
+  prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink" | "taint"> | null;
   /** The account that a run's places are taken for; undefined for an instance that is gone. */
   accountOf(instanceId: string): string | undefined;
   /** How long after a commit that failed (a full disk) a run is started again. */
   retryMs?: number;
   /** How long starting runs may hold one turn of the event loop. */
   startsMs?: number;
-}
-
-/** Called in the transaction in which it happens. */
-export interface RunListener {
-  /** A run waits. What is to decide about its calls is created here, so that nobody decides before the run waits. */
-  waiting?(run: Run, calls: readonly WaitingCall[]): void;
-  ended?(ended: EndedRun): void;
 }
 
 export interface Runs {
@@ -74,7 +67,7 @@ export interface Runs {
 }
 
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, host, prepare, accountOf, retryMs = 5_000 } = parts;
+  const { store, clock, log, events, queries, taint, host, prepare, accountOf, retryMs = 5_000 } = parts;
   const active = createActiveRuns();
   /** Who waits for the end of a run. */
   const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
@@ -117,14 +110,15 @@ export function createRuns(parts: RunParts): Runs {
         host.release(instanceId);
         return false;
       }
-      const { model } = prepared;
+      const { model, isTainted } = prepared;
       active.add(current);
       // Its first model call is counted here: reported by itself, it would take a commit of its own.
       const firstStepCounted = first === "run.started";
       if (firstStepCounted) current.progress.steps++;
       const { steps } = current.progress;
-      if (first || model !== run.model) {
+      if (first || isTainted || model !== run.model) {
         void commit(current, () => {
+          if (isTainted) taint.mark(current);
           queries.startRun(runId, { startedAt: run.startedAt ?? clock.now(), model, steps });
           if (first) append(run, [{ type: first, runId }]);
         });
@@ -133,6 +127,7 @@ export function createRuns(parts: RunParts): Runs {
       host.run(instanceId, {
         ...prepared,
         input: { ...prepared.input, journalShown: continues, firstStepCounted },
+        taint: () => commit(current, () => taint.mark(current)),
         sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
       });
     } catch (err) {
@@ -211,7 +206,7 @@ export function createRuns(parts: RunParts): Runs {
     queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
     const parked = parking.park(run, waits);
     if (parked === null) return void end(run, LOST, current);
-    if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits);
+    if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits, progress.isTainted);
     letGo(run, current, () => parked.status === "running" && queue.takeUp(run.agentId, run.instanceId));
   }
 

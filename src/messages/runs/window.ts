@@ -13,6 +13,8 @@ export interface Windows {
   forget(conversationId: string): void;
   /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
   read(run: Run): TurnOutline[];
+  /** The first of the messages that were read last; null where there are none. */
+  startOf(conversationId: string): number | null;
 }
 
 interface Kept {
@@ -66,6 +68,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
 
   return {
     forget,
+    startOf: (conversationId) => kept.get(conversationId)?.rows[0]?.messageSeq ?? null,
     read(run) {
       const rows = newest(run.conversationId);
       const replies = new Map(rows.filter(({ role }) => role === "agent").map((row) => [row.runId, row]));
