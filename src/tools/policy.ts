@@ -67,8 +67,9 @@ export async function callTool(
   }
   const result = await runTool(read, context);
   if ("waitsFor" in result) {
-    ports.count(tool.name, "asked");
-    return { ...result, input };
+    const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context) : null;
+    ports.count(tool.name, problem === null ? "asked" : "refused");
+    return problem === null ? { ...result, input } : refusal(problem);
   }
   ports.count(tool.name, result.isError ? "failed" : "done");
   return await keepShort(result, tool.name, context, ports);
@@ -80,7 +81,7 @@ type Decision = { kind: "run" | "ask" } | { kind: "refuse"; reason: string };
 
 function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decision {
   const { tool, input } = read;
-  const { agentId, goAhead, isTainted, mayAsk, waiting } = context;
+  const { agentId, goAhead, isTainted } = context;
   const policy = ports.policyOf(agentId, tool.name) ?? defaultPolicyOf(tool, changesOfCall(read));
   if (policy === "deny") return refuse(`the owner of this agent has denied ${tool.name}`);
   if (!needsApproval(policy, read, isTainted)) return { kind: "run" };
@@ -89,16 +90,24 @@ function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decis
     if (target !== null && ports.isRemembered(agentId, tool.name, target)) return { kind: "run" };
   }
   const hash = hashOf(input);
-  if (hash === null) return refuse(`the input of ${tool.name} is not valid Unicode`);
   const approved = goAhead === undefined ? null : ports.approvedHash(goAhead);
-  if (approved === hash) return { kind: "run" };
+  if (approved !== null && approved === hash) return { kind: "run" };
   if (approved !== null) return refuse(`this call of ${tool.name} is not the one that was approved; make it again`);
-  const ask = `this call of ${tool.name} needs a person's approval`;
-  if (!mayAsk) return refuse(`${ask}, and nobody can be asked here: do without it`);
-  if (waiting >= MAX_WAITING_CALLS) return refuse(`${ask}, and ${waiting} calls of this run wait for one already`);
+  const problem = whyNotAsk(read, hash, context);
+  return problem === null ? { kind: "ask" } : refuse(problem);
+}
+
+const isForPerson = ({ waitsFor: { kind } }: Waiting): boolean => kind === "approval" || kind === "answer";
+
+/** Why no person can be asked about this call; null where one can be. */
+function whyNotAsk({ tool, input }: ReadCall, hash: string | null, { mayAsk, waiting }: CallContext): string | null {
+  if (hash === null) return `the input of ${tool.name} is not valid Unicode`;
+  const ask = `a person has to decide about this call of ${tool.name}`;
+  if (!mayAsk) return `${ask}, and nobody can be asked here: do without it`;
+  if (waiting >= MAX_WAITING_CALLS) return `${ask}, and ${waiting} calls of this run wait for a decision already`;
   const bytes = Buffer.byteLength(JSON.stringify(input));
-  if (bytes <= MAX_ASKED_BYTES) return { kind: "ask" };
-  return refuse(`${ask}, but its input has ${bytes} bytes: at most ${MAX_ASKED_BYTES} can be shown to a person`);
+  if (bytes <= MAX_ASKED_BYTES) return null;
+  return `${ask}, but its input has ${bytes} bytes, and at most ${MAX_ASKED_BYTES} can be shown`;
 }
 
 const refuse = (reason: string): Decision => ({ kind: "refuse", reason });

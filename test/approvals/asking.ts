@@ -48,7 +48,8 @@ export async function startAsking(tools?: readonly Tool[], settings: Record<stri
     },
     async asked(runId: string) {
       const frames = await it.until("approval.requested", runId, ({ data }) => data.approval.status === "open");
-      return frames.findLast(({ event, data }) => event === "approval.requested" && data.runId === runId)?.data.approval;
+      return frames.findLast(({ event, data }) => event === "approval.requested" && data.runId === runId)?.data
+        .approval;
     },
     decide: (approvalId: string, decision: object) =>
       it.person.ask("POST", `/v1/approvals/${approvalId}/decision`, decision),

@@ -1,4 +1,4 @@
-import type { ApprovalEvent } from "../../approvals/approvals.ts";
+import type { ApprovalRecord } from "../../approvals/record.ts";
 import { isoTime } from "../../lib/clock.ts";
 import type { PlanItem } from "../../tools/ports.ts";
 import type { Wait } from "../../tools/tool.ts";
@@ -18,7 +18,7 @@ export type AgentEvent =
   | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "message.completed"; runId: string; message: MessageRecord }
   | { type: "plan.updated"; runId: string; items: PlanItem[] }
-  | ApprovalEvent
+  | { type: "approval.requested" | "approval.decided"; runId: string; approval: ApprovalRecord }
   | { type: "run.failed"; runId: string; error: { code: string; message: string } }
   | { type: "agent.updated" | "agent.deleted" }
   | { type: "instance.status"; status: string }
