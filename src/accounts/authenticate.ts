@@ -80,7 +80,8 @@ const whenKnown = <A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<
 
 function both(bearer: Known, key: Known): Known {
   if (bearer.account.accountId !== key.account.accountId) throw unauthorized();
-  const scopes = reachOf(bearer.scopes) < reachOf(key.scopes) ? bearer.scopes : key.scopes;
+  const [less, more] = reachOf(bearer.scopes) < reachOf(key.scopes) ? [bearer, key] : [key, bearer];
+  const scopes = new Set([...less.scopes].filter((scope) => scope !== "approve" || more.scopes.has(scope)));
   // Two keys limited to different instances allow nothing together.
   const apart = bearer.instanceId !== null && key.instanceId !== null && bearer.instanceId !== key.instanceId;
   return {

@@ -7,7 +7,7 @@ import { type Clock, isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
-import { type Caller, SCOPES } from "../limits/caller.ts";
+import { authorize, type Caller, SCOPES, USUAL_SCOPES } from "../limits/caller.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Keys } from "./keys.ts";
 import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
@@ -34,7 +34,7 @@ export interface AccountRouteParts {
 }
 
 const LINK = "the token of a sign-in link";
-const SCOPE_LIST = "a list of at least one of read, write, chat";
+const SCOPE_LIST = `a list of at least one of ${SCOPES.join(", ")}`;
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
   const { clock, accounts, signIn, links, tokens, keys, revokedTokens, standingOf, limitChanged, requireInstance } =
@@ -190,8 +190,10 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       errors: ["not_found", "conflict"],
       kept: (result: { key?: string }) => ({ ...result, key: undefined }),
       commit: "shared",
-      write({ caller, body: { name = null, scopes = SCOPES, instanceId = null, expiresAt = null } }) {
+      write({ caller, body: { name = null, scopes = USUAL_SCOPES, instanceId = null, expiresAt = null } }) {
         if (instanceId !== null) requireInstance(caller, instanceId);
+        // Nobody gives away what they do not have.
+        if (scopes.includes("approve")) authorize(caller, "approve");
         const { key, record } = keys.create(caller.accountId, {
           name,
           scopes,

@@ -10,6 +10,7 @@ import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
+import { type AgentChange, type NewAgent, requireTools, withPolicies } from "./agent-change.ts";
 import type { Preconditions } from "./preconditions.ts";
 import { type Agent, agents } from "./schema.ts";
 import type { ShownTexts } from "./shown-files.ts";
@@ -26,23 +27,11 @@ export interface AgentParts {
   removals: Pick<Removals, "add">;
   /** The persona files of a new agent, name → text. */
   defaultFiles: ReadonlyMap<string, string>;
+  /** Whether the host has a tool of this name, or might come to have it. */
+  mayHaveTool(name: string): boolean;
   /** The models that an agent may use. */
   modelChoice: { allows(model: string): boolean; expected: string };
 }
-
-export interface NewAgent {
-  name: string;
-  slug: string | null;
-  displayName: string | null;
-  useDefaults: boolean;
-  files: FileChange[];
-  model: string | null;
-}
-
-export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | "model">> & {
-  files?: FileChange[];
-  useDefaults?: true;
-};
 
 /** An agent and its workspace's texts, as of the commit. */
 export interface AgentWithFiles {
@@ -82,13 +71,17 @@ export interface Agents {
   update<T>(find: () => FoundAgent, change: AgentChange, commit: Commit<FoundAgent, AgentWithFiles, T>): Promise<T>;
   /** Hides it from the commit on; its contents are removed later. Returns its id. */
   remove<T>(find: () => FoundAgent, commit: Commit<FoundAgent, string, T>): Promise<T>;
-  /** Writes one file of the workspace, whole or not at all. Throws `invalid_request`, `conflict`, `precondition_failed`. */
+  /**
+   * Writes one file of the workspace, whole or not at all; `isTainted` where its text may be a stranger's. Throws
+   * `invalid_request`, `conflict`, `precondition_failed`.
+   */
   writeFile<T>(
     find: () => FoundAgent,
     name: string,
     bytes: Uint8Array,
     condition: Preconditions,
     commit: Commit<FoundAgent, { created: boolean; file: IndexedFile; etag: string }, T>,
+    isTainted?: boolean,
   ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */
   deleteFile<T>(
@@ -104,7 +97,7 @@ export interface Agents {
 }
 
 export function createAgents(parts: AgentParts): Agents {
-  const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice } = parts;
+  const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice, mayHaveTool } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
   const byId = prepared(db, () =>
@@ -154,6 +147,7 @@ export function createAgents(parts: AgentParts): Agents {
     },
     create(find, input, commit) {
       requireAllowed(input.model);
+      requireTools(input.tools, mayHaveTool);
       return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
@@ -173,6 +167,7 @@ export function createAgents(parts: AgentParts): Agents {
             slug,
             displayName: input.displayName ?? input.name,
             model: input.model,
+            tools: withPolicies(null, input.tools),
             createdAt: now,
             updatedAt: now,
             indexedAt: now,
@@ -183,12 +178,14 @@ export function createAgents(parts: AgentParts): Agents {
         });
       });
     },
-    update(find, { files = [], useDefaults, ...fields }, commit) {
+    update(find, { files = [], useDefaults, tools: policies = {}, ...fields }, commit) {
       requireAllowed(fields.model);
+      requireTools(policies, mayHaveTool);
       const set = (agent: Agent): Agent => {
-        const updated = { ...agent, ...fields, updatedAt: Math.max(clock.now(), agent.updatedAt) };
+        const tools = withPolicies(agent.tools, policies);
+        const updated = { ...agent, ...fields, tools, updatedAt: Math.max(clock.now(), agent.updatedAt) };
         db.update(agents)
-          .set({ ...fields, updatedAt: updated.updatedAt })
+          .set({ ...fields, tools, updatedAt: updated.updatedAt })
           .where(eq(agents.agentId, agent.agentId))
           .run();
         return updated;
@@ -239,7 +236,7 @@ export function createAgents(parts: AgentParts): Agents {
           return agentId;
         });
       }),
-    writeFile(find, name, bytes, condition, commit) {
+    writeFile(find, name, bytes, condition, commit, isTainted) {
       decodeText(bytes);
       return workspaces.inTurn(find().instance, bytes.byteLength, async (stage) => {
         const { agent: before } = find();
@@ -247,7 +244,9 @@ export function createAgents(parts: AgentParts): Agents {
         const staged = await stage({ kind: "edit", slug: before.slug }, changes);
         return commit(({ agent, instance }) => {
           const { created } = workspaces.checkWrite(agent, name, bytes, condition);
-          const [file] = quotas.within(instance.accountId, "workspaceBytes", () => workspaces.change(agent, staged));
+          const [file] = quotas.within(instance.accountId, "workspaceBytes", () =>
+            workspaces.change(agent, staged, isTainted),
+          );
           if (file === undefined) throw new TypeError("a file was written");
           touch(agent);
           return { created, file, etag: etagOf(bytes) };

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { POLICIES, type Policy } from "../tools/tool.ts";
 import type { FileChange } from "../workspace/workspace.ts";
+import { MAX_POLICIES, type PolicyChanges } from "./agent-change.ts";
 import { SLUG } from "./slug.ts";
 import { MAX_FILES_PER_REQUEST } from "./workspaces.ts";
 
@@ -41,3 +43,26 @@ export const changedFiles = filesOf(
   "text, or null to delete the file",
   (content) => content === null || isText(content),
 );
+
+const POLICIES_FORM = `an object of at most ${MAX_POLICIES} tool names, each with ${POLICIES.join(", ")} or null`;
+const isPolicy = (value: unknown): value is Policy | null =>
+  value === null || (POLICIES as readonly unknown[]).includes(value);
+
+/** Tool name → policy. Like files no `z.record`: every name is checked, `__proto__` too. */
+export const policies = z
+  .unknown()
+  .transform((given, { issues }): PolicyChanges => {
+    const entries =
+      typeof given === "object" && given !== null && !Array.isArray(given) ? Object.entries(given) : undefined;
+    if (entries && entries.length <= MAX_POLICIES && entries.every(([, value]) => isPolicy(value))) {
+      return Object.fromEntries(entries);
+    }
+    issues.push({ code: "custom", input: undefined, message: POLICIES_FORM });
+    return z.NEVER;
+  })
+  .meta({
+    type: "object",
+    maxProperties: MAX_POLICIES,
+    additionalProperties: { enum: [...POLICIES, null] },
+    description: "The owner's word on tools by name; null takes it back",
+  });

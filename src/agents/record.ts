@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
+import { POLICIES } from "../tools/tool.ts";
 import type { AgentWithFiles } from "./agents.ts";
 import type { Agent } from "./schema.ts";
 import type { ShownNames } from "./shown-files.ts";
@@ -14,6 +15,9 @@ const shared = {
   slug: z.string(),
   displayName: z.string(),
   model: z.string().nullable(),
+  tools: z
+    .record(z.string(), z.enum(POLICIES))
+    .describe("The owner's word on some of its tools; the others have their default policies"),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 };
@@ -35,6 +39,7 @@ const show = (agent: Agent) => ({
   slug: agent.slug,
   displayName: agent.displayName,
   model: agent.model,
+  tools: { ...agent.tools },
   createdAt: isoTime(agent.createdAt),
   updatedAt: isoTime(agent.updatedAt),
 });

@@ -7,7 +7,7 @@ import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
-import { changedFiles, model, newFiles, slug } from "./input.ts";
+import { changedFiles, model, newFiles, policies, slug } from "./input.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import type { Agent } from "./schema.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -22,6 +22,7 @@ const NewAgentInput = z.object({
   useDefaults: flag.nullish(),
   files: newFiles.nullish(),
   model,
+  tools: policies.optional(),
 });
 const AgentChangeInput = z
   .object({
@@ -31,8 +32,9 @@ const AgentChangeInput = z
     useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
     files: changedFiles.optional(),
     model,
+    tools: policies.optional(),
   })
-  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults"));
+  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults", "tools"));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 
@@ -89,8 +91,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       find: instance,
       commit: "shared",
       async handle({ find, body, commit }) {
-        const { name, slug = null, displayName = null, useDefaults, files, model = null } = await body();
-        const input = { name, slug, displayName, useDefaults: useDefaults ?? true, files: files ?? [], model };
+        const { name, slug = null, displayName = null, useDefaults, files, model = null, tools = {} } = await body();
+        const input = { name, slug, displayName, useDefaults: useDefaults ?? true, files: files ?? [], model, tools };
         return agents.create(find, input, (operate) => commit((found) => showWithTexts(operate(found))));
       },
     }),
@@ -143,7 +145,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         if (Object.keys(change).length === 0) {
           throw new AppError(
             "invalid_request",
-            "body: expected at least one of name, slug, displayName, model, files, useDefaults",
+            "body: expected at least one of name, slug, displayName, model, files, useDefaults, tools",
           );
         }
         await withFreshWorkspace(find(), find);

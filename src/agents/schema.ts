@@ -1,4 +1,8 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Policy } from "../tools/tool.ts";
+
+/** The owner's word on an agent's tools, by their names. */
+export type ToolPolicies = Readonly<Record<string, Policy>>;
 
 export const agents = sqliteTable("agents", {
   agentId: text("agent_id").primaryKey(),
@@ -21,6 +25,8 @@ export const agents = sqliteTable("agents", {
   /** The size of the events that are kept, and the last one that is not. */
   eventBytes: integer("event_bytes").notNull().default(0),
   prunedEventId: integer("pruned_event_id").notNull().default(0),
+  /** Null where the owner has said nothing. */
+  tools: text("tools", { mode: "json" }).$type<ToolPolicies>(),
 });
 
 /** The index of workspace files: the contents are on disk. */
@@ -31,6 +37,8 @@ export const workspaceFiles = sqliteTable(
     name: text("name").notNull(),
     size: integer("size").notNull(),
     updatedAt: integer("updated_at").notNull(),
+    /** Whether a tainted run wrote it, or a part of it, since a person last did. */
+    tainted: integer("tainted", { mode: "boolean" }).notNull().default(false),
   },
   (table) => [primaryKey({ columns: [table.agentId, table.name] })],
 );

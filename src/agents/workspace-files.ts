@@ -18,8 +18,13 @@ export interface WorkspaceFiles {
   find(agentId: string, name: string): IndexedFile | undefined;
   /** By name (by code unit), after `after`. */
   page(agentId: string, after: string, limit: number): IndexedFile[];
-  /** Call this, like all changes, in a transaction. */
-  put(agentId: string, file: IndexedFile): void;
+  /**
+   * Call this, like all changes, in a transaction. `isTainted` says whether what was written may be a stranger's; without
+   * it, that stays as it is.
+   */
+  put(agentId: string, file: IndexedFile, isTainted?: boolean): void;
+  /** Of these names, those of files that a tainted run wrote. */
+  taintedOf(agentId: string, names: readonly string[]): string[];
   drop(agentId: string, name: string): void;
   /** The workspace's totals. */
   totals(agentId: string): Totals;
@@ -59,6 +64,31 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
         set: { size: sql`excluded.size`, updatedAt: sql`excluded.updated_at` },
       }),
   );
+  const putWritten = prepared(db, () =>
+    db
+      .insert(workspaceFiles)
+      .values({
+        agentId: p("agentId"),
+        name: p("name"),
+        size: p("size"),
+        updatedAt: p("updatedAt"),
+        tainted: p("tainted"),
+      })
+      .onConflictDoUpdate({
+        target: [workspaceFiles.agentId, name],
+        set: { size: sql`excluded.size`, updatedAt: sql`excluded.updated_at`, tainted: sql`excluded.tainted` },
+      }),
+  );
+  const isMarked = sql`${workspaceFiles.tainted} = 1`;
+  const marked = prepared(db, () =>
+    db
+      .select({ name })
+      .from(workspaceFiles)
+      .where(and(ofAgent, eq(name, p("name")), isMarked)),
+  );
+  const firstMarked = prepared(db, () =>
+    db.select({ name }).from(workspaceFiles).where(and(ofAgent, isMarked)).orderBy(asc(name)).limit(1),
+  );
   const drop = prepared(db, () => db.delete(workspaceFiles).where(and(ofAgent, eq(name, p("name")))));
   const totals = prepared(db, () =>
     db
@@ -75,7 +105,15 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   return {
     find: (agentId, name) => found.get({ agentId, name }),
     page: (agentId, after, limit) => paged.all({ agentId, after, limit }),
-    put: (agentId, file) => void put.run({ agentId, ...file }),
+    put: (agentId, file, isTainted) =>
+      void (isTainted === undefined
+        ? put.run({ agentId, ...file })
+        : putWritten.run({ agentId, ...file, tainted: isTainted })),
+    // Most workspaces have none, which one look shows.
+    taintedOf: (agentId, names) =>
+      firstMarked.get({ agentId }) === undefined
+        ? []
+        : names.filter((name) => marked.get({ agentId, name }) !== undefined),
     drop: (agentId, name) => void drop.run({ agentId, name }),
     totals: (agentId) => totals.get({ agentId }) ?? { files: 0, bytes: 0 },
     noteIndexed: (agentId, now) =>

@@ -51,9 +51,12 @@ export interface Workspaces {
   inTurn: WorkspaceChanges["inTurn"];
   /**
    * Changes the workspace with the open transaction: the index now, the files after the commit; `recover` completes it
-   * after a crash. Throws `conflict` beyond the quota of a workspace. Returns the files written.
+   * after a crash. `isTainted` says that what is written may be a stranger's. Throws `conflict` beyond the quota of a
+   * workspace. Returns the files written.
    */
-  change(place: WorkspaceRef, staged: StagedChange): IndexedFile[];
+  change(place: WorkspaceRef, staged: StagedChange, isTainted?: boolean): IndexedFile[];
+  /** Of these names, those of files that a tainted run wrote. */
+  taintedOf(place: WorkspaceRef, names: readonly string[]): string[];
   /** Name → text of the text files, as far as a record shows them, including files about to be written. */
   texts(place: WorkspaceRef, written?: readonly CheckedChange[]): ShownTexts;
   /** File names of each agent on a page. */
@@ -122,10 +125,15 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   const reindexParts = { index, jailOf, store };
   const reindexing = createReindexer({ ...reindexParts, clock, log });
 
-  function indexChanges(agentId: string, files: readonly IndexedFile[], changes: readonly CheckedChange[]): void {
+  function indexChanges(
+    agentId: string,
+    files: readonly IndexedFile[],
+    changes: readonly CheckedChange[],
+    isTainted: boolean,
+  ): void {
     const before = index.totals(agentId);
     for (const { name, bytes } of changes) if (bytes === null) index.drop(agentId, name);
-    for (const file of files) index.put(agentId, file);
+    for (const file of files) index.put(agentId, file, isTainted);
     refuseOverWorkspace(before, index.totals(agentId));
   }
 
@@ -135,10 +143,10 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     return checkChanges(changes, folder, standing, field);
   }
 
-  function change({ agentId }: WorkspaceRef, staged: StagedChange): IndexedFile[] {
+  function change({ agentId }: WorkspaceRef, staged: StagedChange, isTainted = false): IndexedFile[] {
     changing.commit(staged);
     const files = staged.files.map(({ name, size, mtimeMs }) => ({ name, size, updatedAt: Math.floor(mtimeMs) }));
-    indexChanges(agentId, files, staged.changes);
+    indexChanges(agentId, files, staged.changes, isTainted);
     return files;
   }
 
@@ -161,6 +169,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
       ),
     inTurn: changing.inTurn,
     change,
+    taintedOf: ({ agentId }, names) => index.taintedOf(agentId, names),
     texts(place, written = []) {
       const bytes = new Map(written.flatMap((one) => (one.bytes === null ? [] : [[one.name, one.bytes]])));
       return showTexts(index, place.agentId, folderOf(place), bytes);

@@ -30,6 +30,7 @@ export function clearingPlan(
       }),
     );
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
+  const asked: RowsOf = { table: "approvals", by: "conversation_id", key: "approval_id", before: "", batch: 100 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
   /** The number of the last message may be given to a new one, which must not count as cleared. */
@@ -58,11 +59,13 @@ export function clearingPlan(
     history: [
       rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
       ...runs(CLEARED_RUNS),
+      rows({ ...asked, only: "NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id)" }),
       rows({ ...told, only: CLEARED_EVENTS }, settle),
     ],
     conversation: [
       rows(messages),
       ...runs("TRUE"),
+      rows(asked),
       rows({ ...told, only: `type IN ${TEXT_EVENTS}` }),
       rows(self("conversations", "conversation_id")),
     ],
@@ -70,6 +73,7 @@ export function clearingPlan(
       { files: (agentId) => workspaces.clearTrash(instanceOf(agentId) ?? agentId) },
       { each: "conversation", first: firstConversation },
       rows({ table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 }),
+      rows({ table: "approval_rules", by: "agent_id", key: "rule_id", before: "", batch: 250 }),
       rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", batch: 250 }),
       rows(self("agents", "agent_id")),
     ],

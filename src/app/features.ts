@@ -8,6 +8,8 @@ import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
+import { createApprovals } from "../approvals/approvals.ts";
+import { createApprovalRules } from "../approvals/rules.ts";
 import type { Address } from "../chain/networks.ts";
 import { hasValidChecksum, openWallet } from "../chain/wallet.ts";
 import { type Config, ConfigError } from "../config.ts";
@@ -19,6 +21,7 @@ import { createAccountLimits } from "../limits/account-limits.ts";
 import { capModelCalls, capWorkers, type MachineLimits } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
+import type { EventLog } from "../messages/events/event-log.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
 import { createMeter } from "../meter/meter.ts";
 import { mailRunways } from "../meter/runway-notice.ts";
@@ -35,11 +38,11 @@ import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
-import { now } from "../tools/now.ts";
 import type { Tool } from "../tools/tool.ts";
-import { createToolbox } from "../tools/toolbox.ts";
+import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createTools } from "./tools.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
@@ -53,7 +56,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  tools: readonly Tool[] = [now],
+  onlyTools?: readonly Tool[],
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -114,7 +117,22 @@ export async function createFeatures(
   });
   const modelChoice = createModelChoice(config.models, config.model);
   const defaultFiles = readDefaultFiles();
-  const agents = createAgents({ store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice });
+  const mayHaveTool = (name: string) => toolbox.find(name) !== undefined || isOfServer(name);
+  const agentParts = { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice, mayHaveTool };
+  const agents = createAgents(agentParts);
+  const rules = createApprovalRules(store.db, clock);
+  const approvals = createApprovals({
+    store,
+    clock,
+    audit,
+    rules,
+    accountOf: (instanceId) => instances.find(instanceId)?.accountId,
+    resume: (...decision) => conversations.runs.resume(...decision),
+    append: (...batch) => void conversations.events.append(...batch),
+  });
+  const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
+  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents };
+  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -125,11 +143,11 @@ export async function createFeatures(
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const toolbox = createToolbox(tools);
   const host = createHost({
     clock,
     log,
     toolbox,
+    policy,
     engineOf: engines.of,
     idleMs,
     bounds: {
@@ -155,6 +173,11 @@ export async function createFeatures(
     defaultModel: config.model,
     engineOf: engines.of,
   });
+  conversations.runs.listen({
+    waiting: approvals.request,
+    // One that has come to its end has asked for nothing that is open.
+    ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
+  });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
@@ -162,7 +185,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host };
+  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 

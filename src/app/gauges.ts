@@ -1,3 +1,4 @@
+import type { Approvals } from "../approvals/approvals.ts";
 import type { RpcHealth } from "../chain/chain.ts";
 import type { Figure, Sample } from "../http/metrics.ts";
 import { createRevenue, sumBalances } from "../ledger/totals.ts";
@@ -5,6 +6,7 @@ import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
 import type { Db } from "../storage/store.ts";
+import type { Tools } from "./tools.ts";
 
 export interface GaugeParts {
   db: Db;
@@ -13,6 +15,8 @@ export interface GaugeParts {
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
+  approvals: Pick<Approvals, "countOpen">;
+  toolCalls: Tools["counts"];
 }
 
 const usdc = (micros: Micros): number => Number(micros) / 1e6;
@@ -24,7 +28,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -44,6 +48,13 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     gauge("roost_instances_running", "Running instances", instances.countRunning),
     gauge("roost_workers_awake", "Instances whose worker is awake", host.awake),
     gauge("roost_event_streams", "Open event streams", hub.openStreams),
+    gauge("roost_approvals_open", "Approvals that wait for a person", approvals.countOpen),
+    counter(
+      "roost_tool_calls_total",
+      "Calls of agents' tools, by what came of them",
+      () => toolCalls().map(({ tool, outcome, count }) => ({ labels: { tool, outcome }, value: count })),
+      ["tool", "outcome"],
+    ),
     gauge("roost_metered_accounts", "Accounts being metered", () => meter.accountIds().length),
     gauge("roost_balances_usdc", "Total balance of all accounts", () => usdc(sumBalances(db))),
     counter("roost_revenue_usdc_total", "Total usage in the ledger", () => usdc(revenue())),

@@ -1,6 +1,8 @@
 import { accountRoutes } from "../accounts/routes.ts";
 import { CODE_LIFE_SECONDS, createSignIn } from "../accounts/sign-in.ts";
 import { agentRoutes } from "../agents/routes.ts";
+import { toolRoutes } from "../agents/tool-routes.ts";
+import { approvalRoutes } from "../approvals/routes.ts";
 import type { Config } from "../config.ts";
 import type { LastingAnswers } from "../http/lasting-answers.ts";
 import type { Route } from "../http/route.ts";
@@ -81,6 +83,8 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...usageRoutes({ db: store.db, clock, meter }),
     ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
+    ...toolRoutes(agents, features.toolbox),
+    ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
     ...hostRoutes({ model: config.model, offer, isFromHere }),

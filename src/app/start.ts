@@ -1,4 +1,5 @@
 import packageFile from "../../package.json" with { type: "json" };
+import type { Approvals } from "../approvals/approvals.ts";
 import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
 import { createAdmission } from "../http/admission.ts";
@@ -39,6 +40,9 @@ const MAX_STREAMS = 20_000;
 /** How much of a turn of the event loop one account's requests may use while others wait: half a dozen small reads. */
 const TURN_SHARE_MS = 1;
 
+/** How often approvals are looked for whose time is over. */
+const EXPIRY_MS = 30_000;
+
 /** The running server. */
 export interface App {
   url: string;
@@ -46,6 +50,7 @@ export interface App {
   meterTimer: Pick<MeterTimer, "tick">;
   /** Decides about what runs wait for. */
   runs: Pick<Runs, "resume" | "listen">;
+  approvals: Pick<Approvals, "expireDue">;
   /** Resolves when the background work left by requests is done: clearing, and comparing workspaces with the disk. */
   settled(): Promise<void>;
   /** Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. */
@@ -175,6 +180,11 @@ async function startOn(
   removals.run(clearingPlan(store, features));
   workspaces.reindexing.run();
   const strays = workspaces.removeStrays(instances.isKnown);
+  const expiry = setInterval(() => {
+    const tried = features.approvals.expireDue();
+    tried.catch((err: unknown) => log.error({ err }, "approvals whose time is over could not be closed"));
+  }, EXPIRY_MS);
+  expiry.unref();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
 
   return {
@@ -182,6 +192,7 @@ async function startOn(
     routes,
     meterTimer,
     runs: conversations.runs,
+    approvals: features.approvals,
     async settled() {
       await strays;
       await workspaces.settled();
@@ -191,6 +202,7 @@ async function startOn(
     },
     async stop() {
       ready = false;
+      clearInterval(expiry);
       housekeeping.stop();
       conversations.hub.endAll();
       lasting.stop();

@@ -107,6 +107,8 @@ export const PATH_PARAMETERS = {
   agentId: ofId("agt"),
   conversationId: ofId("conv"),
   runId: ofId("run"),
+  approvalId: ofId("appr"),
+  ruleId: ofId("rule"),
   keyId: ofId("key"),
   name: inPath("^[a-z0-9]+(-[a-z0-9]+)*$", "code-review", "A skill's name"),
   key: inPath("^[A-Za-z_][A-Za-z0-9_]{0,127}$", "API_TOKEN", "A secret's name"),

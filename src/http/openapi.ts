@@ -78,6 +78,7 @@ const SCOPES_FOR: Record<Access, string[]> = {
   read: ["read"],
   chat: ["chat"],
   write: ["write"],
+  approve: ["approve"],
   account: ["write"],
   "account-read": ["read"],
   keys: ["read", "write", "chat"],

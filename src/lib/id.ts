@@ -10,6 +10,7 @@ export type IdPrefix =
   | "msg"
   | "run"
   | "appr"
+  | "rule"
   | "inv"
   | "txn"
   | "invite"

@@ -16,7 +16,7 @@ const UNLIMITED_ACTORS: ReadonlySet<string> = new Set(["operator", "host"]);
 /** Always logged and never refused: something else bounds each of them (mailed codes, existing keys, money). */
 const ALWAYS_LOGGED = /^(sign_|account\.|payment\.|key\.revoke$)/;
 /** Never refused, and repeatable at will: beyond the allowance they are logged once a minute. */
-const SAMPLED = /^tokens?\./;
+const SAMPLED = /^(tokens?|approval|tool)\./;
 
 /**
  * Limits how fast an account may fill the audit log, throwing `rate_limited` if an action must be refused for it. Kept

@@ -1,8 +1,10 @@
 import { AppError, notFound } from "../lib/app-error.ts";
 
-/** What an API key may do (docs/contract/api.md, Scopes): `chat` includes `read`, `write` includes both. */
-export const SCOPES = ["read", "write", "chat"] as const;
+/** What an API key may do (docs/contract/api.md, Scopes): `chat` and `approve` include `read`, `write` includes `chat`. */
+export const SCOPES = ["read", "write", "chat", "approve"] as const;
 export type Scope = (typeof SCOPES)[number];
+/** Those of a key for which none are named: to decide about what agents do is given by name only. */
+export const USUAL_SCOPES: readonly Scope[] = ["read", "write", "chat"];
 
 /** Who makes a request, after authentication: an account, and the limits of its credential. */
 export interface Caller {
@@ -27,7 +29,7 @@ export type Credential =
  * What a route requires of its caller. `keys` is the management of credentials; `account` and `account-read` are
  * writing and reading what belongs to the whole account, which a key limited to one instance may not do.
  */
-export type Access = "public" | "read" | "chat" | "write" | "account" | "account-read" | "keys";
+export type Access = "public" | "read" | "chat" | "write" | "approve" | "account" | "account-read" | "keys";
 
 /** Throws `forbidden` if the caller's credential does not allow what the route requires. */
 export function authorize(caller: Caller, access: Exclude<Access, "public">): void {
@@ -48,9 +50,10 @@ const NEEDS: Record<Exclude<Access, "public">, string> = {
   read: "a scope",
   chat: "the scope chat or write",
   write: "the scope write",
+  approve: "the scope approve, which a key has only if it was named for it",
   account: "the scope write and no instanceId",
   "account-read": "a scope and no instanceId",
-  keys: "all three scopes and no instanceId",
+  keys: "the scopes read, write and chat, and no instanceId",
 };
 
 /** The table of scopes: whether the caller's credential allows `access`. */
@@ -63,11 +66,13 @@ export function mayUse(caller: Pick<Caller, "scopes" | "instanceId">, access: Ex
       return scopes.has("chat") || scopes.has("write");
     case "write":
       return scopes.has("write");
+    case "approve":
+      return scopes.has("approve");
     case "account":
       return scopes.has("write") && instanceId === null;
     case "account-read":
       return scopes.size > 0 && instanceId === null;
     case "keys":
-      return SCOPES.every((scope) => scopes.has(scope)) && instanceId === null;
+      return USUAL_SCOPES.every((scope) => scopes.has(scope)) && instanceId === null;
   }
 }

@@ -98,6 +98,7 @@ export function createMessages(
           promptTokens: null,
           completionTokens: null,
           createdAt: clock.now(),
+          tainted: false,
         });
         return run;
       });

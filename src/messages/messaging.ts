@@ -18,9 +18,10 @@ import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
 import { modelOf, type PrepareParts, prepareRun } from "./runs/prepare.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
+import { createTaint } from "./runs/taint.ts";
 import { createWindows } from "./runs/window.ts";
 
-export interface MessagingParts extends Omit<PrepareParts, "conversation"> {
+export interface MessagingParts extends Omit<PrepareParts, "conversation" | "taint"> {
   store: Store;
   clock: Clock;
   log: Log;
@@ -51,14 +52,16 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const events = createEventLog(store, clock, hub.publish, reader);
   const queries = messageQueries(store.db);
   const windows = createWindows(queries);
+  const taint = createTaint(store.db, windows);
   const runs = createRuns({
     store,
     clock,
     log,
     events,
     queries,
+    taint,
     host,
-    prepare: (run, journal) => prepareRun({ ...parts, conversation: windows.read }, run, journal),
+    prepare: (run, journal) => prepareRun({ ...parts, conversation: windows.read, taint }, run, journal),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });

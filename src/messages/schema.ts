@@ -89,7 +89,12 @@ export const messages = sqliteTable("messages", {
   promptTokens: integer("prompt_tokens"),
   completionTokens: integer("completion_tokens"),
   createdAt: integer("created_at").notNull(),
+  /** Whether the run that wrote it had read what a stranger may have written. */
+  tainted: integer("tainted", { mode: "boolean" }).notNull().default(false),
 });
+
+/** Runs that are not over and have read what a stranger may have written. */
+export const taintedRuns = sqliteTable("tainted_runs", { runId: text("run_id").primaryKey() });
 
 export const events = sqliteTable(
   "events",

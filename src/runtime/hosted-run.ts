@@ -6,9 +6,16 @@ import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
 /** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
 export interface HostedRun {
   agentId: string;
+  conversationId: string;
   /** `local:…` or `openai:…`. */
   model: string;
   input: RunInput;
+  /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
+  isTainted: boolean;
+  /** False where nobody can be asked for an approval. */
+  mayAsk: boolean;
+  /** Notes that it is tainted from now on; resolves when that is committed, or the run was cancelled. */
+  taint(): Promise<void>;
   /**
    * Receives the run's events in order; resolves when they are committed. `full` if a call that changes something
    * outside is about to be made. `waits` are the waiting calls, used if the run ends as `waiting`.
@@ -16,9 +23,10 @@ export interface HostedRun {
   sink(events: LoopEvent[], durability: Durability, waits: readonly WaitingCall[]): Promise<void>;
 }
 
-/** A call exactly as it was made, and what it waits for. */
+/** A call exactly as it was made, its input as it would be executed, and what it waits for. */
 export interface WaitingCall {
   call: ToolCall;
+  input: unknown;
   waitsFor: Wait;
 }
 
@@ -29,6 +37,7 @@ export interface HeldRun {
   run: HostedRun;
   /** The commit of the events reported last. */
   committed: Promise<void>;
+  isTainted: boolean;
   waits: WaitingCall[];
   /** Calls of the journal that have not been made, each to be made once. Some were allowed to go ahead. */
   missing: JournalCall[];
@@ -37,6 +46,7 @@ export interface HeldRun {
 export const holdRun = (run: HostedRun): HeldRun => ({
   run,
   committed: Promise.resolve(),
+  isTainted: run.isTainted,
   waits: [],
   missing: run.input.journal.flatMap(({ calls }) => calls).filter(({ result }) => result === null),
 });

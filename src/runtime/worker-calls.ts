@@ -2,6 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ModelEngine } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
+import type { PolicyPorts } from "../tools/ports.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { type HeldRun, takeGoAhead } from "./hosted-run.ts";
 import { failureOf } from "./model-failure.ts";
@@ -12,6 +13,7 @@ export interface WorkerCallParts {
   clock: Clock;
   log: Log;
   toolbox: Toolbox;
+  policy: PolicyPorts;
   /** The engine for a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
 }
@@ -27,7 +29,7 @@ export interface CallingInstance {
 }
 
 /** Makes the calls of models and tools that workers ask for. */
-export function createWorkerCalls({ clock, log, toolbox, engineOf }: WorkerCallParts) {
+export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: WorkerCallParts) {
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
@@ -64,13 +66,33 @@ export function createWorkerCalls({ clock, log, toolbox, engineOf }: WorkerCallP
       await held.committed;
       // Cancelled meanwhile, or the log could not be written.
       if (signal.aborted) return void calls.delete(callId);
-      const goAhead = takeGoAhead(held, call);
-      const reply = await callTool(toolbox, call, { instanceId, agentId: held.run.agentId, clock, goAhead, signal });
+      const { agentId, conversationId, mayAsk } = held.run;
+      const context = {
+        instanceId,
+        agentId,
+        conversationId,
+        runId,
+        isTainted: held.isTainted,
+        clock,
+        goAhead: takeGoAhead(held, call),
+        mayAsk,
+        waiting: held.waits.length,
+        signal,
+      };
+      const reply = await callTool(toolbox, call, context, policy);
+      if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
+        // Before the model sees what a stranger wrote, the run is known for it.
+        held.isTainted = true;
+        await held.run.taint();
+      }
       calls.delete(callId);
       if ("waitsFor" in reply) {
-        held.waits.push({ call, waitsFor: reply.waitsFor });
+        held.waits.push({ call, ...reply });
         worker.send({ type: "tool.waits", callId });
-      } else worker.send({ type: "tool.result", callId, ...reply });
+      } else {
+        const { output, isError } = reply;
+        worker.send({ type: "tool.result", callId, output, isError });
+      }
     },
   };
 }

@@ -1,5 +1,10 @@
-import { runTool } from "./run-tool.ts";
-import type { Changes, Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
+import { hashOfJson } from "../lib/canonical-json.ts";
+import { newId } from "../lib/id.ts";
+import { keepShort } from "./long-output.ts";
+import type { PolicyPorts } from "./ports.ts";
+import { type RunResult, runTool } from "./run-tool.ts";
+import { targetOf } from "./target.ts";
+import type { Changes, Policy, Tool, ToolContext, Waiting } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 /** A call as the model wrote it: `input` is text that has not been checked. */
@@ -8,22 +13,127 @@ export interface AskedCall {
   input: string;
 }
 
-/** The most characters of an output that the model gets. */
-export const MAX_OUTPUT = 16_000;
+export interface CallContext extends ToolContext {
+  /** False where nobody can be asked: a call that would ask is refused. */
+  mayAsk: boolean;
+  /** Calls of the run that wait already. */
+  waiting: number;
+}
+
+/** A call that waits, with its input exactly as it would be executed. */
+export interface WaitingReply extends Waiting {
+  input: unknown;
+}
+
+/** The most that a person is shown of one call (docs/contract/runtime.md, Approvals). */
+export const MAX_ASKED_BYTES = 8 * 1024;
+/** Calls of one run that wait at the same time. */
+export const MAX_WAITING_CALLS = 16;
 
 /**
  * The only way to a tool, for every call of every run: what an agent may do is decided here and nowhere else. A call is
- * allowed if its input fits the tool's schema. Never throws: the model gets what went wrong as the tool's error, so
- * that it can correct its call.
+ * made if its input fits the tool's schema and its policy allows it, or a person has approved exactly this. Nothing that
+ * the model writes takes part in the decision but what the call does. Never throws: the model gets what went wrong as the
+ * tool's error, so that it can correct its call.
  */
 export async function callTool(
   toolbox: Toolbox,
   asked: AskedCall,
-  context: ToolContext,
-): Promise<ToolResult | Waiting> {
+  context: CallContext,
+  ports: PolicyPorts,
+): Promise<RunResult | WaitingReply> {
   const read = readCall(toolbox, asked);
-  const result = "problem" in read ? { output: read.problem, isError: true } : await runTool(read, context);
-  return "waitsFor" in result ? result : { ...result, output: cutOutput(result.output) };
+  if ("problem" in read) {
+    ports.count(toolbox.find(asked.name)?.name ?? "unknown", "invalid");
+    return await keepShort(refusal(read.problem), asked.name, context, ports);
+  }
+  const { tool, input } = read;
+  const decision = decide(read, context, ports);
+  if (decision.kind === "refuse") {
+    ports.count(tool.name, "refused");
+    return refusal(decision.reason);
+  }
+  if (decision.kind === "ask") {
+    ports.count(tool.name, "asked");
+    return { waitsFor: { kind: "approval", id: newId("appr") }, input };
+  }
+  if (changesOfCall(read) === "outside") {
+    try {
+      await ports.noteChange(context, tool.name, context.goAhead ?? null);
+    } catch (error) {
+      ports.count(tool.name, "refused");
+      return refusal(error instanceof Error ? error.message : String(error));
+    }
+  }
+  const result = await runTool(read, context);
+  if ("waitsFor" in result) {
+    const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context) : null;
+    ports.count(tool.name, problem === null ? "asked" : "refused");
+    return problem === null ? { ...result, input } : refusal(problem);
+  }
+  ports.count(tool.name, result.isError ? "failed" : "done");
+  return await keepShort(result, tool.name, context, ports);
+}
+
+const refusal = (output: string): RunResult => ({ output, isError: true, isUntrusted: false });
+
+type Decision = { kind: "run" | "ask" } | { kind: "refuse"; reason: string };
+
+function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decision {
+  const { tool, input } = read;
+  const { agentId, goAhead, isTainted } = context;
+  const policy = ports.policyOf(agentId, tool.name) ?? defaultPolicyOf(tool, changesOfCall(read));
+  if (policy === "deny") return refuse(`the owner of this agent has denied ${tool.name}`);
+  if (!needsApproval(policy, read, isTainted)) return { kind: "run" };
+  if (policy === "ask" && !isTainted) {
+    const target = targetOf(input);
+    if (target !== null && ports.isRemembered(agentId, tool.name, target)) return { kind: "run" };
+  }
+  const hash = hashOf(input);
+  const approved = goAhead === undefined ? null : ports.approvedHash(goAhead);
+  if (approved !== null && approved === hash) return { kind: "run" };
+  if (approved !== null) return refuse(`this call of ${tool.name} is not the one that was approved; make it again`);
+  const problem = whyNotAsk(read, hash, context);
+  return problem === null ? { kind: "ask" } : refuse(problem);
+}
+
+const isForPerson = ({ waitsFor: { kind } }: Waiting): boolean => kind === "approval" || kind === "answer";
+
+/** Why no person can be asked about this call; null where one can be. */
+function whyNotAsk({ tool, input }: ReadCall, hash: string | null, { mayAsk, waiting }: CallContext): string | null {
+  if (hash === null) return `the input of ${tool.name} is not valid Unicode`;
+  const ask = `a person has to decide about this call of ${tool.name}`;
+  if (!mayAsk) return `${ask}, and nobody can be asked here: do without it`;
+  if (waiting >= MAX_WAITING_CALLS) return `${ask}, and ${waiting} calls of this run wait for a decision already`;
+  const bytes = Buffer.byteLength(JSON.stringify(input));
+  if (bytes <= MAX_ASKED_BYTES) return null;
+  return `${ask}, but its input has ${bytes} bytes, and at most ${MAX_ASKED_BYTES} can be shown`;
+}
+
+const refuse = (reason: string): Decision => ({ kind: "refuse", reason });
+
+/** The policy of a tool about which the owner has said nothing, for a call that changes this. */
+export const defaultPolicyOf = ({ defaultPolicy }: Tool, changes: Changes): Policy =>
+  defaultPolicy ?? (changes === "outside" ? "ask" : "allow");
+
+/** Only the owner's `always` lets a tainted run change something outside, or what steers other runs. */
+function needsApproval(policy: Exclude<Policy, "deny">, read: ReadCall, isTainted: boolean): boolean {
+  switch (policy) {
+    case "always":
+      return false;
+    case "ask":
+      return true;
+    case "allow":
+      return isTainted && (changesOfCall(read) === "outside" || (read.tool.steers?.(read.input) ?? false));
+  }
+}
+
+function hashOf(input: unknown): string | null {
+  try {
+    return hashOfJson(input);
+  } catch {
+    return null;
+  }
 }
 
 /**
@@ -38,12 +148,18 @@ export const changesOutside = (toolbox: Toolbox, asked: AskedCall): boolean => c
 /** A call that is refused because it is invalid changes nothing. */
 function changesOf(toolbox: Toolbox, asked: AskedCall): Changes {
   const read = readCall(toolbox, asked);
-  if ("problem" in read) return "nothing";
-  const { tool, input } = read;
-  return tool.changesOf?.(input) ?? tool.changes;
+  return "problem" in read ? "nothing" : changesOfCall(read);
 }
 
-function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; input: unknown } | { problem: string } {
+const changesOfCall = ({ tool, input }: ReadCall): Changes => tool.changesOf?.(input) ?? tool.changes;
+
+/** A call whose input fits: `input` is what the tool is given. */
+interface ReadCall {
+  tool: Tool;
+  input: unknown;
+}
+
+function readCall(toolbox: Toolbox, { name, input }: AskedCall): ReadCall | { problem: string } {
   const tool = toolbox.find(name);
   if (!tool) {
     const names = toolbox.offered.map((offered) => offered.name).join(", ");
@@ -59,12 +175,4 @@ function readCall(toolbox: Toolbox, { name, input }: AskedCall): { tool: Tool; i
   if (result.success) return { tool, input: result.data };
   const issue = result.error.issues[0];
   return { problem: `the input of ${name} is wrong: ${issue?.path.join(".") || "input"}: ${issue?.message}` };
-}
-
-/** No more of an output than a model is given, with a visible mark. */
-export function cutOutput(output: string): string {
-  if (output.length <= MAX_OUTPUT) return output;
-  const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
-  // The cut may split a surrogate pair.
-  return (output.slice(0, MAX_OUTPUT - mark.length) + mark).toWellFormed();
 }

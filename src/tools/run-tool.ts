@@ -1,26 +1,35 @@
 import type { Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
 
+/** What a tool said, and whether a stranger may have written it. */
+export interface RunResult extends ToolResult {
+  isUntrusted: boolean;
+}
+
 /** Runs a tool until it is done or waits, its deadline passes or its run is cancelled. Never throws. */
 export async function runTool(
   { tool, input }: { tool: Tool; input: unknown },
   context: ToolContext,
-): Promise<ToolResult | Waiting> {
+): Promise<RunResult | Waiting> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), tool.deadlineMs);
   const signal = AbortSignal.any([context.signal, late.signal]);
+  const isUntrusted = tool.untrustedOutput;
   try {
     signal.throwIfAborted();
     const answer = await untilAborted(tool.run(input, { ...context, signal }), signal);
-    return typeof answer === "string" ? { output: answer, isError: false } : answer;
+    if (typeof answer === "string") return { output: answer, isError: false, isUntrusted };
+    if ("untrusted" in answer) return { output: answer.untrusted, isError: false, isUntrusted: true };
+    return answer;
   } catch (error) {
     if (late.signal.aborted) return failed(`${tool.name} did not finish within ${tool.deadlineMs / 1000} seconds`);
-    return failed(error instanceof Error ? error.message : String(error));
+    // An error may repeat what a stranger said.
+    return { ...failed(error instanceof Error ? error.message : String(error)), isUntrusted };
   } finally {
     clearTimeout(timer);
   }
 }
 
-const failed = (output: string): ToolResult => ({ output, isError: true });
+const failed = (output: string): RunResult => ({ output, isError: true, isUntrusted: false });
 
 /** For a tool that ignores its signal. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -5,6 +5,10 @@ import type { Clock } from "../lib/clock.ts";
 export interface ToolContext {
   instanceId: string;
   agentId: string;
+  conversationId: string;
+  runId: string;
+  /** Whether the run's prompt holds what a stranger may have written: so may then all that it writes. */
+  isTainted: boolean;
   clock: Clock;
   /** Set where this call has waited and may now be made: the `id` of what it waited for. It must not wait for it again. */
   goAhead?: string | undefined;
@@ -15,22 +19,43 @@ export interface ToolContext {
 /**
  * What a call changes: nothing that lasts, only what is the agent's own (its files and notes), or anything beyond that.
  */
-export type Changes = "nothing" | "workspace" | "outside";
+export const CHANGES = ["nothing", "workspace", "outside"] as const;
+export type Changes = (typeof CHANGES)[number];
+
+/**
+ * What the owner may say about a tool (docs/contract/runtime.md, Policies): it is not offered, a person is asked for each
+ * call, it is called freely as long as the run is not tainted, or always.
+ */
+export const POLICIES = ["deny", "ask", "allow", "always"] as const;
+export type Policy = (typeof POLICIES)[number];
 
 /** One thing that an agent can do. Each has its own file in this folder. */
 export interface Tool<S extends z.ZodType = z.ZodType> {
   name: string;
   description: string;
+  /** Its output must be JSON: a person is shown it, and what is executed is exactly what was shown. */
   input: S;
   deadlineMs: number;
   /** The most that a call can change. */
   changes: Changes;
   /** What this call changes, if that depends on its input: a request may only read. */
   changesOf?(input: z.output<S>): Changes;
+  /**
+   * Whether this call may steer later runs, or others: it changes a persona file or a schedule, or messages another
+   * agent. A tainted run asks for it, as for a change outside.
+   */
+  steers?(input: z.output<S>): boolean;
+  /** Its policy where the owner has said nothing; else `ask` for a call that changes something outside, `allow` for others. */
+  defaultPolicy?: "ask" | "allow";
   /** Whether a stranger may have written its output. */
   untrustedOutput: boolean;
   /** The output, or what to wait for. A tool that waits has done nothing yet that only its result would tell of. */
-  run(input: z.output<S>, context: ToolContext): Promise<string | Waiting>;
+  run(input: z.output<S>, context: ToolContext): Promise<string | UntrustedText | Waiting>;
+}
+
+/** An output that a stranger may have written, of a tool whose outputs are mostly trusted. */
+export interface UntrustedText {
+  untrusted: string;
 }
 
 export interface ToolResult {

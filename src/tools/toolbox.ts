@@ -4,14 +4,23 @@ import type { Tool } from "./tool.ts";
 
 /** The tools of every agent: all that the host has. */
 export interface Toolbox {
+  tools: readonly Tool[];
   /** As they are described to the model. */
   offered: readonly ToolDescription[];
   find(name: string): Tool | undefined;
+  /** JSON Schema of a tool's input. */
+  schemaOf(name: string): Record<string, unknown>;
 }
 
 export function createToolbox(tools: readonly Tool[]): Toolbox {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  return { offered: tools.map(describe), find: (name) => byName.get(name) };
+  const offered = tools.map(describe);
+  return {
+    tools,
+    offered,
+    find: (name) => byName.get(name),
+    schemaOf: (name) => offered.find((one) => one.name === name)?.inputSchema ?? {},
+  };
 }
 
 const describe = ({ name, description, input }: Tool): ToolDescription => ({
@@ -19,3 +28,9 @@ const describe = ({ name, description, input }: Tool): ToolDescription => ({
   description,
   inputSchema: z.toJSONSchema(input, { io: "input" }) as Record<string, unknown>,
 });
+
+/** The name of a tool of an agent's MCP server: the server's name, and the tool's. */
+const OF_SERVER = /^[a-z0-9][a-z0-9-]{0,30}__[A-Za-z0-9_.-]{1,63}$/;
+
+/** Whether an agent might have a tool of this name, now or once a server is added. */
+export const isOfServer = (name: string): boolean => name.length <= 64 && OF_SERVER.test(name);

@@ -55,6 +55,7 @@ describe("POST …/agents", () => {
         slug: "ada-lovelace",
         displayName: "Ada Lovelace",
         model: null,
+        tools: {},
         createdAt: now,
         updatedAt: now,
         files: defaults,

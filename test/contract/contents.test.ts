@@ -30,6 +30,7 @@ const NEEDS = {
   read: "`read`",
   chat: "`chat`",
   write: "`write`",
+  approve: "`approve`",
   account: "`write`, account",
   "account-read": "`read`, account",
   keys: "keys",
@@ -170,9 +171,11 @@ test("a new agent has the files listed on the runtime's page, and the prompt the
 });
 
 test("the tools of an agent are those listed on the runtime's page", async () => {
-  const paths = [...new Bun.Glob("src/tools/**/*.ts").scanSync({ cwd: ROOT })];
-  const sources = await Promise.all(paths.map((path) => Bun.file(join(ROOT, path)).text()));
-  const names = sources.flatMap((source) => /: Tool<[\s\S]*?\n {2}name: "(\w+)"/.exec(source)?.[1] ?? []);
+  const ada = await server.signUp();
+  const instance = (await ada.ask("POST", "/v1/instances", { name: "home" })).body.instanceId;
+  const { agentId } = (await ada.ask("POST", `/v1/instances/${instance}/agents`, { name: "Plain" })).body;
+  const { body } = await ada.ask("GET", `/v1/instances/${instance}/agents/${agentId}/tools?limit=100`);
+  const names = body.data.map(({ name }: { name: string }) => name);
   expect(firstCells(sectionOf(runtime, "Tools"), /^\w+$/).toSorted()).toEqual(names.toSorted());
 });
 

@@ -43,6 +43,7 @@ const RULES: Record<string, Rule> = {
   [`GET ${AGENT}`]: { needs: "read", passes: 200 },
   [`PATCH ${AGENT}`]: { needs: "write", body: { name: "renamed" }, passes: 200 },
   [`DELETE ${AGENT}`]: { needs: "write", passes: 200, spends: true },
+  [`GET ${AGENT}/tools`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/files`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/files/*`]: { needs: "read", passes: 200 },
   [`PUT ${AGENT}/files/*`]: { needs: "write", body: "text", passes: 200 },
@@ -64,6 +65,15 @@ const RULES: Record<string, Rule> = {
   [`GET ${AGENT}/runs/:runId`]: { needs: "read", passes: "404 run" },
   [`POST ${AGENT}/runs/:runId/cancel`]: { needs: "chat", passes: "404 run" },
   [`GET ${AGENT}/events`]: { needs: "read", passes: 200 },
+  "GET /v1/approvals": { needs: "read", passes: 200 },
+  "GET /v1/approvals/:approvalId": { needs: "read", passes: "404 approval" },
+  "POST /v1/approvals/:approvalId/decision": {
+    needs: "approve",
+    body: { decision: "deny" },
+    passes: "404 approval",
+  },
+  "GET /v1/instances/:instanceId/approval-rules": { needs: "read", passes: 200 },
+  "DELETE /v1/instances/:instanceId/approval-rules/:ruleId": { needs: "write", passes: "404 approval rule" },
   "GET /v1/skills": { needs: "nobody", passes: 200 },
   "GET /v1/skills/:name": { needs: "nobody", passes: 200 },
   "POST /v1/instances/:instanceId/skills": { needs: "write", body: { name: "no-such-skill" }, passes: "404 skill" },
@@ -80,7 +90,7 @@ const RULES: Record<string, Rule> = {
 };
 
 /** `token` is for what no key may do: ending a session. */
-type Level = "read" | "chat" | "write" | "keys" | "token";
+type Level = "read" | "chat" | "write" | "approve" | "keys" | "token";
 /** Each level with the credentials that reach it (docs/contract/api.md, Scopes). */
 const LEVELS_OF: Record<string, Level[]> = {
   read: ["read"],
@@ -90,6 +100,9 @@ const LEVELS_OF: Record<string, Level[]> = {
   "read+write": ["read", "chat", "write"],
   "write+chat": ["read", "chat", "write"],
   "read+write+chat": ["read", "chat", "write", "keys"],
+  approve: ["read", "approve"],
+  "write+chat+approve": ["read", "chat", "write", "approve"],
+  "read+write+chat+approve": ["read", "chat", "write", "approve", "keys"],
 };
 
 /** A credential, and what the contract says about it. */
@@ -113,7 +126,7 @@ let server: TestServer;
 let world: World;
 
 const ALL: Level[] = ["read", "chat", "write", "keys"];
-const SESSION: Level[] = [...ALL, "token"];
+const SESSION: Level[] = [...ALL, "approve", "token"];
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 async function makeWorld(): Promise<World> {
@@ -193,6 +206,8 @@ async function makeWorld(): Promise<World> {
     conversationId,
     keyId: spare.keyId,
     runId: `run_${"0".repeat(32)}`,
+    approvalId: `appr_${"0".repeat(32)}`,
+    ruleId: `rule_${"0".repeat(32)}`,
     name: "code-review",
     key: "GONE",
   };

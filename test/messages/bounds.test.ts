@@ -45,6 +45,7 @@ function say(texts: readonly string[]): void {
         promptTokens: null,
         completionTokens: null,
         createdAt: 0,
+        tainted: false,
       });
     }
   });

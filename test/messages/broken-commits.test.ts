@@ -7,6 +7,7 @@ import { newId } from "../../src/lib/id.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
+import { createTaint } from "../../src/messages/runs/taint.ts";
 import { createRuns, type Runs } from "../../src/messages/runs/runs.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
 import type { HostedRun } from "../../src/runtime/hosted-run.ts";
@@ -24,6 +25,8 @@ const CAUSED = {
 const INSTANCE = "inst_a";
 /** Longer than a busy machine takes for what a test does before it waits for the retry. */
 const RETRY_MS = 1_000;
+
+const UNTAINTED = { conversationId: "conv_a", isTainted: false, mayAsk: true };
 
 let store: Store;
 /** How often the store has synced to disk. */
@@ -67,6 +70,7 @@ beforeEach(async () => {
     log: await createLog("silent", "json"),
     events: createEventLog(store, systemClock, (_, rows) => void log.push(...rows)),
     queries: messageQueries(store.db),
+    taint: createTaint(store.db, { startOf: () => null }),
     accountOf: () => "acct_a",
     host: {
       hasPlace: () => true,
@@ -81,7 +85,7 @@ beforeEach(async () => {
     },
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
-      return { agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };
+      return { ...UNTAINTED, agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryMs: RETRY_MS,

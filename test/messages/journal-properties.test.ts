@@ -143,7 +143,10 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     journal: journal.steps,
     journalShown: journal.continues,
   };
-  const held = holdRun({ agentId: "agt_a", model: "m", input, sink: async () => {} });
+  const held = holdRun({
+    ...{ agentId: "agt_a", conversationId: "conv_a", model: "m", input },
+    ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
+  });
   const parts = {
     async *streamModel({ messages }: { messages: ModelMessage[] }): AsyncGenerator<ModelEvent[]> {
       if (isDead()) throw DEAD;
@@ -160,7 +163,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
       if (world.starts.filter((one) => one === at).length < (goAhead === undefined ? 1 : 2)) throw DEAD;
       if (goAhead === undefined && fateOf(script, at) !== "no") {
         if (isDead()) throw DEAD;
-        waits.push({ call, waitsFor: { kind: "approval", id: at } });
+        waits.push({ call, input: {}, waitsFor: { kind: "approval", id: at } });
         return "waits" as const;
       }
       expect(goAhead).toBe(fateOf(script, at) === "no" ? undefined : at);

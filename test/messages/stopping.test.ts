@@ -73,6 +73,7 @@ async function fillQueue(count: number): Promise<void> {
         promptTokens: null,
         completionTokens: null,
         createdAt: 0,
+        tainted: false,
       });
     }
   });

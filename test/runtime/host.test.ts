@@ -12,6 +12,7 @@ import type { Durability } from "../../src/storage/store.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { createToolbox } from "../../src/tools/toolbox.ts";
 import { handClock } from "../lib/hand-clock.ts";
+import { policyPorts } from "../support/policy-ports.ts";
 import { askingTool, type ScriptedRun, scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const log = await createLog("silent", "json");
@@ -28,6 +29,7 @@ function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> 
     clock: systemClock,
     log,
     toolbox: createToolbox([]),
+    policy: policyPorts(),
     engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true, prompt: "full" }), stream }),
     idleMs: 60_000,
     bounds: BOUNDS,
@@ -66,8 +68,12 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
   const first = Promise.withResolvers<void>();
   const run: HostedRun = {
     agentId: `agt_${runId}`,
+    conversationId: `conv_${runId}`,
     model: `m_${runId}`,
     input,
+    isTainted: false,
+    mayAsk: true,
+    async taint() {},
     async sink(batch, durability, waiting) {
       sunk.push({ kinds: batch.map(({ type }) => type), durability });
       waits = waiting;
@@ -351,7 +357,9 @@ test("a call that waits releases the run: its instance may sleep, and the run's 
   one.run("inst_a", waiting.run);
   expect(await waiting.ended).toEqual({ kind: "waiting" });
   const call = { id: "c0", name: "send", input: '{"key":"a"}' };
-  expect(waiting.waits()).toEqual([{ call, waitsFor: asked.get("a") ?? expect.unreachable() }]);
+  expect(waiting.waits()).toEqual([
+    { call, input: { key: "a", method: "GET" }, waitsFor: asked.get("a") ?? expect.unreachable() },
+  ]);
   expect(acted).toEqual([]);
   while (one.awake() > 0) await new Promise((resolve) => setTimeout(resolve, 1));
 

@@ -10,9 +10,14 @@ export const scriptedTool = (
   name: string,
   changes: Changes,
   run: ScriptedRun,
-  parts: Pick<Tool<typeof input>, "changesOf"> = {},
+  parts: Partial<Tool<typeof input>> = {},
 ): Tool =>
-  ({ name, description: "", input, deadlineMs: 60_000, changes, untrustedOutput: false, run, ...parts }) as Tool;
+  ({
+    ...{ name, description: "", input, deadlineMs: 60_000, changes, untrustedOutput: false, run },
+    // What a test's tool may do is the test's to say.
+    defaultPolicy: "allow",
+    ...parts,
+  }) as Tool;
 
 export interface AskingTool {
   tool: Tool;

@@ -1,15 +1,17 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
+import { MAX_OUTPUT } from "../../src/tools/long-output.ts";
 import { now } from "../../src/tools/now.ts";
-import { callTool, changeNothing, MAX_OUTPUT } from "../../src/tools/policy.ts";
-import type { Tool, ToolContext, ToolResult } from "../../src/tools/tool.ts";
-import { createToolbox } from "../../src/tools/toolbox.ts";
+import { type AskedCall, type CallContext, callTool as callWith, changeNothing } from "../../src/tools/policy.ts";
+import type { Tool, ToolResult, Wait } from "../../src/tools/tool.ts";
+import { createToolbox, type Toolbox } from "../../src/tools/toolbox.ts";
+import { policyPorts } from "../support/policy-ports.ts";
 import { scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const NOON = Date.UTC(2026, 10, 21, 12, 0, 0);
-const context = (signal = new AbortController().signal): ToolContext => ({
-  instanceId: "inst_a",
-  agentId: "agt_a",
+const context = (signal = new AbortController().signal): CallContext => ({
+  ...{ instanceId: "inst_a", agentId: "agt_a", conversationId: "conv_a", runId: "run_a" },
+  ...{ isTainted: false, mayAsk: true, waiting: 0 },
   clock: { now: () => NOON, monotonicNs: () => 0n },
   signal,
 });
@@ -18,7 +20,12 @@ const echo = (run: Tool<typeof input>["run"], deadlineMs = 60_000): Tool =>
   ({ name: "echo", description: "", input, deadlineMs, changes: "nothing", untrustedOutput: false, run }) as Tool;
 const call = async (tool: Tool, text: string, signal?: AbortSignal) =>
   resultOf(await callTool(createToolbox([tool, now]), { name: tool.name, input: text }, context(signal)));
-const resultOf = (reply: Awaited<ReturnType<typeof callTool>>): ToolResult =>
+/** What becomes of a call, as far as a model sees it: its result, or what it waits for. */
+async function callTool(toolbox: Toolbox, asked: AskedCall, given: CallContext) {
+  const reply = await callWith(toolbox, asked, given, policyPorts());
+  return "waitsFor" in reply ? { waitsFor: reply.waitsFor } : { output: reply.output, isError: reply.isError };
+}
+const resultOf = (reply: ToolResult | { waitsFor: Wait }): ToolResult =>
   "waitsFor" in reply ? expect.unreachable() : reply;
 
 test("a tool gets its input as parsed by its schema", async () => {
@@ -113,7 +120,9 @@ test("an output that is too long is cut with a mark that says so, at any charact
   for (const text of [`${whole}y`, "😀".repeat(MAX_OUTPUT), `a${"😀".repeat(MAX_OUTPUT)}`]) {
     const { output } = await say(text);
     expect(output.length).toBeLessThanOrEqual(MAX_OUTPUT);
-    expect(output).toEndWith(`[… cut here: these are the first of ${text.length} characters …]`);
+    expect(output).toEndWith(
+      `[… cut here: these are the first of ${text.length} characters; the rest could not be kept: there is no workspace …]`,
+    );
     expect(output.isWellFormed()).toBe(true);
   }
   const broken = await call(

@@ -45,7 +45,9 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     const { token, account } = await verify(client, email, prompt);
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
-    const made = await signedIn.call<{ key: string; keyId: string }>("POST", "/v1/auth/keys", { body: { name } });
+    // With all that the token may do: a person signs in here, who decides about approvals too.
+    const body = { name, scopes: ["read", "write", "chat", "approve"] };
+    const made = await signedIn.call<{ key: string; keyId: string }>("POST", "/v1/auth/keys", { body });
     const { accountId } = account;
     const profile = options.profile ?? profileFor(url, account.email);
     const before = loginOf(profile);

@@ -1,4 +1,6 @@
+import type { ApprovalRecord } from "../../approvals/record.ts";
 import { isoTime } from "../../lib/clock.ts";
+import type { PlanItem } from "../../tools/ports.ts";
 import type { Wait } from "../../tools/tool.ts";
 import type { MessageRecord } from "../record.ts";
 import type { StoredEvent } from "../schema.ts";
@@ -15,6 +17,8 @@ export type AgentEvent =
   | ({ type: "tool.started"; runId: string; step: number; following?: StartedCall[] } & StartedCall)
   | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "message.completed"; runId: string; message: MessageRecord }
+  | { type: "plan.updated"; runId: string; items: PlanItem[] }
+  | { type: "approval.requested" | "approval.decided"; runId: string; approval: ApprovalRecord }
   | { type: "run.failed"; runId: string; error: { code: string; message: string } }
   | { type: "agent.updated" | "agent.deleted" }
   | { type: "instance.status"; status: string }

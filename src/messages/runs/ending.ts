@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import type { WaitingCall } from "../../runtime/hosted-run.ts";
 import type { RunOutcome } from "../../runtime/protocol.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
@@ -8,6 +9,7 @@ import type { Run } from "../schema.ts";
 import type { Parking } from "./parking.ts";
 import type { Progress } from "./progress.ts";
 import { replyOfRun } from "./reply.ts";
+import type { Taint } from "./taint.ts";
 
 /** A run that has ended, with the agent's message; null if it failed before it wrote any text. */
 export interface EndedRun {
@@ -15,10 +17,21 @@ export interface EndedRun {
   reply: MessageRecord | null;
 }
 
+/** Called in the transaction in which it happens. */
+export interface RunListener {
+  /**
+   * A run waits, tainted or not. What is to decide about its calls is created here, so that nobody decides before the run
+   * waits.
+   */
+  waiting?(run: Run, calls: readonly WaitingCall[], isTainted: boolean): void;
+  ended?(ended: EndedRun): void;
+}
+
 export interface EndingParts {
   clock: Clock;
   events: EventLog;
   queries: MessageQueries;
+  taint: Taint;
   /** The sender of the agent's messages. */
   senderOf(agentId: string): { id: string; name: string };
 }
@@ -30,13 +43,23 @@ export const LOST = failure(
 );
 
 /** Writes the end of a run: its message, its row and its last events. Call it in a transaction. */
-export function createEnding({ clock, events, queries, senderOf }: EndingParts, parking: Pick<Parking, "forget">) {
-  return (run: Run, outcome: RunOutcome, { text, steps, usage }: Progress): EndedRun => {
+export function createEnding(
+  { clock, events, queries, taint, senderOf }: EndingParts,
+  parking: Pick<Parking, "forget">,
+) {
+  return (run: Run, outcome: RunOutcome, { text, steps, usage, ...progress }: Progress): EndedRun => {
     const { agentId, conversationId, runId } = run;
+    // One that ends while it waits is not in memory.
+    const isTainted = progress.isTainted || (outcome.kind !== "completed" && taint.isMarked(runId));
+    if (isTainted) taint.forget(runId);
     const last: AgentEvent[] = [];
     let reply: MessageRecord | null = null;
     if (outcome.kind !== "failed" || text !== "") {
-      const message = replyOfRun(run, { text, outcome, usage, sender: senderOf(agentId), createdAt: clock.now() });
+      const message = replyOfRun(run, {
+        ...{ text, outcome, usage, isTainted },
+        sender: senderOf(agentId),
+        createdAt: clock.now(),
+      });
       queries.insertMessage(message);
       reply = showMessage(message);
       last.push({ type: "message.completed", runId, message: reply });

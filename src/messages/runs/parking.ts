@@ -1,5 +1,5 @@
 import type { WaitingCall } from "../../runtime/hosted-run.ts";
-import { cutOutput } from "../../tools/policy.ts";
+import { cutOutput } from "../../tools/long-output.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";

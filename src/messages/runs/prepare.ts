@@ -15,7 +15,9 @@ import {
   type TurnOutline,
 } from "../../runtime/prompt-room.ts";
 import type { JournalStep } from "../../runtime/protocol.ts";
+import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
+import type { Taint } from "./taint.ts";
 
 export interface PrepareParts {
   instances: Instances;
@@ -32,6 +34,7 @@ export interface PrepareParts {
   engineOf(model: string): ModelEngine;
   /** The turns up to and including the run's own message, in the order they were answered. */
   conversation(run: Run): TurnOutline[];
+  taint: Pick<Taint, "isMarked" | "ofWindow">;
 }
 
 /** Abilities of an unknown model; calling it fails later, with a message of its own. */
@@ -41,24 +44,36 @@ const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, promp
  * Everything that a run's worker needs, with no more text than its prompt can hold. It is read when the run starts; a
  * later change affects the next run (docs/contract/api.md, Agents). Returns null if the instance is not running.
  */
-export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null {
+export function prepareRun(
+  parts: PrepareParts,
+  run: Run,
+  journal: JournalStep[],
+): Omit<HostedRun, "sink" | "taint"> | null {
   const agent = parts.agents.find(run.agentId);
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
   const model = modelOf(agent, parts);
   const abilities = abilitiesOf(parts, model);
   const room = roomOf(abilities.contextTokens);
-  const { instanceId } = run;
+  const { instanceId, conversationId, runId } = run;
+  const turns = parts.conversation(run);
+  const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
+    conversationId,
     model,
+    isTainted:
+      strange.length > 0 || parts.taint.ofWindow(conversationId) || (journal.length > 0 && parts.taint.isMarked(runId)),
+    mayAsk: run.originType !== "openai",
     input: {
-      runId: run.runId,
+      runId,
       agentName: agent.displayName,
-      files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room),
+      files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room).map((file) =>
+        strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
+      ),
       ...chooseSkills(parts.skills.outline(instanceId), room, (name) => parts.skills.instructions(instanceId, name)),
-      tools: abilities.tools ? [...parts.tools] : [],
+      tools: abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [],
       model: abilities,
-      ...chooseTurns(parts.conversation(run), room),
+      ...chooseTurns(turns, room),
       journal,
     },
   };

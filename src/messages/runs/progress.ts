@@ -11,12 +11,15 @@ export interface Progress {
   /** Model calls and their tokens, of all attempts. */
   steps: number;
   usage: Usage;
+  /** Whether it has read what a stranger may have written. */
+  isTainted: boolean;
 }
 
 export const newProgress = ({ steps, promptTokens, completionTokens }: Run, text = ""): Progress => ({
   text,
   steps,
   usage: { promptTokens, completionTokens },
+  isTainted: false,
 });
 
 /** Adds a batch of events. Returns those to report, and the outcome if the loop has ended. */

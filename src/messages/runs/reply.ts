@@ -7,13 +7,14 @@ export interface ReplyParts {
   text: string;
   outcome: RunOutcome;
   usage: Usage;
+  isTainted: boolean;
   /** The agent, as the message's sender. */
   sender: { id: string; name: string };
   createdAt: number;
 }
 
 /** The message that a run ends with. */
-export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }: ReplyParts): NewMessage {
+export function replyOfRun(run: Run, { text, outcome, usage, isTainted, sender, createdAt }: ReplyParts): NewMessage {
   const used = usage.promptTokens + usage.completionTokens > 0;
   return {
     messageId: newId("msg"),
@@ -31,5 +32,6 @@ export function replyOfRun(run: Run, { text, outcome, usage, sender, createdAt }
     promptTokens: used ? usage.promptTokens : null,
     completionTokens: used ? usage.completionTokens : null,
     createdAt,
+    tainted: isTainted,
   };
 }

@@ -10,7 +10,7 @@ import type { RunsOf } from "../queries.ts";
 import { showMessage } from "../record.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, newActive } from "./active-runs.ts";
-import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST } from "./ending.ts";
+import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createNewRuns, type QueueRun } from "./new-runs.ts";
 import { createParking, type Decision } from "./parking.ts";
@@ -24,20 +24,13 @@ export interface RunParts extends EndingParts {
   log: Log;
   host: Host;
   /** What the runtime needs for this run, from the agent's current state; null if its instance is not running. */
-  prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink"> | null;
+  prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink" | "taint"> | null;
   /** The account whose places an instance's runs take; undefined for a deleted instance. */
   accountOf(instanceId: string): string | undefined;
   /** How long after a failed commit (a full disk) a run is started again. */
   retryMs?: number;
   /** How much of one event loop turn may be spent on starting runs. */
   startsMs?: number;
-}
-
-/** Called in the transaction of the change. */
-export interface RunListener {
-  /** A run waits. Whatever decides about its calls is created here, so that nobody can decide before the run waits. */
-  waiting?(run: Run, calls: readonly WaitingCall[]): void;
-  ended?(ended: EndedRun): void;
 }
 
 export interface Runs {
@@ -71,7 +64,7 @@ export interface Runs {
 }
 
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, host, prepare, accountOf, retryMs = 5_000 } = parts;
+  const { store, clock, log, events, queries, taint, host, prepare, accountOf, retryMs = 5_000 } = parts;
   const active = createActiveRuns();
   /** Callers that wait for the end of a run. */
   const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
@@ -125,14 +118,15 @@ export function createRuns(parts: RunParts): Runs {
         host.release(instanceId);
         return false;
       }
-      const { model } = prepared;
+      const { model, isTainted } = prepared;
       active.add(current);
       // Its first model call is counted here, since reporting it separately would cost another commit.
       if (first === "run.started") current.progress.steps++;
       const firstStepCounted = journal === NOTHING_DONE;
       const { steps } = current.progress;
-      if (first || model !== run.model) {
+      if (first || isTainted || model !== run.model) {
         void commit(current, () => {
+          if (isTainted) taint.mark(current);
           queries.startRun(runId, { startedAt: run.startedAt ?? clock.now(), model, steps });
           if (first) append(run, [{ type: first, runId }]);
         });
@@ -141,6 +135,7 @@ export function createRuns(parts: RunParts): Runs {
       host.run(instanceId, {
         ...prepared,
         input: { ...prepared.input, journalShown: journal.continues, firstStepCounted },
+        taint: () => commit(current, () => taint.mark(current)),
         sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
       });
     } catch (err) {
@@ -219,7 +214,7 @@ export function createRuns(parts: RunParts): Runs {
     queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
     const parked = parking.park(run, waits);
     if (parked === null) return void end(run, LOST, current);
-    if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits);
+    if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits, progress.isTainted);
     letGo(run, current, () => parked.status === "running" && queue.takeUp(run.agentId, run.instanceId));
   }
 

@@ -15,6 +15,8 @@ export interface Windows {
    * The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily.
    */
   read(run: Run): TurnOutline[];
+  /** The first of the messages that were read last; null where there are none. */
+  startOf(conversationId: string): number | null;
 }
 
 /** A message as prompts show it. */
@@ -84,6 +86,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
 
   return {
     forget,
+    startOf: (conversationId) => kept.get(conversationId)?.rows[0]?.messageSeq ?? null,
     read(run) {
       const turns: TurnOutline[] = [];
       for (const { role, messageId, turn, reply } of latest(run.conversationId)) {

@@ -1,0 +1,46 @@
+import { AppError } from "../lib/app-error.ts";
+import type { Policy } from "../tools/tool.ts";
+import type { FileChange } from "../workspace/workspace.ts";
+import type { Agent, ToolPolicies } from "./schema.ts";
+
+export interface NewAgent {
+  name: string;
+  slug: string | null;
+  displayName: string | null;
+  useDefaults: boolean;
+  files: FileChange[];
+  model: string | null;
+  tools: PolicyChanges;
+}
+
+export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | "model">> & {
+  files?: FileChange[];
+  useDefaults?: true;
+  tools?: PolicyChanges;
+};
+
+/** Tool name → policy; null takes the owner's word back. */
+export type PolicyChanges = Readonly<Record<string, Policy | null>>;
+
+/** Tools of an agent about which its owner may say something: of servers that are gone, their names stay. */
+export const MAX_POLICIES = 200;
+
+/** Throws `invalid_request` for the name of a tool that the host cannot have. */
+export function requireTools(policies: PolicyChanges, mayHaveTool: (name: string) => boolean): void {
+  const unknown = Object.keys(policies).find((name) => !mayHaveTool(name));
+  if (unknown === undefined) return;
+  throw new AppError(
+    "invalid_request",
+    `tools: expected names of tools, as GET …/tools lists them; got "${unknown.slice(0, 100)}"`,
+  );
+}
+
+/** The owner's words after this change; null where none is left. Throws `conflict` where they are too many. */
+export function withPolicies(before: ToolPolicies | null, changes: PolicyChanges): ToolPolicies | null {
+  const all = Object.entries({ ...before, ...changes });
+  const left = all.filter((entry): entry is [string, Policy] => entry[1] !== null);
+  if (left.length > MAX_POLICIES) {
+    throw new AppError("conflict", `tools: an agent has at most ${MAX_POLICIES} policies; take some back with null`);
+  }
+  return left.length === 0 ? null : Object.fromEntries(left);
+}

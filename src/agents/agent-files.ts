@@ -1,0 +1,146 @@
+import type { Instances } from "../instances/instances.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
+import type { Store } from "../storage/store.ts";
+import type { Whose, WorkspacePort } from "../tools/ports.ts";
+import type { ToolContext } from "../tools/tool.ts";
+import type { Agents, FoundAgent } from "./agents.ts";
+import type { Workspaces } from "./workspaces.ts";
+
+export interface AgentFilesParts {
+  store: Store;
+  instances: Pick<Instances, "find">;
+  agents: Pick<Agents, "find" | "writeFile" | "deleteFile">;
+  workspaces: Workspaces;
+}
+
+const UNCONDITIONAL = { ifMatch: null, ifNoneMatch: null };
+/** How often an edit is made anew because the file was changed meanwhile. */
+const MAX_EDITS = 5;
+/** Files that runs have read, whose versions are remembered. One that is forgotten has to be read again. */
+const MAX_SEEN = 10_000;
+
+/**
+ * The workspace as an agent's tools use it. Its changes go the way of a person's: with the same checks and quotas, whole
+ * or not at all, and nothing of what somebody else has written meanwhile is lost.
+ */
+export function createAgentFiles({ store, instances, agents, workspaces }: AgentFilesParts): WorkspacePort {
+  const seen = createSeenVersions(MAX_SEEN);
+
+  const finding =
+    ({ instanceId, agentId }: Whose) =>
+    (): FoundAgent => {
+      const instance = instances.find(instanceId);
+      const agent = agents.find(agentId);
+      if (!instance || agent?.instanceId !== instanceId) throw notFound("agent");
+      return { instance, agent };
+    };
+  /** A cancelled run changes nothing any longer. */
+  const committing = (context: ToolContext, find: () => FoundAgent) => {
+    return <Result>(operate: (found: FoundAgent) => Result): Promise<Result> =>
+      store.commitSoon(() => {
+        context.signal.throwIfAborted();
+        return operate(find());
+      }, "full");
+  };
+
+  function existing(whose: Whose, name: string) {
+    const { agent } = finding(whose)();
+    const { bytes, etag } = workspaces.read(agent, name);
+    return { bytes, etag, isTainted: workspaces.taintedOf(agent, [name]).length > 0 };
+  }
+
+  async function put(context: ToolContext, name: string, bytes: Uint8Array, condition: typeof UNCONDITIONAL | Match) {
+    const find = finding(context);
+    const { created, etag } = await agents.writeFile(
+      find,
+      name,
+      bytes,
+      condition,
+      committing(context, find),
+      context.isTainted,
+    );
+    seen.note(context.runId, name, etag);
+    return { created };
+  }
+
+  return {
+    async list(whose, folder, limit) {
+      const { agent } = finding(whose)();
+      const known = workspaces.reindexing.ready([agent]);
+      if (known !== null) await known;
+      workspaces.refresh(agent);
+      const within = folder === null ? "" : `${folder}/`;
+      const files = workspaces.list(agent, within, limit);
+      return files.filter(({ name }) => name.startsWith(within));
+    },
+    read(whose, name) {
+      const { bytes, etag, isTainted } = existing(whose, name);
+      seen.note(whose.runId, name, etag);
+      return { bytes, isTainted };
+    },
+    async write(context, name, text) {
+      const bytes = Buffer.from(text);
+      const known = seen.of(context.runId, name);
+      if (known !== undefined) {
+        return await explained(name, () => put(context, name, bytes, { ifMatch: known, ifNoneMatch: null }));
+      }
+      // What a person has approved is written, though the host forgot meanwhile that the file was read.
+      if (context.goAhead !== undefined) return await put(context, name, bytes, UNCONDITIONAL);
+      return await explained(name, () => put(context, name, bytes, { ifMatch: null, ifNoneMatch: "*" }));
+    },
+    async edit(context, name, change) {
+      for (let tried = 1; ; tried++) {
+        const { bytes, etag, isTainted } = existing(context, name);
+        const changed = Buffer.from(change(bytes));
+        const by = { ...context, isTainted: context.isTainted || isTainted };
+        try {
+          await put(by, name, changed, { ifMatch: etag, ifNoneMatch: null });
+          return;
+        } catch (error) {
+          if (!isChanged(error) || tried === MAX_EDITS) throw error;
+        }
+      }
+    },
+    async remove(context, name) {
+      const find = finding(context);
+      const ifMatch = seen.of(context.runId, name) ?? null;
+      await explained(name, () =>
+        agents.deleteFile(find, name, { ifMatch, ifNoneMatch: null }, committing(context, find)),
+      );
+      seen.forget(context.runId, name);
+    },
+  };
+}
+
+interface Match {
+  ifMatch: string | null;
+  ifNoneMatch: string | null;
+}
+
+const isChanged = (error: unknown): boolean => error instanceof AppError && error.code === "precondition_failed";
+
+/** In words for a model, which knows no headers. */
+async function explained<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isChanged(error)) throw error;
+    throw new Error(`${name} is not as you read it last: read it with read_file, so that nothing in it is lost`);
+  }
+}
+
+/** The versions of files as runs have read or written them last. */
+function createSeenVersions(max: number) {
+  const versions = new Map<string, string>();
+  const keyOf = (runId: string, name: string) => `${runId} ${name}`;
+  return {
+    of: (runId: string, name: string) => versions.get(keyOf(runId, name)),
+    note(runId: string, name: string, etag: string): void {
+      const key = keyOf(runId, name);
+      versions.delete(key);
+      versions.set(key, etag);
+      if (versions.size > max) for (const oldest of versions.keys()) if (versions.delete(oldest)) break;
+    },
+    forget: (runId: string, name: string) => void versions.delete(keyOf(runId, name)),
+  };
+}

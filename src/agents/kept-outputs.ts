@@ -1,0 +1,30 @@
+import { newId } from "../lib/id.ts";
+import type { PolicyPorts, WorkspacePort } from "../tools/ports.ts";
+import { MAX_FILE_BYTES } from "../workspace/workspace.ts";
+
+const FOLDER = "tool-output";
+/** Outputs that are kept of an agent; the oldest make room. */
+const MAX_KEPT = 32;
+
+/** Keeps outputs that are too long for a prompt as files of the agent's workspace. */
+export const keepOutputs =
+  (files: WorkspacePort): PolicyPorts["keepOutput"] =>
+  async (context, tool, output) => {
+    // Ids sort by time, and so do the names.
+    const id = newId("change").slice("change_".length);
+    const name = `${FOLDER}/${id}-${tool.replaceAll(/[^A-Za-z0-9_-]/g, "").slice(0, 40)}.txt`;
+    const [oldest, ...others] = await files.list(context, FOLDER, MAX_KEPT);
+    if (oldest !== undefined && others.length + 1 >= MAX_KEPT) await files.remove(context, oldest.name);
+    await files.write(context, name, fitting(output));
+    return name;
+  };
+
+/** As much of a text as one file holds. */
+function fitting(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.byteLength <= MAX_FILE_BYTES) return text;
+  const note = `\n[… cut here: the output had ${bytes.byteLength} bytes …]`;
+  // A character that the cut splits is left out.
+  const head = new TextDecoder().decode(bytes.subarray(0, MAX_FILE_BYTES - note.length - 8), { stream: true });
+  return head + note;
+}

@@ -1,0 +1,70 @@
+import { type AgentFilesParts, createAgentFiles } from "../agents/agent-files.ts";
+import { keepOutputs } from "../agents/kept-outputs.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import type { ApprovalRules } from "../approvals/rules.ts";
+import type { EventLog } from "../messages/events/event-log.ts";
+import type { Audit } from "../storage/audit.ts";
+import { askUser } from "../tools/ask-user.ts";
+import { now } from "../tools/now.ts";
+import type { CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
+import type { Tool } from "../tools/tool.ts";
+import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
+import { updatePlan } from "../tools/update-plan.ts";
+import { workspaceTools } from "../tools/workspace-files.ts";
+
+export interface ToolParts extends AgentFilesParts {
+  audit: Pick<Audit, "append">;
+  approvals: Pick<Approvals, "approvedHash">;
+  rules: Pick<ApprovalRules, "cover">;
+  appendEvents: EventLog["append"];
+}
+
+/** How often a tool was called, and what came of it. */
+export interface ToolCalls {
+  tool: string;
+  outcome: CallOutcome;
+  count: number;
+}
+
+export interface Tools {
+  toolbox: Toolbox;
+  policy: PolicyPorts;
+  /** Since the start. */
+  counts(): ToolCalls[];
+}
+
+/** What agents can do, and what the decision about a call knows. `only` replaces all of Roost's own tools. */
+export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
+  const { store, instances, agents, audit, approvals, rules, appendEvents } = parts;
+  const files = createAgentFiles(parts);
+
+  const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
+    store.commitSoon(() => {
+      signal.throwIfAborted();
+      appendEvents(agentId, [{ type: "plan.updated", runId, items }], conversationId);
+    }, "process");
+
+  const counts = new Map<string, ToolCalls>();
+  const policy: PolicyPorts = {
+    policyOf(agentId, tool) {
+      const policies = agents.find(agentId)?.tools;
+      return policies && Object.hasOwn(policies, tool) ? policies[tool] : undefined;
+    },
+    isRemembered: rules.cover,
+    approvedHash: approvals.approvedHash,
+    keepOutput: keepOutputs(files),
+    count(tool, outcome) {
+      const key = `${tool} ${outcome}`;
+      const known = counts.get(key) ?? { tool, outcome, count: 0 };
+      known.count++;
+      counts.set(key, known);
+    },
+    async noteChange({ instanceId, agentId, runId }, tool, approvalId) {
+      const actor = instances.find(instanceId)?.accountId ?? "host";
+      const entry = { actor, action: "tool.call", subject: agentId, detail: { tool, runId, approvalId } };
+      await store.commitSoon(() => audit.append(entry), "process");
+    },
+  };
+  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan)];
+  return { toolbox: createToolbox(only ?? own), policy, counts: () => [...counts.values()] };
+}

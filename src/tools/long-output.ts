@@ -1,0 +1,47 @@
+import type { PolicyPorts } from "./ports.ts";
+import type { RunResult } from "./run-tool.ts";
+import type { ToolContext } from "./tool.ts";
+import { fence, neutralise } from "./untrusted.ts";
+
+/** The most characters of an output that the model gets. */
+export const MAX_OUTPUT = 16_000;
+/** What the marks around a stranger's text take. */
+const FENCE_ROOM = 300;
+
+/**
+ * The result as the model gets it: a stranger's text between marks, and no more of a long output than a model is given.
+ * The whole of that is kept as a file of the workspace, which the mark at its end names.
+ */
+export async function keepShort(
+  { output, isError, isUntrusted }: RunResult,
+  tool: string,
+  context: ToolContext,
+  ports: Pick<PolicyPorts, "keepOutput">,
+): Promise<RunResult> {
+  const text = isUntrusted ? neutralise(output) : output;
+  const shown = (part: string) => (isUntrusted ? fence(part) : part);
+  const room = MAX_OUTPUT - (isUntrusted ? FENCE_ROOM : 0);
+  if (text.length <= room) return { output: shown(text), isError, isUntrusted };
+  let kept: string;
+  try {
+    const isTainted = context.isTainted || isUntrusted;
+    kept = `all of it is in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}: read_file shows the lines you name`;
+  } catch (error) {
+    kept = `the rest could not be kept: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  const mark = markOf(text.length, kept);
+  return { output: shown(head(text, room - mark.length)) + mark, isError, isUntrusted };
+}
+
+const markOf = (length: number, more: string): string =>
+  `\n[… cut here: these are the first of ${length} characters; ${more.slice(0, 500)} …]`;
+
+/** No more of an output than a model is given, with a visible mark; nothing is kept. */
+export function cutOutput(output: string): string {
+  if (output.length <= MAX_OUTPUT) return output;
+  const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
+  return head(output, MAX_OUTPUT - mark.length) + mark;
+}
+
+/** The cut may split a surrogate pair. */
+const head = (text: string, length: number): string => text.slice(0, length).toWellFormed();

@@ -1,0 +1,58 @@
+import type { Target } from "./target.ts";
+import type { Policy, ToolContext } from "./tool.ts";
+
+/** Whose call it is. */
+export type Whose = Pick<ToolContext, "instanceId" | "agentId" | "conversationId" | "runId">;
+
+/** What the decision about a call asks the rest of the host. */
+export interface PolicyPorts {
+  /** The owner's word on this tool of the agent; undefined where there is none. */
+  policyOf(agentId: string, tool: string): Policy | undefined;
+  /** Whether an approval that was to be remembered covers such a call. */
+  isRemembered(agentId: string, tool: string, target: Target): boolean;
+  /** The hash of the input that was approved; null for what is no approval. */
+  approvedHash(approvalId: string): string | null;
+  /** Keeps an output that is too long as a file of the workspace. Returns its name. Throws where there is no room. */
+  keepOutput(context: ToolContext, tool: string, output: string): Promise<string>;
+  /** Counts a call that was decided on. */
+  count(tool: string, outcome: CallOutcome): void;
+  /** Notes that a call changes something outside, before it does. */
+  noteChange(whose: Whose, tool: string, approvalId: string | null): Promise<void>;
+}
+
+export type CallOutcome = "done" | "failed" | "invalid" | "refused" | "asked";
+
+/** A file as a tool reads it. */
+export interface FileOfAgent {
+  bytes: Uint8Array;
+  /** Whether a tainted run wrote it, or a part of it. */
+  isTainted: boolean;
+}
+
+export interface ListedFile {
+  name: string;
+  size: number;
+}
+
+/**
+ * The workspace of the agent whose call it is. Names, quotas and limits are checked as for a person's requests, and
+ * `AppError` says what is wrong.
+ */
+export interface WorkspacePort {
+  /** By name, of this folder or of all; at most `limit`. */
+  list(whose: Whose, folder: string | null, limit: number): Promise<ListedFile[]>;
+  read(whose: Whose, name: string): FileOfAgent;
+  /** Replaces the whole file. Refuses one that exists and that this run has not read as it is now. */
+  write(context: ToolContext, name: string, text: string): Promise<{ created: boolean }>;
+  /** Replaces the file by what `change` makes of it, however it was changed meanwhile: it is always of what is there. */
+  edit(context: ToolContext, name: string, change: (before: Uint8Array) => string): Promise<void>;
+  remove(context: ToolContext, name: string): Promise<void>;
+}
+
+export interface PlanItem {
+  text: string;
+  done: boolean;
+}
+
+/** Shows the plan of a run to whoever follows it. */
+export type ShowPlan = (context: ToolContext, items: PlanItem[]) => Promise<void>;

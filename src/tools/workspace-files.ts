@@ -1,0 +1,159 @@
+import { z } from "zod";
+import { decodeText } from "../workspace/workspace.ts";
+import { MAX_OUTPUT } from "./long-output.ts";
+import type { WorkspacePort } from "./ports.ts";
+import type { Tool, UntrustedText } from "./tool.ts";
+
+const DEADLINE_MS = 10_000;
+/** Files that one list shows. */
+const MAX_LISTED = 300;
+/** Kept free for what is said about the lines that are shown. */
+const NOTE_ROOM = 600;
+/** Files that every later run reads as its owner's word: a tainted run asks before it changes one. */
+const STEERING = new Set(["agents.md", "soul.md", "identity.md", "user.md", "tools.md", "heartbeat.md"]);
+
+/** Disks that ignore case take `soul.md` for SOUL.md. */
+const steers = ({ name }: { name: string }): boolean => STEERING.has(name.toLowerCase());
+
+const name = z.string().min(1).max(1_000).describe("the file's name, such as notes/today.md");
+const line = z.int().min(1);
+const text = z.string().describe("the whole text of the file");
+
+const listInput = z.object({ folder: z.string().max(1_000).describe("only what is in this folder").optional() });
+const readInput = z.object({
+  name,
+  fromLine: line.describe("the first line to show, counted from 1").optional(),
+  toLine: line.describe("the last line to show").optional(),
+});
+const writeInput = z.object({ name, text });
+const editInput = z.object({
+  name,
+  find: z.string().min(1).describe("the exact text to replace; it must occur once"),
+  replace: z.string().describe("what stands there instead"),
+});
+const deleteInput = z.object({ name });
+
+/** What an agent can do with its own files. */
+export function workspaceTools(workspace: WorkspacePort): Tool[] {
+  const listFiles: Tool<typeof listInput> = {
+    name: "list_files",
+    description: "Lists the files of your workspace with their sizes.",
+    input: listInput,
+    deadlineMs: DEADLINE_MS,
+    changes: "nothing",
+    untrustedOutput: false,
+    async run({ folder = "" }, context) {
+      const within = folder.replace(/^\.?\/+|\/+$/g, "");
+      const files = await workspace.list(context, within === "" || within === "." ? null : within, MAX_LISTED + 1);
+      if (files.length === 0) return within === "" ? "The workspace is empty." : `There are no files in ${within}.`;
+      const lines = files.slice(0, MAX_LISTED).map(({ name, size }) => `${name} (${size} bytes)`);
+      if (files.length > MAX_LISTED) lines.push(`[There are more than ${MAX_LISTED}: name a folder to see its files.]`);
+      return lines.join("\n");
+    },
+  };
+
+  const readFile: Tool<typeof readInput> = {
+    name: "read_file",
+    description: "Reads a text file of your workspace, or some of its lines.",
+    input: readInput,
+    deadlineMs: DEADLINE_MS,
+    changes: "nothing",
+    untrustedOutput: false,
+    async run({ name, fromLine, toLine }, context) {
+      const { bytes, isTainted } = workspace.read(context, name);
+      const shown = showLines(name, bytes, fromLine, toLine);
+      return isTainted ? ({ untrusted: shown } satisfies UntrustedText) : shown;
+    },
+  };
+
+  const writeFile: Tool<typeof writeInput> = {
+    name: "write_file",
+    description:
+      "Writes a text file of your workspace, whole. Read a file that exists before you replace it; to change a part of one, use edit_file.",
+    input: writeInput,
+    deadlineMs: DEADLINE_MS,
+    changes: "workspace",
+    steers,
+    untrustedOutput: false,
+    async run({ name, text }, context) {
+      const { created } = await workspace.write(context, name, text);
+      return `${created ? "Created" : "Replaced"} ${name}, ${Buffer.byteLength(text)} bytes.`;
+    },
+  };
+
+  const editFile: Tool<typeof editInput> = {
+    name: "edit_file",
+    description: "Replaces one part of a text file of your workspace: a text that occurs in it exactly once.",
+    input: editInput,
+    deadlineMs: DEADLINE_MS,
+    changes: "workspace",
+    steers,
+    untrustedOutput: false,
+    async run({ name, find, replace }, context) {
+      await workspace.edit(context, name, (bytes) => replaceOnce(name, textOf(name, bytes), find, replace));
+      return `Changed ${name}.`;
+    },
+  };
+
+  const deleteFile: Tool<typeof deleteInput> = {
+    name: "delete_file",
+    description: "Deletes a file of your workspace.",
+    input: deleteInput,
+    deadlineMs: DEADLINE_MS,
+    changes: "workspace",
+    steers,
+    untrustedOutput: false,
+    async run({ name }, context) {
+      await workspace.remove(context, name);
+      return `Deleted ${name}.`;
+    },
+  };
+
+  return [listFiles, readFile, writeFile, editFile, deleteFile];
+}
+
+function textOf(name: string, bytes: Uint8Array): string {
+  const problem = bytes.includes(0) ? "binary" : null;
+  try {
+    if (problem === null) return decodeText(bytes);
+  } catch {
+    // Said below.
+  }
+  throw new Error(`${name} is no text: it has ${bytes.byteLength} bytes that are not UTF-8`);
+}
+
+/** These lines, as many as fit an output; says which they are where they are not all. */
+function showLines(name: string, bytes: Uint8Array, fromLine = 1, toLine = Number.MAX_SAFE_INTEGER): string {
+  const lines = textOf(name, bytes).split("\n");
+  // The end of the last line is no line of its own.
+  if (lines.length > 1 && lines.at(-1) === "") lines.pop();
+  if (bytes.byteLength === 0) return `[${name} is empty.]`;
+  if (fromLine > lines.length) throw new Error(`${name} has ${lines.length} lines; there is no line ${fromLine}`);
+  if (toLine < fromLine) throw new Error(`toLine: expected ${fromLine} or more`);
+  const last = Math.min(toLine, lines.length);
+  const shown: string[] = [];
+  let room = MAX_OUTPUT - NOTE_ROOM;
+  let end = fromLine - 1;
+  for (; end < last; end++) {
+    const line = lines[end] ?? "";
+    if (line.length + 1 > room) break;
+    shown.push(line);
+    room -= line.length + 1;
+  }
+  if (shown.length === 0) {
+    const line = lines[end] ?? "";
+    return `${line.slice(0, room).toWellFormed()}\n[Line ${fromLine} of ${lines.length} is cut here: it has ${line.length} characters.]`;
+  }
+  const isAll = fromLine === 1 && end === lines.length;
+  const more = end < last ? ` Read on with fromLine ${end + 1}.` : "";
+  return shown.join("\n") + (isAll ? "" : `\n[Lines ${fromLine} to ${end} of ${lines.length}.${more}]`);
+}
+
+function replaceOnce(name: string, text: string, find: string, replace: string): string {
+  const at = text.indexOf(find);
+  let count = 0;
+  for (let next = at; next >= 0; next = text.indexOf(find, next + 1)) count++;
+  if (count === 1) return text.slice(0, at) + replace + text.slice(at + find.length);
+  if (count === 0) throw new Error(`the text to find is not in ${name}: read the file, and copy it exactly`);
+  throw new Error(`the text to find occurs ${count} times in ${name}: give more of what is around it`);
+}
