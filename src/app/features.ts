@@ -40,6 +40,7 @@ import type { Tool } from "../tools/tool.ts";
 import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
@@ -53,7 +54,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  tools: readonly Tool[] = [now],
+  ownTools?: readonly Tool[],
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -125,7 +126,8 @@ export async function createFeatures(
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const toolbox = createToolbox(tools);
+  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const toolbox = createToolbox(ownTools ?? [now as Tool, ...web.tools], web.broker.redact);
   const host = createHost({
     clock,
     log,
@@ -162,7 +164,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host };
+  const run = { catalog, skills, engines, host, web };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 

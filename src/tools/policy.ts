@@ -23,7 +23,10 @@ export async function callTool(
 ): Promise<ToolResult | Waiting> {
   const read = readCall(toolbox, asked);
   const result = "problem" in read ? { output: read.problem, isError: true } : await runTool(read, context);
-  return "waitsFor" in result ? result : { ...result, output: cutOutput(result.output) };
+  if ("waitsFor" in result) return result;
+  // Before it is cut: a cut may split a value.
+  const output = await toolbox.redact(context.instanceId, result.output);
+  return { ...result, output: cutOutput(output) };
 }
 
 /**
