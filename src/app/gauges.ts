@@ -1,4 +1,5 @@
 import type { RpcHealth } from "../chain/chain.ts";
+import type { Egress } from "../egress/egress.ts";
 import type { Figure, Sample } from "../http/metrics.ts";
 import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
@@ -13,6 +14,7 @@ export interface GaugeParts {
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
+  web: { egress: Pick<Egress, "outcomes" | "connections"> };
 }
 
 const usdc = (micros: Micros): number => Number(micros) / 1e6;
@@ -24,7 +26,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, web } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -56,6 +58,13 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       ofNodes(({ ok }) => (ok === null ? null : Number(ok))),
       RPC,
     ),
+    counter(
+      "roost_egress_requests_total",
+      "Requests of agents",
+      () => [...web.egress.outcomes()].map(([outcome, value]) => ({ labels: { outcome }, value })),
+      ["outcome"],
+    ),
+    gauge("roost_egress_connections", "Connections of agents' requests", web.egress.connections),
     counter(
       "roost_rpc_calls_total",
       "Calls to a node",
