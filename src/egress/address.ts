@@ -59,9 +59,10 @@ const SPECIAL_V6 = rangesOf("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/2
 export function kindOf(address: string): AddressKind {
   const version = isIP(address);
   if (version === 0 || address.includes("%")) return "never";
+  // The list takes a mapped address for the one inside.
+  if (version === 6 && plain(address).startsWith("[::ffff:")) return "never";
   const isIn = (list: BlockList) => list.check(address, version === 4 ? "ipv4" : "ipv6");
   if (isIn(METADATA)) return "never";
-  if (version === 6 && address.toLowerCase().startsWith("::ffff:")) return "never";
   if (isIn(PRIVATE)) return "private";
   if (version === 4 ? isIn(SPECIAL_V4) : !isIn(GLOBAL_V6) || isIn(SPECIAL_V6)) return "never";
   return "public";

@@ -5,9 +5,18 @@ export interface Unescaped {
   original(start: number, end: number): [start: number, end: number];
 }
 
-/** Percent-encoding, escapes of JSON, JavaScript and Markdown, and character references of HTML. */
-const ESCAPES =
-  /(?:%[0-9a-f]{2}){1,64}|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|\\[!-/:-@[-`{-~bfnrt]|&(?:#\d{1,7}|#x[0-9a-f]{1,6}|amp|lt|gt|quot|apos);/gi;
+/** A character in percent-encoded UTF-8. */
+const PERCENT = [
+  "%[0-7][0-9a-f]",
+  "%[cd][0-9a-f]%[89ab][0-9a-f]",
+  "%e[0-9a-f](?:%[89ab][0-9a-f]){2}",
+  "%f[0-7](?:%[89ab][0-9a-f]){3}",
+];
+/** JSON and JavaScript; before punctuation, also Markdown. */
+const BACKSLASH = ["\\\\u[0-9a-f]{4}", "\\\\x[0-9a-f]{2}", "\\\\[!-/:-@[-`{-~bfnrt]"];
+/** Character references of HTML. */
+const REFERENCE = ["&#\\d{1,7};", "&#x[0-9a-f]{1,6};", "&(?:amp|lt|gt|quot|apos);"];
+const ESCAPES = new RegExp([...PERCENT, ...BACKSLASH, ...REFERENCE].join("|"), "gi");
 
 const NAMED: Readonly<Record<string, string>> = {
   "\\b": "\b",
