@@ -11,8 +11,8 @@ export interface PageReader {
 
 /** Pages read at the same time, and of one account. */
 const PLACES = { total: 2, maxPerOwner: 1, maxWaitingPerOwner: 64 };
-/** How long a page may take until its plain text has to do. */
-const DEADLINE_MS = 5_000;
+/** How long a page may take to become plain text, and then to become readable; else the plain text has to do. */
+const DEADLINES = { plainMs: 5_000, readableMs: 5_000 };
 /** A thread without work ends after this. */
 const IDLE_MS = 30_000;
 
@@ -21,7 +21,7 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   ? "./tools/page/worker.ts"
   : new URL("./worker.ts", import.meta.url).href;
 
-export function createPageReader(deadlineMs = DEADLINE_MS): PageReader {
+export function createPageReader({ plainMs, readableMs } = DEADLINES): PageReader {
   const places = createFairPlaces(PLACES);
   /** Threads without work, each with the timer that ends it. */
   const idle = new Map<Worker, ReturnType<typeof setTimeout>>();
@@ -53,12 +53,14 @@ export function createPageReader(deadlineMs = DEADLINE_MS): PageReader {
     let page: Page | null = null;
     const { promise, resolve, reject } = Promise.withResolvers<"done" | "ended">();
     const stop = () => resolve("ended");
-    const timer = setTimeout(stop, deadlineMs);
+    let timer = setTimeout(stop, plainMs);
     signal.addEventListener("abort", stop, { once: true });
     worker.onmessage = ({ data }: MessageEvent<PageReply>) => {
       if (data.id !== task.id) return;
       page = data.page ?? page;
-      if (data.kind !== "plain") resolve("done");
+      if (data.kind !== "plain") return resolve("done");
+      clearTimeout(timer);
+      timer = setTimeout(stop, readableMs);
     };
     worker.onerror = ({ message }) => reject(new Error(message));
     try {
@@ -82,7 +84,7 @@ export function createPageReader(deadlineMs = DEADLINE_MS): PageReader {
       if (release === null) throw new Error("too many pages of this account wait to be read: try again later");
       try {
         const page = await readOn(take(), { id: ++tasks, html, url }, signal);
-        if (page === null) throw new Error(`the page could not be read within ${deadlineMs / 1000} seconds`);
+        if (page === null) throw new Error(`the page could not be read within ${plainMs / 1000} seconds`);
         return page;
       } finally {
         release();
