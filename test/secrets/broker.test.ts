@@ -29,22 +29,36 @@ function openRoom(values: Record<string, string>) {
     }
   };
   const uses = () => ground.audit.read(0, 100).filter(({ action }) => action === "secret.use");
-  return { ground, instanceId, secrets, broker, fill, uses, [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose]() };
+  return {
+    ground,
+    instanceId,
+    secrets,
+    broker,
+    fill,
+    uses,
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+  };
 }
 
 const API = "https://api.example.com/";
 
 test("a placeholder becomes the value, in every place as one value", async () => {
-  await using room = openRoom({ TOKEN: 'a b"&=\n{}' , KEY: "key-1234\n" });
+  await using room = openRoom({ TOKEN: 'a b"&=\n{}', KEY: "key-1234\n" });
   expect(await room.fill(API, ["query", "?t={{secret:TOKEN}}&k={{ secret: KEY }}"])).toEqual([
     "?t=a%20b%22%26%3D%0A%7B%7D&k=key-1234%0A",
   ]);
-  expect(await room.fill(API, ["form", "t={{secret:TOKEN}}"], ["json", '{"t":"{{secret:TOKEN}}"}'], ["text", "{{secret:TOKEN}}"])).toEqual([
-    "t=a%20b%22%26%3D%0A%7B%7D",
-    '{"t":"a b\\"&=\\n{}"}',
-    'a b"&=\n{}',
+  expect(
+    await room.fill(
+      API,
+      ["form", "t={{secret:TOKEN}}"],
+      ["json", '{"t":"{{secret:TOKEN}}"}'],
+      ["text", "{{secret:TOKEN}}"],
+    ),
+  ).toEqual(["t=a%20b%22%26%3D%0A%7B%7D", '{"t":"a b\\"&=\\n{}"}', 'a b"&=\n{}']);
+  expect(await room.fill(API, ["header", "Bearer {{secret:KEY}}"], ["header", "none"])).toEqual([
+    "Bearer key-1234",
+    "none",
   ]);
-  expect(await room.fill(API, ["header", "Bearer {{secret:KEY}}"], ["header", "none"])).toEqual(["Bearer key-1234", "none"]);
 });
 
 test("a value is not looked through for placeholders", async () => {
@@ -79,12 +93,16 @@ test("a secret goes only to the hosts that its skill declares, with their ports,
       `the secret TOKEN may not be sent to ${new URL(url).host}: the skill that requires it declares api.example.com, local.example:8080`,
     );
   }
-  expect(await room.fill("http://api.example.com/", token)).toContain("without encryption: use https://api.example.com");
+  expect(await room.fill("http://api.example.com/", token)).toContain(
+    "without encryption: use https://api.example.com",
+  );
   for (const name of ["HOMELESS", "STRAY"]) {
     expect(await room.fill(API, ["header", `{{secret:${name}}}`])).toContain("no installed skill declares it");
   }
   // One that may not go there keeps back all of them.
-  expect(await room.fill(API, token, ["text", "{{secret:OTHER}}"])).toContain("OTHER may not be sent to api.example.com");
+  expect(await room.fill(API, token, ["text", "{{secret:OTHER}}"])).toContain(
+    "OTHER may not be sent to api.example.com",
+  );
   expect(room.uses().length).toBe(2);
 });
 

@@ -18,7 +18,10 @@ const FORMS: Record<string, (value: string) => string> = {
   "percent-encoded": encodeURIComponent,
   "percent-encoded in small letters": (value) => encodeURIComponent(value).replace(/%../g, (one) => one.toLowerCase()),
   "percent-encoded as a URL": encodeURI,
-  "percent-encoded, every byte": (value) => bytesOf(value).map((byte) => `%${byte}`).join(""),
+  "percent-encoded, every byte": (value) =>
+    bytesOf(value)
+      .map((byte) => `%${byte}`)
+      .join(""),
   "a form": (value) => new URLSearchParams([["q", value]]).toString().slice(2),
   JSON: (value) => JSON.stringify(value).slice(1, -1),
   "JSON in ASCII": (value) => asciiJson(value).slice(1, -1),
@@ -41,17 +44,22 @@ describe.each(Object.entries(FORMS))("a value sent back as %s", (_, form) => {
   });
 });
 
-test.each(["", "u", "us", "use", "user:"])("a value is found in base64 after %p, as in Basic credentials", async (before) => {
-  for (const after of ["", ":", ":x", "xyz"]) {
-    for (const encoding of ["base64", "base64url"] as const) {
-      const found = await hide(`Basic ${Buffer.from(before + VALUE + after).toString(encoding)}!`);
-      expect(found).toContain("[secret TOKEN]");
-      const left = found.replace("[secret TOKEN]", " ").replace("Basic ", "").split(" ");
-      // What is left on both sides decodes to what was around the value, and less than a byte of it.
-      expect(left.map((part) => part.length).reduce((a, b) => a + b)).toBeLessThanOrEqual(2 * 4 + before.length * 2 + after.length * 2);
+test.each(["", "u", "us", "use", "user:"])(
+  "a value is found in base64 after %p, as in Basic credentials",
+  async (before) => {
+    for (const after of ["", ":", ":x", "xyz"]) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        const found = await hide(`Basic ${Buffer.from(before + VALUE + after).toString(encoding)}!`);
+        expect(found).toContain("[secret TOKEN]");
+        const left = found.replace("[secret TOKEN]", " ").replace("Basic ", "").split(" ");
+        // What is left on both sides decodes to what was around the value, and less than a byte of it.
+        expect(left.map((part) => part.length).reduce((a, b) => a + b)).toBeLessThanOrEqual(
+          2 * 4 + before.length * 2 + after.length * 2,
+        );
+      }
     }
-  }
-});
+  },
+);
 
 test("all secrets are looked for, the longest first, and overlapping ones are one gap", async () => {
   const secrets = new Map([
@@ -80,8 +88,13 @@ test("text without the value comes back as it was, escapes included", async () =
 });
 
 test("any value is found in any form, anywhere in any text", async () => {
-  const words = fc.string({ unit: fc.constantFrom("a", "b", "%", "\\", "&", '"', "é", "☃", " ", "4", "1"), maxLength: 40 });
-  const value = fc.string({ unit: "grapheme", minLength: 6, maxLength: 40 }).filter((one) => Buffer.byteLength(one.trim()) >= 6);
+  const words = fc.string({
+    unit: fc.constantFrom("a", "b", "%", "\\", "&", '"', "é", "☃", " ", "4", "1"),
+    maxLength: 40,
+  });
+  const value = fc
+    .string({ unit: "grapheme", minLength: 6, maxLength: 40 })
+    .filter((one) => Buffer.byteLength(one.trim()) >= 6);
   // Base64 is tested above: it takes a character on each side along.
   const forms = fc.constantFrom(...Object.entries(FORMS).filter(([name]) => !/base64|Markdown|as a URL/.test(name)));
   await fc.assert(

@@ -28,11 +28,15 @@ describe("Markdown of a page", () => {
     expect(await bodyOf('<a href="/x">a</a> <a href="y?z=1#w">b</a> <a href="mailto:a@b.c">c</a>')).toBe(
       "[a](https://example.org/x) [b](https://example.org/dir/y?z=1#w) [c](mailto:a@b.c)",
     );
-    expect(await bodyOf('<a href="javascript:x()">a</a> <a href="#b">b</a> <a href="/c"> </a><a href="http://[">d</a>')).toBe("a b d");
+    expect(
+      await bodyOf('<a href="javascript:x()">a</a> <a href="#b">b</a> <a href="/c"> </a><a href="http://[">d</a>'),
+    ).toBe("a b d");
     expect(await bodyOf('<img alt="A cat" src="cat.png"><img src="x.png"><img alt="data" src="data:x,y">')).toBe(
       "![A cat](https://example.org/dir/cat.png)data",
     );
-    const based = await read('<html><head><base href="https://cdn.example/a/"></head><body><a href="b">c</a></body></html>');
+    const based = await read(
+      '<html><head><base href="https://cdn.example/a/"></head><body><a href="b">c</a></body></html>',
+    );
     expect(based.text).toBe("[c](https://cdn.example/a/b)");
   });
 
@@ -84,7 +88,9 @@ describe("a hostile page", () => {
   test("takes no turn of another account's, and its thread is ended", async () => {
     const patient = createPageReader(PATIENT);
     const endless = `${"<div>".repeat(30_000)}x`;
-    const slow = ["acc_a", "acc_a", "acc_a"].map((account) => patient.read(account, endless, "https://example.org/", never));
+    const slow = ["acc_a", "acc_a", "acc_a"].map((account) =>
+      patient.read(account, endless, "https://example.org/", never),
+    );
     expect((await patient.read("acc_b", "<p>quick</p>", "https://example.org/", never)).text).toBe("quick");
     expect((await Promise.all(slow)).every(({ text }) => text === "x")).toBe(true);
     patient.close();
