@@ -39,10 +39,10 @@ test("who gives up waiting takes no place", async () => {
   const gone = places.take("a", left.signal);
   const next = places.take("a", never);
   left.abort(new Error("enough"));
-  expect(gone).rejects.toThrow("enough");
+  await expect(gone).rejects.toThrow("enough");
   give?.();
   (await next)?.();
   other?.();
   expect(places.inUse()).toBe(0);
-  expect(places.take("a", AbortSignal.abort(new Error("before")))).rejects.toThrow("before");
+  await expect(places.take("a", AbortSignal.abort(new Error("before")))).rejects.toThrow("before");
 });

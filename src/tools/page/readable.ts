@@ -53,14 +53,12 @@ export function readablePage({ html, elements }: ReturnType<typeof strip>, url: 
   const { document } = parseHTML(wholeDocument(html));
   const base = URL.parse(document.querySelector("base")?.getAttribute("href") ?? "", url)?.href ?? url;
   const title = oneLine(document.querySelector("title")?.textContent ?? "");
-  const whole = toMarkdown(document.body as unknown as PageNode, base);
+  // It takes the document apart.
   const article = new Readability(document as unknown as Document).parse();
-  if ((article?.length ?? 0) < MIN_ARTICLE || typeof article?.content !== "string") {
-    return { title, text: whole.slice(0, MAX_PAGE_TEXT) };
-  }
-  const content = parseHTML(wholeDocument(article.content)).document;
-  const text = toMarkdown(content.body as unknown as PageNode, base);
-  return { title: title || oneLine(article.title ?? ""), text: text.slice(0, MAX_PAGE_TEXT) };
+  const isArticle = typeof article?.content === "string" && (article.length ?? 0) >= MIN_ARTICLE;
+  const { body } = parseHTML(wholeDocument(isArticle ? (article.content ?? "") : html)).document;
+  const text = toMarkdown(body as unknown as PageNode, base).slice(0, MAX_PAGE_TEXT);
+  return { title: title || oneLine(article?.title ?? ""), text };
 }
 
 /** The parser takes the first element of a fragment for the whole document. */
