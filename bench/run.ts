@@ -11,6 +11,7 @@ import { benchNeighbours } from "./neighbours.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
 import { benchStart } from "./start.ts";
+import { benchWeb } from "./web.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   start: benchStart,
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   scale: benchScale,
   metering: benchMetering,
   neighbours: () => benchNeighbours(),
+  web: benchWeb,
   model: async () => modelRows(await benchModel()),
 };
 

@@ -10,8 +10,8 @@ const DIST = join(ROOT, "dist");
 const BINARY = join(DIST, "roost");
 const INPUTS = join(DIST, ".inputs");
 
-/** The binary's own entry point, and that of the threads it starts (`new Worker`). */
-const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts"];
+/** The binary's own entry point, and those of the threads it starts (`new Worker`). */
+const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts", "src/tools/page/worker.ts"];
 /** Readable in the binary through `src/lib/embedded-folder.ts`. */
 const EMBEDDED_FOLDERS = ["workspaces", "skills"];
 

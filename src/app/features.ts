@@ -43,6 +43,7 @@ import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
 import { createTools } from "./tools.ts";
+import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
@@ -130,9 +131,6 @@ export async function createFeatures(
     resume: (...decision) => conversations.runs.resume(...decision),
     append: (...batch) => void conversations.events.append(...batch),
   });
-  const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
-  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents };
-  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -140,6 +138,10 @@ export async function createFeatures(
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
+  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
+  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents, web };
+  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
@@ -185,7 +187,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules };
+  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 

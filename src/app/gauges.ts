@@ -1,5 +1,6 @@
 import type { Approvals } from "../approvals/approvals.ts";
 import type { RpcHealth } from "../chain/chain.ts";
+import type { Egress } from "../egress/egress.ts";
 import type { Figure, Sample } from "../http/metrics.ts";
 import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
@@ -17,6 +18,7 @@ export interface GaugeParts {
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
+  web: { egress: Pick<Egress, "outcomes" | "connections"> };
 }
 
 const usdc = (micros: Micros): number => Number(micros) / 1e6;
@@ -28,7 +30,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -67,6 +69,13 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       ofNodes(({ ok }) => (ok === null ? null : Number(ok))),
       RPC,
     ),
+    counter(
+      "roost_egress_requests_total",
+      "Requests of agents",
+      () => [...web.egress.outcomes()].map(([outcome, value]) => ({ labels: { outcome }, value })),
+      ["outcome"],
+    ),
+    gauge("roost_egress_connections", "Connections of agents' requests", web.egress.connections),
     counter(
       "roost_rpc_calls_total",
       "Calls to a node",

@@ -215,6 +215,7 @@ async function startOn(
       await paymentGateway.stop();
       await meterTimer.stop();
       host.close();
+      features.web.close();
       await engines.close();
     },
   };

@@ -11,12 +11,14 @@ import type { Tool } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
 import { updatePlan } from "../tools/update-plan.ts";
 import { workspaceTools } from "../tools/workspace-files.ts";
+import type { Web } from "./web.ts";
 
 export interface ToolParts extends AgentFilesParts {
   audit: Pick<Audit, "append">;
   approvals: Pick<Approvals, "approvedHash">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
+  web: Pick<Web, "tools" | "broker">;
 }
 
 /** How often a tool was called, and what came of it. */
@@ -35,7 +37,7 @@ export interface Tools {
 
 /** What agents can do, and what the decision about a call knows. `only` replaces all of Roost's own tools. */
 export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, web } = parts;
   const files = createAgentFiles(parts);
 
   const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
@@ -52,6 +54,7 @@ export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
     },
     isRemembered: rules.cover,
     approvedHash: approvals.approvedHash,
+    redact: web.broker.redact,
     keepOutput: keepOutputs(files),
     count(tool, outcome) {
       const key = `${tool} ${outcome}`;
@@ -65,6 +68,6 @@ export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
       await store.commitSoon(() => audit.append(entry), "process");
     },
   };
-  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan)];
+  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan), ...web.tools];
   return { toolbox: createToolbox(only ?? own), policy, counts: () => [...counts.values()] };
 }

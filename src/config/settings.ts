@@ -181,14 +181,15 @@ const agents = {
   egress: {
     name: "ROOST_EGRESS",
     meaning:
-      "what agents may reach; private addresses only if named; without effect yet, since no tool of an agent reaches " +
-      "anything",
+      "what agents may reach: nothing, the internet, or these hosts, which may have private addresses; `public` among " +
+      "hosts stands for the internet",
     fallback: "public",
     expects: "none, public, or hosts as host or host:port, comma-separated",
     read: (value: string) => {
       if (value === "none" || value === "public") return value;
       const hosts = value.split(",").map((host) => host.trim());
-      return hosts.every((host) => HOST.test(host)) ? hosts : undefined;
+      const isHost = (host: string) => HOST.test(host) && host !== "none" && URL.canParse(`https://${host}`);
+      return hosts.every(isHost) ? hosts : undefined;
     },
   } satisfies Setting<"none" | "public" | string[]>,
   idleSeconds: whole("ROOST_IDLE_SECONDS", 300, "how long until an idle instance goes to sleep", {

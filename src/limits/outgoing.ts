@@ -1,7 +1,7 @@
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** The bounds of one kind of outgoing network call. No call follows redirects. */
+/** The bounds of one kind of outgoing network call. None follows redirects, except those of agents. */
 export interface OutgoingBounds {
   /** The files in src/ that make such calls; no other may (test/architecture/outgoing.test.ts). */
   files: readonly string[];
@@ -31,6 +31,18 @@ export const OUTGOING = {
   },
   /** SMTP; `answerBytes` for each reply. */
   mail: { files: ["mail/smtp.ts"], deadlineMs: 20_000, answerBytes: 64 * KIB, connections: 16 },
+  /**
+   * What agents cause (src/egress/), over sockets of its own: none of Bun's connections are used. `answerBytes` are
+   * counted after decompression. Further requests of an account wait for one of its places.
+   */
+  agents: {
+    files: ["egress/connect.ts", "egress/resolve.ts"],
+    deadlineMs: 20_000,
+    answerBytes: 5 * MIB,
+    connections: 64,
+    places: { total: 64, maxPerOwner: 16, maxWaitingPerOwner: 256 },
+    redirects: 3,
+  },
   /** `roost doctor` asks a model server for its models. */
   modelList: { files: ["cli/operator/check-host.ts"], deadlineMs: 5_000, answerBytes: MIB, connections: 1 },
   /** Looks for Ollama on this machine, which the console and `roost doctor` then offer. */

@@ -21,6 +21,7 @@ export function secretQueries(db: Db) {
       .orderBy(asc(secrets.key))
       .limit(p("limit")),
   );
+  const all = prepared(db, () => db.select().from(secrets).where(ofInstance));
   const put = prepared(db, () =>
     db
       .insert(secrets)
@@ -52,6 +53,7 @@ export function secretQueries(db: Db) {
     find: (instanceId: string, key: string): Secret | undefined => find.get({ instanceId, key }),
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): SecretName[] => page.all({ instanceId, after, limit }),
+    all: (instanceId: string): Secret[] => all.all({ instanceId }),
     /** Inserts a secret or replaces its value. */
     put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put.run(row),
     /** False if there was none. */

@@ -34,6 +34,8 @@ export interface Secrets {
    * it cannot be decrypted: the master key is another one, or the row was changed.
    */
   read(instanceId: string, key: string): string | undefined;
+  /** All values that can be read, by name, to be looked for in what comes back. Not audited: they go nowhere. */
+  values(instanceId: string): Map<string, string>;
   /** How many cannot be read because they were stored with another master key. */
   countLocked(): number;
 }
@@ -85,6 +87,15 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
       const value = open(secret).toString();
       audit.append({ actor: "host", action: "secret.use", subject: instanceId, detail: { key } });
       return value;
+    },
+    values(instanceId) {
+      const values = new Map<string, string>();
+      for (const secret of queries.all(instanceId)) {
+        const dataKey = dataKeys.open(secret.dataKeyId);
+        const value = dataKey && unseal(dataKey.key, secret.sealed, about(instanceId, secret.key, secret.dataKeyId));
+        if (value) values.set(secret.key, value.toString());
+      }
+      return values;
     },
     countLocked() {
       const locked = queries.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);

@@ -2,6 +2,7 @@ import { and, asc, count, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type InstalledSkillRow, installedSkills, type SkillOutline, type SkillRow } from "./schema.ts";
+import type { SkillNeeds } from "./skill-file.ts";
 
 export function skillQueries(db: Db) {
   const p = sql.placeholder;
@@ -26,6 +27,7 @@ export function skillQueries(db: Db) {
       .where(ofInstance)
       .orderBy(asc(installedSkills.name)),
   );
+  const needs = prepared(db, () => db.select({ requires: shown.requires }).from(installedSkills).where(ofInstance));
   const instructionsOf = prepared(db, () =>
     db
       .select({ instructions })
@@ -44,6 +46,7 @@ export function skillQueries(db: Db) {
     page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
       page.all({ instanceId, after, limit }),
     outline: (instanceId: string): SkillOutline[] => outline.all({ instanceId }),
+    needs: (instanceId: string): SkillNeeds[] => needs.all({ instanceId }).map(({ requires }) => requires),
     instructions: (instanceId: string, name: string): string | undefined =>
       instructionsOf.get({ instanceId, name })?.instructions,
     used: (instanceId: string): { skills: number; textBytes: number } =>

@@ -6,7 +6,7 @@ import type { Store } from "../storage/store.ts";
 import type { Catalog, SkillFolder } from "./catalog.ts";
 import { skillQueries } from "./queries.ts";
 import type { InstalledSkillRow, SkillOutline, SkillSource } from "./schema.ts";
-import { parseSkill } from "./skill-file.ts";
+import { parseSkill, type SkillNeeds } from "./skill-file.ts";
 
 /** Skills of one instance (docs/contract/api.md, Limits). */
 export const MAX_SKILLS = 100;
@@ -45,6 +45,8 @@ export interface Skills {
   remove(instanceId: string, name: string): void;
   /** By name, without reading any text. */
   outline(instanceId: string): SkillOutline[];
+  /** What each installed skill requires. */
+  needs(instanceId: string): SkillNeeds[];
   /** The Markdown below the front matter. Throws `not_found`. */
   instructions(instanceId: string, name: string): string;
 }
@@ -94,6 +96,7 @@ export function createSkills({ store, clock, catalog, secretNames }: SkillParts)
       if (found.length <= MAX_KEPT_SKILLS) outlines.set(instanceId, instanceId, found);
       return found;
     },
+    needs: queries.needs,
     instructions(instanceId, name) {
       const text = queries.instructions(instanceId, name);
       if (text === undefined) throw notFound("skill");

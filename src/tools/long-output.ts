@@ -9,15 +9,17 @@ export const MAX_OUTPUT = 16_000;
 const FENCE_ROOM = 300;
 
 /**
- * The result as the model gets it: a stranger's text between marks, and no more of a long output than a model is given.
+ * The result as the model gets it: without the values of secrets, a stranger's text between marks, and no more of a long output than a model is given.
  * The whole of that is kept as a file of the workspace, which the mark at its end names.
  */
 export async function keepShort(
-  { output, isError, isUntrusted }: RunResult,
+  { output: said, isError, isUntrusted }: RunResult,
   tool: string,
   context: ToolContext,
-  ports: Pick<PolicyPorts, "keepOutput">,
+  ports: Pick<PolicyPorts, "keepOutput" | "redact">,
 ): Promise<RunResult> {
+  // Before it is cut: a cut may split a value.
+  const output = await ports.redact(context.instanceId, said);
   const text = isUntrusted ? neutralise(output) : output;
   const shown = (part: string) => (isUntrusted ? fence(part) : part);
   const room = MAX_OUTPUT - (isUntrusted ? FENCE_ROOM : 0);

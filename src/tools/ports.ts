@@ -12,6 +12,8 @@ export interface PolicyPorts {
   isRemembered(agentId: string, tool: string, target: Target): boolean;
   /** The hash of the input that was approved; null for what is no approval. */
   approvedHash(approvalId: string): string | null;
+  /** The output without the values of the instance's secrets. */
+  redact(instanceId: string, output: string): Promise<string>;
   /** Keeps an output that is too long as a file of the workspace. Returns its name. Throws where there is no room. */
   keepOutput(context: ToolContext, tool: string, output: string): Promise<string>;
   /** Counts a call that was decided on. */

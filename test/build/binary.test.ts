@@ -5,6 +5,7 @@ import { join } from "node:path";
 import packageFile from "../../package.json" with { type: "json" };
 import { bundleConsole } from "../../src/console/bundle.ts";
 import { buildBinary, runBinary, type StartOptions, startBinary } from "../support/binary.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
 import { canCutNetwork, OFFLINE } from "../support/offline.ts";
 
 const MAX_BYTES = 320e6;
@@ -71,6 +72,28 @@ describe("dist/roost, copied alone into an empty folder", () => {
     await using server = await startBinary({ binary, cwd: folder, dataDir: join(folder, "console") });
     for (const { path, plain } of await bundleConsole()) {
       expect(Buffer.from(await (await fetch(server.url + path)).bytes()).toString("base64")).toBe(plain);
+    }
+  });
+
+  test("reads web pages, on a thread of its own", async () => {
+    const html = { headers: { "Content-Type": "text/html" } };
+    const web = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("<h1>Birds</h1><p>Herons.", html),
+    });
+    const mock = startMockModelServer();
+    mock.script({ kind: "tools", calls: [{ name: "web_fetch", arguments: { url: web.url.href } }] });
+    const env = {
+      ROOST_MODEL: "openai:mock",
+      ROOST_OPENAI_BASE_URL: mock.url,
+      ROOST_EGRESS: `127.0.0.1:${web.port}`,
+    };
+    try {
+      await sayHello({ binary, cwd: folder, dataDir: join(folder, "web"), env });
+      expect(mock.requests[1]?.body.messages.at(-1).content).toBe(`URL: ${web.url.href}\n\n# Birds\n\nHerons.`);
+    } finally {
+      await Promise.all([mock.stop(), web.stop(true), rm(join(folder, "web"), { recursive: true })]);
     }
   });
 

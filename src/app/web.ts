@@ -1,0 +1,63 @@
+import { createEgress, type Egress, type EgressParts } from "../egress/egress.ts";
+import { createEgressPolicy, type EgressSetting } from "../egress/policy.ts";
+import type { Instances } from "../instances/instances.ts";
+import { secondsOf } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createFixedWindows } from "../limits/fixed-windows.ts";
+import { type Broker, createBroker } from "../secrets/broker.ts";
+import type { Secrets } from "../secrets/secrets.ts";
+import type { Skills } from "../skills/skills.ts";
+import { createHttpRequest } from "../tools/http-request.ts";
+import { createPageReader } from "../tools/page/page-reader.ts";
+import type { Tool } from "../tools/tool.ts";
+import { createWebFetch } from "../tools/web-fetch.ts";
+import type { Foundation } from "./foundation.ts";
+
+/** Refused requests in the audit log, in an hour: of one account, and of all. */
+const REFUSALS_OF_ONE = { seconds: 3_600, max: 20 };
+const REFUSALS_OF_ALL = { seconds: 3_600, max: 500 };
+/** A host's name may be longer; who wrote it is not known. */
+const MAX_HOST = 100;
+
+export interface WebParts {
+  foundation: Pick<Foundation, "store" | "clock" | "audit">;
+  log: Log;
+  setting: EgressSetting;
+  instances: Pick<Instances, "find">;
+  secrets: Secrets;
+  skills: Pick<Skills, "needs">;
+  /** Replaces parts of the guard, for tests. */
+  egress?: Partial<EgressParts> | undefined;
+}
+
+/** How agents reach other hosts. */
+export interface Web {
+  egress: Egress;
+  broker: Broker;
+  tools: Tool[];
+  close(): void;
+}
+
+export function createWeb({ foundation, log, setting, instances, secrets, skills, egress: own }: WebParts): Web {
+  const { store, clock, audit } = foundation;
+  const ofOne = createFixedWindows(secondsOf(clock), REFUSALS_OF_ONE);
+  const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
+  const egress = createEgress({
+    policy: createEgressPolicy(setting),
+    onRefused({ accountId, instanceId, host, fault }) {
+      log.warn({ accountId, instanceId, host: host.slice(0, MAX_HOST), fault }, "refused an agent's request");
+      // By the host, not the account: an agent that was talked into this must not use up its owner's rows.
+      if (ofOne.wait(accountId) > 0 || ofAll.count("all") > 0) return;
+      ofOne.count(accountId);
+      const detail = { host: host.slice(0, MAX_HOST), fault };
+      const write = () => audit.append({ actor: "host", action: "egress.refuse", subject: instanceId, detail });
+      store.commitSoon(write, "process").catch((err) => log.error({ err }, "a refused request could not be audited"));
+    },
+    ...own,
+  });
+  const broker = createBroker({ store, secrets, needsOf: skills.needs, isNamed: egress.policy.names });
+  const pages = createPageReader();
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const tools = [createWebFetch({ egress, pages, accountOf }), createHttpRequest({ egress, broker, accountOf })];
+  return { egress, broker, tools: tools as Tool[], close: pages.close };
+}

@@ -1,0 +1,92 @@
+import { EgressError } from "../egress/refusal.ts";
+import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
+import type { Store } from "../storage/store.ts";
+import { PLACEHOLDER, type Place, type SecretBroker } from "../tools/secret-broker.ts";
+import { MIN_HIDDEN_BYTES } from "./needles.ts";
+import { redact } from "./redaction.ts";
+import type { Secrets } from "./secrets.ts";
+
+export interface BrokerParts {
+  store: Pick<Store, "commitSoon">;
+  secrets: Pick<Secrets, "read" | "values">;
+  /** What each installed skill of an instance declares: its secrets may go to its hosts. */
+  needsOf(instanceId: string): readonly { secrets: readonly string[]; hosts: readonly string[] }[];
+  /** Whether the operator names this host: only there may a secret go without encryption. */
+  isNamed(target: Target): boolean;
+}
+
+export interface Broker extends SecretBroker {
+  /** The text without any value of the instance's secrets. */
+  redact(instanceId: string, text: string): Promise<string>;
+}
+
+/** What agents may do with secrets (docs/contract/security.md, Secrets). */
+export function createBroker({ store, secrets, needsOf, isNamed }: BrokerParts): Broker {
+  function requireAllowed(instanceId: string, name: string, target: Target): void {
+    const hosts = needsOf(instanceId).flatMap((needs) => (needs.secrets.includes(name) ? needs.hosts : []));
+    if (!hosts.some((host) => isNamedBy(host, target))) {
+      const known =
+        hosts.length > 0
+          ? `the skill that requires it declares ${[...new Set(hosts)].join(", ")}`
+          : "no installed skill declares it together with a host";
+      throw new EgressError("policy", `the secret ${name} may not be sent to ${shownHost(target)}: ${known}`);
+    }
+    if (!target.secure && !isNamed(target)) {
+      throw new EgressError(
+        "policy",
+        `the secret ${name} may not be sent without encryption: use https://${target.host}`,
+      );
+    }
+  }
+
+  /** The value; its use is in the audit log, on disk, before it leaves the host. */
+  async function read(instanceId: string, name: string): Promise<string> {
+    const value = await store.commitSoon(() => secrets.read(instanceId, name), "full");
+    if (value === undefined)
+      throw new EgressError("secret", `this instance has no secret ${name}: ask its owner to store it`);
+    if (Buffer.byteLength(value) < MIN_HIDDEN_BYTES) {
+      throw new EgressError(
+        "secret",
+        `the secret ${name} has fewer than ${MIN_HIDDEN_BYTES} bytes: it could not be hidden in an answer`,
+      );
+    }
+    return value;
+  }
+
+  return {
+    declares: (instanceId, target) =>
+      needsOf(instanceId).some(({ hosts }) => hosts.some((host) => isNamedBy(host, target))),
+    async fill(instanceId, target, texts) {
+      const names = new Set(texts.flatMap(([, text]) => [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name)));
+      for (const name of names) requireAllowed(instanceId, name, target);
+      const values = new Map<string, string>();
+      for (const name of names) values.set(name, await read(instanceId, name));
+      return texts.map(([place, text]) =>
+        text.replace(PLACEHOLDER, (_, name: string) => written(place, name, values.get(name) ?? "")),
+      );
+    },
+    redact: (instanceId, text) => redact(text, secrets.values(instanceId)),
+  };
+}
+
+/** Writes a value so that it stays one value: it adds no header, parameter or member. */
+function written(place: Place, name: string, value: string): string {
+  switch (place) {
+    case "header": {
+      // A line break at the end comes from a file or a pipe, and belongs to no credential.
+      const text = value.trim();
+      if (/^[\x20-\x7e]+$/.test(text)) return text;
+      throw new EgressError(
+        "secret",
+        `the secret ${name} has a line break, or a character other than ASCII: a header cannot carry it`,
+      );
+    }
+    case "query":
+    case "form":
+      return encodeURIComponent(value);
+    case "json":
+      return JSON.stringify(value).slice(1, -1);
+    case "text":
+      return value;
+  }
+}

@@ -1,0 +1,104 @@
+import { setImmediate } from "node:timers/promises";
+import { undoEscapes } from "./escapes.ts";
+import { type Needle, needlesOf } from "./needles.ts";
+
+/** How often escapes are undone: a URL in JSON in HTML is three. */
+const MAX_LEVELS = 3;
+/** How long this may hold a turn of the event loop. */
+const TURN_MS = 4;
+
+type Range = [start: number, end: number, name: string];
+
+/** What stands where a value was. */
+const mark = (name: string): string => `[secret ${name}]`;
+
+/**
+ * Replaces every secret's value in a text, in all forms in which servers send values back: as it is, as base64 or
+ * hexadecimal, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of fewer than
+ * four bytes are left. Takes time in proportion to the text, in slices.
+ */
+export async function redact(text: string, secrets: ReadonlyMap<string, string>): Promise<string> {
+  const pause = createPause();
+  const find = await createFinder(secrets, pause);
+  if (find === null) return text;
+  const found: Range[] = await find(text);
+  let level = await undoEscapes(text, pause);
+  let original = (start: number, end: number): [number, number] => [start, end];
+  for (let depth = 1; level !== null; depth++) {
+    const outer = original;
+    const inner = level.original;
+    original = (start, end) => outer(...inner(start, end));
+    for (const [start, end, name] of await find(level.text)) found.push([...original(start, end), name]);
+    level = depth < MAX_LEVELS ? await undoEscapes(level.text, pause) : null;
+  }
+  return found.length === 0 ? text : replaced(text, found);
+}
+
+function replaced(text: string, found: Range[]): string {
+  found.sort(([a, aEnd], [b, bEnd]) => a - b || bEnd - aEnd);
+  const pieces: string[] = [];
+  let done = 0;
+  for (const [start, end, name] of found) {
+    if (end <= done) continue;
+    // What overlaps is one thing in two forms.
+    if (start >= done) pieces.push(text.slice(done, start), mark(name));
+    done = end;
+  }
+  return (pieces.join("") + text.slice(done)).toWellFormed();
+}
+
+type Find = (text: string) => Promise<Range[]>;
+
+/** Null if there is nothing to look for. */
+async function createFinder(
+  secrets: ReadonlyMap<string, string>,
+  pause: () => Promise<void> | undefined,
+): Promise<Find | null> {
+  /** By their first four characters; longer ones first. */
+  const byStart = new Map<string, Needle[]>();
+  /** Most places of a text are ruled out by a look at one bit. */
+  const starts = new Uint8Array(1 << 16);
+  for (const [name, value] of secrets) {
+    for (const needle of needlesOf(name, value)) {
+      const start = needle.text.slice(0, 4);
+      byStart.set(
+        start,
+        [...(byStart.get(start) ?? []), needle].sort((a, b) => b.text.length - a.text.length),
+      );
+      starts[hashAt(start, 0)] = 1;
+    }
+    await pause();
+  }
+  if (byStart.size === 0) return null;
+  return async (text) => {
+    const found: Range[] = [];
+    for (let at = 0; at + 4 <= text.length; ) {
+      if ((at & 0x3ff) === 0) await pause();
+      const needle =
+        starts[hashAt(text, at)] === 1
+          ? byStart.get(text.slice(at, at + 4))?.find((one) => text.startsWith(one.text, at))
+          : undefined;
+      if (needle) found.push([at, at + needle.text.length, needle.name]);
+      at += needle?.text.length ?? 1;
+    }
+    return found;
+  };
+}
+
+const hashAt = (text: string, at: number): number =>
+  (text.charCodeAt(at) ^
+    (text.charCodeAt(at + 1) << 3) ^
+    (text.charCodeAt(at + 2) << 6) ^
+    (text.charCodeAt(at + 3) << 9)) &
+  0xffff;
+
+/** Returns what to await, if this turn of the event loop has lasted long enough. */
+function createPause(): () => Promise<void> | undefined {
+  let began = performance.now();
+  return () => {
+    if (performance.now() - began < TURN_MS) return undefined;
+    return setImmediate().then(() => {
+      began = performance.now();
+    });
+  };
+}

@@ -1,0 +1,20 @@
+import type { Target } from "../egress/target.ts";
+
+/** Where in a request a text stands: it decides how a value is written there. */
+export type Place = "header" | "query" | "json" | "form" | "text";
+
+/**
+ * Puts the values of secrets into what leaves the host. An agent only ever writes their names, as `{{secret:NAME}}`.
+ */
+export interface SecretBroker {
+  /**
+   * The texts with each placeholder replaced. Throws `EgressError` for a secret that the instance lacks, or
+   * that may not go to this target: each skill declares the hosts of its secrets.
+   */
+  fill(instanceId: string, target: Target, texts: readonly [place: Place, text: string][]): Promise<string[]>;
+  /** Whether a skill of the instance declares this host. */
+  declares(instanceId: string, target: Target): boolean;
+}
+
+/** `{{secret:NAME}}`, with spaces where people put them. */
+export const PLACEHOLDER = /\{\{\s*secret:\s*([A-Za-z_][A-Za-z0-9_]{0,127})\s*\}\}/g;

@@ -1,0 +1,129 @@
+import { expect, test } from "bun:test";
+import { createEgressPolicy } from "../../src/egress/policy.ts";
+import { targetOf } from "../../src/egress/target.ts";
+import { createBroker } from "../../src/secrets/broker.ts";
+import { openMasterKey } from "../../src/secrets/master-key.ts";
+import { createSecrets } from "../../src/secrets/secrets.ts";
+import type { Place } from "../../src/tools/secret-broker.ts";
+import { openGround } from "../support/route-harness.ts";
+
+const NEEDS = [
+  { secrets: ["TOKEN", "KEY"], hosts: ["api.example.com", "local.example:8080"] },
+  { secrets: ["OTHER"], hosts: ["other.example"] },
+  { secrets: ["HOMELESS"], hosts: [] },
+];
+
+function openRoom(values: Record<string, string>) {
+  const ground = openGround();
+  const caller = ground.account();
+  const { instanceId } = ground.instances.create(caller, "one");
+  const secrets = createSecrets({ ...ground, masterKey: openMasterKey(ground.dataDir) });
+  secrets.set(caller.accountId, instanceId, new Map(Object.entries(values)));
+  const policy = createEgressPolicy(["public", "local.example:8080"]);
+  const broker = createBroker({ ...ground, secrets, needsOf: () => NEEDS, isNamed: policy.names });
+  const fill = async (url: string, ...texts: [Place, string][]): Promise<string[] | string> => {
+    try {
+      return await broker.fill(instanceId, targetOf(url), texts);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  };
+  const uses = () => ground.audit.read(0, 100).filter(({ action }) => action === "secret.use");
+  return {
+    ground,
+    instanceId,
+    secrets,
+    broker,
+    fill,
+    uses,
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+  };
+}
+
+const API = "https://api.example.com/";
+
+test("a placeholder becomes the value, in every place as one value", async () => {
+  await using room = openRoom({ TOKEN: 'a b"&=\n{}', KEY: "key-1234\n" });
+  expect(await room.fill(API, ["query", "?t={{secret:TOKEN}}&k={{ secret: KEY }}"])).toEqual([
+    "?t=a%20b%22%26%3D%0A%7B%7D&k=key-1234%0A",
+  ]);
+  expect(
+    await room.fill(
+      API,
+      ["form", "t={{secret:TOKEN}}"],
+      ["json", '{"t":"{{secret:TOKEN}}"}'],
+      ["text", "{{secret:TOKEN}}"],
+    ),
+  ).toEqual(["t=a%20b%22%26%3D%0A%7B%7D", '{"t":"a b\\"&=\\n{}"}', 'a b"&=\n{}']);
+  expect(await room.fill(API, ["header", "Bearer {{secret:KEY}}"], ["header", "none"])).toEqual([
+    "Bearer key-1234",
+    "none",
+  ]);
+});
+
+test("a value is not looked through for placeholders", async () => {
+  await using room = openRoom({ TOKEN: "{{secret:KEY}}", KEY: "key-1234" });
+  expect(await room.fill(API, ["text", "{{secret:TOKEN}}"])).toEqual(["{{secret:KEY}}"]);
+});
+
+test.each(["a\r\nX-Evil: 1", "a\nb-line", "tab\u0000zero", "snow☃man", "\n\n\n\n"])(
+  "%j cannot be smuggled into a header",
+  async (value) => {
+    await using room = openRoom({ TOKEN: value });
+    const told = await room.fill(API, ["header", "Bearer {{secret:TOKEN}}"]);
+    expect(told).toContain("a header cannot carry it");
+    expect(told).not.toContain(value);
+  },
+);
+
+test("a secret goes only to the hosts that its skill declares, with their ports, and encrypted", async () => {
+  await using room = openRoom({ TOKEN: "token-1", OTHER: "other-1", HOMELESS: "homeless-1", STRAY: "stray-1" });
+  const token: [Place, string] = ["header", "{{secret:TOKEN}}"];
+  expect(await room.fill("https://API.example.com:443/x", token)).toEqual(["token-1"]);
+  // Named by the operator: its address may be private, and it may do without encryption.
+  expect(await room.fill("http://local.example:8080/", token)).toEqual(["token-1"]);
+  for (const url of [
+    "https://other.example/",
+    "https://api.example.com:8443/",
+    "https://api.example.com.evil.example/",
+    "https://evil.example/api.example.com",
+    "https://local.example/",
+  ]) {
+    expect(await room.fill(url, token)).toBe(
+      `the secret TOKEN may not be sent to ${new URL(url).host}: the skill that requires it declares api.example.com, local.example:8080`,
+    );
+  }
+  expect(await room.fill("http://api.example.com/", token)).toContain(
+    "without encryption: use https://api.example.com",
+  );
+  for (const name of ["HOMELESS", "STRAY"]) {
+    expect(await room.fill(API, ["header", `{{secret:${name}}}`])).toContain("no installed skill declares it");
+  }
+  // One that may not go there keeps back all of them.
+  expect(await room.fill(API, token, ["text", "{{secret:OTHER}}"])).toContain(
+    "OTHER may not be sent to api.example.com",
+  );
+  expect(room.uses().length).toBe(2);
+});
+
+test("a secret that is missing, or too short to be found again, is not sent", async () => {
+  await using room = openRoom({ TOKEN: "abc" });
+  expect(await room.fill(API, ["header", "{{secret:KEY}}"])).toBe(
+    "this instance has no secret KEY: ask its owner to store it",
+  );
+  expect(await room.fill(API, ["header", "{{secret:TOKEN}}"])).toContain("fewer than 4 bytes");
+});
+
+test("each use is in the audit log before it leaves, without the value; looking for values is none", async () => {
+  await using room = openRoom({ TOKEN: "token-1" });
+  await room.fill(API, ["header", "{{secret:TOKEN}}"], ["text", "{{secret:TOKEN}}"]);
+  expect(await room.broker.redact(room.instanceId, "got token-1")).toBe("got [secret TOKEN]");
+  expect(room.uses()).toMatchObject([{ actor: "host", subject: room.instanceId, detail: '{"key":"TOKEN"}' }]);
+});
+
+test("what another master key sealed is left out of the search, and refused for sending", async () => {
+  await using room = openRoom({ TOKEN: "token-1" });
+  room.ground.store.transaction(() => room.ground.store.sqlite.run("UPDATE secrets SET sealed = zeroblob(40)"));
+  expect(await room.broker.redact(room.instanceId, "got token-1")).toBe("got token-1");
+  expect(await room.fill(API, ["header", "{{secret:TOKEN}}"])).toContain("changed in the database");
+});

@@ -1,0 +1,110 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { redact } from "../../src/secrets/redaction.ts";
+
+const VALUE = 's3"cr/et<v>a+l=ue é_x';
+const hide = (text: string, value = VALUE) => redact(text, new Map([["TOKEN", value]]));
+const bytesOf = (value: string) => [...Buffer.from(value)].map((byte) => byte.toString(16).padStart(2, "0"));
+const asciiJson = (value: string) =>
+  JSON.stringify(value).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** How servers write what they were sent. */
+const FORMS: Record<string, (value: string) => string> = {
+  "as it is": (value) => value,
+  base64: (value) => Buffer.from(value).toString("base64"),
+  base64url: (value) => Buffer.from(value).toString("base64url"),
+  hexadecimal: (value) => bytesOf(value).join(""),
+  "hexadecimal in capitals": (value) => bytesOf(value).join("").toUpperCase(),
+  "percent-encoded": encodeURIComponent,
+  "percent-encoded in small letters": (value) => encodeURIComponent(value).replace(/%../g, (one) => one.toLowerCase()),
+  "percent-encoded as a URL": encodeURI,
+  "percent-encoded, every byte": (value) =>
+    bytesOf(value)
+      .map((byte) => `%${byte}`)
+      .join(""),
+  "a form": (value) => new URLSearchParams([["q", value]]).toString().slice(2),
+  JSON: (value) => JSON.stringify(value).slice(1, -1),
+  "JSON in ASCII": (value) => asciiJson(value).slice(1, -1),
+  "JSON with escaped slashes": (value) => JSON.stringify(value).slice(1, -1).replaceAll("/", "\\/"),
+  "JSON in JSON": (value) => JSON.stringify(JSON.stringify(value)).slice(1, -1),
+  HTML: Bun.escapeHTML,
+  "HTML by numbers": (value) => [...value].map((one) => `&#${one.codePointAt(0)};`).join(""),
+  "HTML by hexadecimal numbers": (value) => [...value].map((one) => `&#x${one.codePointAt(0)?.toString(16)};`).join(""),
+  "JSON in HTML": (value) => Bun.escapeHTML(JSON.stringify(value)),
+  "a URL in JSON": (value) => JSON.stringify(`https://a.example/?q=${encodeURIComponent(value)}`),
+  "a URL in JSON in HTML": (value) => Bun.escapeHTML(JSON.stringify(`?q=${encodeURIComponent(value)}`)),
+  Markdown: (value) => value.replace(/[_<>+]/g, "\\$&"),
+};
+
+describe.each(Object.entries(FORMS))("a value sent back as %s", (_, form) => {
+  test("is replaced by its name, and what is around it stays", async () => {
+    const found = await hide(`before ${form(VALUE)} after`);
+    expect(found).toMatch(/^before .*\[secret TOKEN\].* after$/s);
+    for (const other of Object.values(FORMS)) expect(found).not.toContain(other(VALUE));
+  });
+});
+
+test.each(["", "u", "us", "use", "user:"])(
+  "a value is found in base64 after %p, as in Basic credentials",
+  async (before) => {
+    for (const after of ["", ":", ":x", "xyz"]) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        const found = await hide(`Basic ${Buffer.from(before + VALUE + after).toString(encoding)}!`);
+        expect(found).toContain("[secret TOKEN]");
+        const left = found.replace("[secret TOKEN]", " ").replace("Basic ", "").split(" ");
+        // What is left on both sides decodes to what was around the value, and less than a byte of it.
+        expect(left.map((part) => part.length).reduce((a, b) => a + b)).toBeLessThanOrEqual(
+          2 * 4 + before.length * 2 + after.length * 2,
+        );
+      }
+    }
+  },
+);
+
+test("all secrets are looked for, the longest first, and overlapping ones are one gap", async () => {
+  const secrets = new Map([
+    ["SHORT", "abcdef"],
+    ["LONG", "abcdefghij"],
+    ["OTHER", "hij-klm"],
+  ]);
+  expect(await redact("abcdef abcdefghij hij-klm", secrets)).toBe("[secret SHORT] [secret LONG] [secret OTHER]");
+  expect(await redact("abcdefghij-klm.", secrets)).toBe("[secret LONG]-klm.");
+});
+
+test("without secrets, or with ones too short to be told from other text, nothing changes", async () => {
+  expect(await redact("text & text", new Map())).toBe("text & text");
+  expect(await redact("abc %61bc", new Map([["TINY", "abc"]]))).toBe("abc %61bc");
+});
+
+test("text without the value comes back as it was, escapes included", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: "binary", maxLength: 300 }), async (text) => {
+      const whole = text.toWellFormed();
+      fc.pre(!whole.includes("Zq9!"));
+      expect(await hide(whole, "Zq9!Zq9!-never-there")).toBe(whole);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("any value is found in any form, anywhere in any text", async () => {
+  const words = fc.string({
+    unit: fc.constantFrom("a", "b", "%", "\\", "&", '"', "é", "☃", " ", "4", "1"),
+    maxLength: 40,
+  });
+  const value = fc
+    .string({ unit: "grapheme", minLength: 6, maxLength: 40 })
+    .filter((one) => Buffer.byteLength(one.trim()) >= 6);
+  // Base64 is tested above: it takes a character on each side along.
+  const forms = fc.constantFrom(...Object.entries(FORMS).filter(([name]) => !/base64|Markdown|as a URL/.test(name)));
+  await fc.assert(
+    fc.asyncProperty(words, value, forms, words, async (before, given, [, form], after) => {
+      const one = given.toWellFormed();
+      // An escape that ends in the value's first character would make another text of both.
+      const found = await hide(`${before}. ${form(one)} .${after}`, one);
+      expect(found).toContain("[secret TOKEN]");
+      expect(found).not.toContain(form(one));
+    }),
+    { numRuns: 500 },
+  );
+});
