@@ -29,6 +29,7 @@ import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -36,6 +37,7 @@ import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
+import { runJavaScript } from "../tools/run-javascript.ts";
 import type { Tool } from "../tools/tool.ts";
 import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
@@ -53,7 +55,8 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  tools: readonly Tool[] = [now],
+  sandbox: Sandbox,
+  tools: readonly Tool[] = [now, runJavaScript(sandbox)],
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -151,7 +154,9 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    tools: toolbox.offered,
+    get tools() {
+      return toolbox.offered;
+    },
     defaultModel: config.model,
     engineOf: engines.of,
   });

@@ -4,6 +4,7 @@ import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../storage/store.ts";
 
 export interface GaugeParts {
@@ -12,6 +13,7 @@ export interface GaugeParts {
   host: { awake(): number };
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
+  sandbox: Pick<Sandbox, "level" | "figures">;
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
 }
 
@@ -24,7 +26,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, sandbox } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -44,6 +46,20 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     gauge("roost_instances_running", "Running instances", instances.countRunning),
     gauge("roost_workers_awake", "Instances whose worker is awake", host.awake),
     gauge("roost_event_streams", "Open event streams", hub.openStreams),
+    gauge(
+      "roost_sandbox",
+      "1 for what locks scripts in, once it is known",
+      () => [sandbox.level() ?? []].flat().map((level) => ({ labels: { level }, value: 1 })),
+      ["level"],
+    ),
+    gauge("roost_scripts_running", "Scripts that run", () => sandbox.figures().running),
+    gauge("roost_scripts_waiting", "Scripts that wait for a place", () => sandbox.figures().waiting),
+    counter(
+      "roost_scripts_total",
+      "Scripts that have ended, by how",
+      () => [...sandbox.figures().ended].map(([ending, value]) => ({ labels: { ending }, value })),
+      ["ending"],
+    ),
     gauge("roost_metered_accounts", "Accounts being metered", () => meter.accountIds().length),
     gauge("roost_balances_usdc", "Total balance of all accounts", () => usdc(sumBalances(db))),
     counter("roost_revenue_usdc_total", "Total usage in the ledger", () => usdc(revenue())),

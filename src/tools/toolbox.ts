@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ToolDescription } from "../models/engine.ts";
 import type { Tool } from "./tool.ts";
 
-/** The tools of every agent: all that the host has. */
+/** The tools of every agent: all that the host has and can offer now. */
 export interface Toolbox {
   /** As they are described to the model. */
   offered: readonly ToolDescription[];
@@ -11,7 +11,17 @@ export interface Toolbox {
 
 export function createToolbox(tools: readonly Tool[]): Toolbox {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  return { offered: tools.map(describe), find: (name) => byName.get(name) };
+  const described = tools.map((tool) => ({ tool, description: describe(tool) }));
+  const isOn = (tool: Tool | undefined) => tool?.isOff?.() !== true;
+  return {
+    get offered() {
+      return described.filter(({ tool }) => isOn(tool)).map(({ description }) => description);
+    },
+    find(name) {
+      const tool = byName.get(name);
+      return isOn(tool) ? tool : undefined;
+    },
+  };
 }
 
 const describe = ({ name, description, input }: Tool): ToolDescription => ({

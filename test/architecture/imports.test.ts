@@ -20,7 +20,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["accounts"],
   ["runtime"],
   ["tools"],
-  ["workspace", "models", "chain", "mail"],
+  ["workspace", "sandbox", "models", "chain", "mail"],
   ["http"],
   ["limits"],
   ["storage"],
@@ -32,6 +32,8 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   // Settings are handed down as arguments: only the code that starts a server reads them (see also HIDDEN).
   config: ["models", "chain", "limits", "lib"],
   runtime: ["tools", "models", "limits", "storage", "lib"],
+  // The process that runs scripts loads these files, and nothing else of Roost.
+  sandbox: ["limits"],
   // A workspace knows nothing of agents: skills and tools use it too.
   workspace: ["limits", "lib"],
 };
