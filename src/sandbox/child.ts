@@ -1,6 +1,6 @@
 /** The host's side of one process that runs one script: started, watched, and always killed in the end. */
 import { closeSync, openSync, readSync } from "node:fs";
-import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, type Thrown } from "./protocol.ts";
+import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
 
 /** How a run ended. `console` is what the script had written by then, whatever happened to it. */
 export type Outcome = { console: string; leftOut: number } & (
@@ -54,7 +54,7 @@ export function startChild(command: readonly string[]): Child {
 
   function hear(frame: Frame): void {
     if (frame.type === "ready") ready.resolve(true);
-    else if (frame.type === "console") lines.push(String(frame.text));
+    else if (frame.type === "console") lines.push(frame.text);
     else if (frame.type === "probed") probed.resolve(frame.attempts);
     else if (frame.type === "result" || frame.type === "thrown") ended.resolve(frame);
   }
@@ -108,18 +108,7 @@ export function startChild(command: readonly string[]): Child {
       const late = process.signalCode === "SIGXCPU";
       return { type: "killed", why: killed ?? (late ? "deadline" : "crash"), console, leftOut: 0 };
     }
-    // A process that was taken over may send anything: nothing here is more than text.
-    const leftOut = Number(frame.leftOut) || 0;
-    if (frame.type === "result") {
-      return { type: "result", json: typeof frame.json === "string" ? frame.json : null, console, leftOut };
-    }
-    const { name, message, stack } = frame.error;
-    return {
-      type: "thrown",
-      error: { name: String(name), message: String(message), stack: String(stack) },
-      console,
-      leftOut,
-    };
+    return { ...frame, console };
   }
 }
 
@@ -134,11 +123,8 @@ async function readFrames(stream: ReadableStream<Uint8Array>, hear: (frame: Fram
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      try {
-        hear(JSON.parse(line) as Frame);
-      } catch {
-        // Not JSON, or not the form of a frame.
-      }
+      const frame = readFrame(line);
+      if (frame !== null) hear(frame);
     }
   }
   return true;

@@ -39,8 +39,7 @@ const PRELUDE = `((write, inputJson) => {
   };
   const encode = (value) => stringify(value, replace);
   const show = (value) => {
-    if (typeof value === "string") return value;
-    if (value instanceof Error) return text(value);
+    if (typeof value !== "object" || value === null || value instanceof Error) return text(value);
     try { return encode(value) ?? text(value); } catch { return text(value); }
   };
   const line = (...values) => {
@@ -101,17 +100,21 @@ function runJob(vm: QuickJSContext, job: Job, write: (line: string) => void): En
   const settled = settle(evaluation.promise);
   if (settled === null) return never();
   if ("error" in settled) return failure(settled.error);
-  if (job.kind === "script") return encoded(evaluation.unwrap(settled.value));
+  if (job.kind === "script") return ended(evaluation.unwrap(settled.value));
 
   const main = vm.getProp(settled.value, "default");
   if (vm.typeof(main) !== "function") {
     return thrown({ name: "TypeError", message: "the module's default export is not a function", stack: "" });
   }
   const called = vm.callFunction(main, vm.undefined, vm.getProp(vm.global, "input"));
-  if (called.error) return failure(called.error);
-  const returned = settle(called.value);
-  if (returned === null) return never();
-  return "error" in returned ? failure(returned.error) : encoded(returned.value);
+  return called.error ? failure(called.error) : ended(called.value);
+
+  /** The value may be a promise, which is waited for. */
+  function ended(value: QuickJSHandle): Ending {
+    const last = settle(value);
+    if (last === null) return never();
+    return "error" in last ? failure(last.error) : encoded(last.value);
+  }
 
   /** Runs what the promise waits for. Null if nothing is left that could settle it. A value that is no promise is its own. */
   function settle(promise: QuickJSHandle): { value: QuickJSHandle } | { error: QuickJSHandle } | null {

@@ -46,6 +46,48 @@ export type Frame =
   | { type: "thrown"; error: Thrown; leftOut: number }
   | { type: "probed"; attempts: Attempts };
 
+/** A line as a frame; null for anything else: a process that was taken over may write what it likes. */
+export function readFrame(line: string): Frame | null {
+  let frame: Partial<Record<string, unknown>> | null;
+  try {
+    frame = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (typeof frame !== "object" || frame === null) return null;
+  const leftOut = typeof frame.leftOut === "number" ? frame.leftOut : 0;
+  switch (frame.type) {
+    case "ready":
+      return { type: "ready" };
+    case "console":
+      return { type: "console", text: textOf(frame.text) };
+    case "result":
+      return { type: "result", json: typeof frame.json === "string" ? frame.json : null, leftOut };
+    case "thrown": {
+      const { name, message, stack } = (frame.error ?? {}) as Partial<Record<keyof Thrown, unknown>>;
+      return { type: "thrown", error: { name: textOf(name), message: textOf(message), stack: textOf(stack) }, leftOut };
+    }
+    case "probed": {
+      const attempts = readAttempts(frame.attempts);
+      return attempts && { type: "probed", attempts };
+    }
+    default:
+      return null;
+  }
+}
+
+const CALLS = ["read", "readParent", "write", "execute", "connect", "signal", "fork"] as const;
+
+function readAttempts(value: unknown): Attempts | null {
+  const { landlockAbi, outer, filtered } = (value ?? {}) as Partial<Attempts>;
+  const isWhole = (tries: Tries | undefined) =>
+    CALLS.every((name) => typeof tries?.[name] === "number" || (name === "fork" && tries?.fork === null));
+  if (typeof landlockAbi !== "number" || !outer || !filtered || !isWhole(outer) || !isWhole(filtered)) return null;
+  return { landlockAbi, outer, filtered };
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
 /** The name that errors give a script's source. */
 export const SOURCE_NAME = "script.js";
 

@@ -35,7 +35,8 @@ export interface SandboxOptions {
   places?: number;
   /** How long a script waits for a place. */
   waitMs?: number;
-  /** Processes that stand ready end after this time without scripts. */
+  /** Processes that stand ready while scripts come; they end after `idleMs` without any. */
+  standby?: number;
   idleMs?: number;
   probe?: () => Promise<Probe>;
   start?: (level: Exclude<Level, "none">) => Child;
@@ -62,6 +63,7 @@ interface Waiter {
 
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { log, waitMs = WAIT_MS, idleMs = IDLE_MS, probe = probeLevel, start = startLocked } = options;
+  const most = options.standby ?? STANDBY;
   const slots = createSlots({ total: options.places ?? PLACES });
   const queue = createFairQueue<Waiter>();
   const alive = new Set<Child>();
@@ -74,11 +76,13 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   let closed = false;
 
   function probeOnce(): Promise<Probe> {
-    probing ??= probe().then((found) => {
-      level = found.level;
-      if (level === "none") log.warn({ reason: found.detail }, "scripts are off: nothing here can lock them in");
-      return found;
-    });
+    probing ??= probe()
+      .catch((error): Probe => ({ level: "none", detail: error instanceof Error ? error.message : String(error) }))
+      .then((found) => {
+        level = found.level;
+        if (level === "none") log.warn({ reason: found.detail }, "scripts are off: nothing here can lock them in");
+        return found;
+      });
     return probing;
   }
 
@@ -121,7 +125,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     });
   }
 
+  /** Throws if the system has no room for another process, and once the sandbox is closed. */
   function startOne(inside: Exclude<Level, "none">): Child {
+    if (closed) throw new NotRun("the host is stopping; run the script again in a moment");
     const child = start(inside);
     alive.add(child);
     void child.gone.then(() => {
@@ -131,13 +137,18 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return child;
   }
 
-  /** A locked process that waits for its job. */
-  async function take(inside: Exclude<Level, "none">): Promise<Child> {
+  /** A locked process that waits for its job; `stoodReady` if it was not started for it. */
+  async function take(inside: Exclude<Level, "none">): Promise<{ child: Child; stoodReady: boolean }> {
     for (let tries = 0; tries < STARTS; tries++) {
       const [ready] = standby;
       if (ready) standby.delete(ready);
-      const child = ready ?? startOne(inside);
-      if (await child.ready) return child;
+      try {
+        const child = ready ?? startOne(inside);
+        if (await child.ready) return { child, stoodReady: ready !== undefined };
+      } catch (error) {
+        if (error instanceof NotRun) throw error;
+        log.warn({ err: error }, "a process for a script could not be started");
+      }
     }
     throw new NotRun("the process for the script could not be started; run it again");
   }
@@ -145,7 +156,11 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   function refill(inside: Exclude<Level, "none">): void {
     clearTimeout(idleTimer);
     if (closed) return;
-    while (standby.size < STANDBY) standby.add(startOne(inside));
+    try {
+      while (standby.size < most) standby.add(startOne(inside));
+    } catch (error) {
+      log.warn({ err: error }, "a process for the next script could not be started");
+    }
     idleTimer = setTimeout(() => {
       for (const child of standby) child.kill();
       standby.clear();
@@ -163,9 +178,13 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         throw new NotRun("this host runs no scripts: it has no sandbox; its operator can tell why");
       await enter(owner, signal);
       try {
-        if (closed) throw new NotRun("the host is stopping; run the script again in a moment");
-        const child = await take(inside);
-        const outcome = await child.run(job, signal);
+        let { child, stoodReady } = await take(inside);
+        let outcome = await child.run(job, signal);
+        while (stoodReady && outcome.type === "killed" && outcome.why === "crash") {
+          // It may have died while it stood there, unnoticed. A script changes nothing, so it may run twice.
+          ({ child, stoodReady } = await take(inside));
+          outcome = await child.run(job, signal);
+        }
         const how = outcome.type === "killed" ? outcome.why : outcome.type;
         ended.set(how, (ended.get(how) ?? 0) + 1);
         if (how === "crash") log.warn({ owner }, "the process of a script died");

@@ -38,7 +38,7 @@ test("the model gets what a script threw, and where", async () => {
   const { output, isError } = await call({ code: "const all = null;\n\nall.length" });
   expect(isError).toBe(true);
   expect(output).toBe(
-    "TypeError: cannot read property 'length' of null\n    at <eval> (script.js:3:5)\nline 3: all.length",
+    "TypeError: cannot read property 'length' of null\n    at <eval> (script.js:3:4)\nline 3: all.length",
   );
 });
 
