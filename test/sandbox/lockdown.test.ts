@@ -232,7 +232,7 @@ describe.each(PROGRAMS)("a process whose interpreter was broken, %s", (_, progra
   test("cannot pass off as a result what is none", async () => {
     const forge = (text: string) => native(program(), `fs.writeSync(1, ${JSON.stringify(text)}); call(231, 0)`);
     expect(await forge('junk\n{"type":"result"\n')).toMatchObject({ type: "killed", why: "crash" });
-    expect(await forge('null\n7\n{"type":"thrown"}\n')).toMatchObject({ type: "killed", why: "crash" });
+    expect(await forge('null\n7\n{"type":"thrown"\n')).toMatchObject({ type: "killed", why: "crash" });
     expect(await forge('{"type":"result","json":{"a":1},"leftOut":"x"}\n')).toMatchObject({
       type: "result",
       json: null,
