@@ -10,6 +10,7 @@ import { benchModel, FIRST_WORDS, type Figure } from "./model.ts";
 import { benchNeighbours } from "./neighbours.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
+import { benchScripts } from "./scripts.ts";
 import { benchStart } from "./start.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
@@ -18,6 +19,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   messages: () => benchMessages(),
   scale: benchScale,
   metering: benchMetering,
+  scripts: benchScripts,
   neighbours: () => benchNeighbours(),
   model: async () => modelRows(await benchModel()),
 };

@@ -9,6 +9,7 @@ import {
   newVariant,
   type QuickJSContext,
   type QuickJSHandle,
+  type QuickJSWASMModule,
 } from "quickjs-emscripten-core";
 import { type Job, LIMITS, MIB_BYTES, SOURCE_NAME, type Thrown } from "./protocol.ts";
 
@@ -26,7 +27,7 @@ const EVALUATE_ASYNC = 1 << 7;
  * Runs before the script, which cannot reach the functions that are taken here. The result has one form of JSON for what
  * JSON would lose: maps and sets as arrays, large integers as text, errors as their message.
  */
-const PRELUDE = `((write, inputJson) => {
+const PRELUDE = `((write) => {
   "use strict";
   const { parse, stringify } = JSON;
   const { Map, Set, Error, String, Array } = globalThis;
@@ -57,8 +58,8 @@ const PRELUDE = `((write, inputJson) => {
       : stringify({ name: "", message: show(thrown), stack: "" });
   };
   globalThis.console = { log: line, info: line, warn: line, error: line, debug: line };
-  globalThis.input = inputJson === undefined ? undefined : parse(inputJson);
-  return { encode, describe };
+  const setInput = (json) => { globalThis.input = json === undefined ? undefined : parse(json); };
+  return { encode, describe, setInput };
 })`;
 
 const WRAPPER = "(async () => {";
@@ -73,17 +74,11 @@ export async function createInterpreter(): Promise<Interpreter> {
   const wasmModule = new WebAssembly.Module(await Bun.file(wasmFile).arrayBuffer());
   const wasmMemory = new WebAssembly.Memory({ initial: FIRST_PAGES, maximum: LIMITS.scriptBytes / PAGE_BYTES });
   const quickJs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmModule, wasmMemory }));
-  const runtime = quickJs.newRuntime();
-  runtime.setMemoryLimit(LIMITS.scriptBytes - HEADROOM_BYTES);
-  runtime.setMaxStackSize(STACK_BYTES);
-  const vm = runtime.newContext();
-  // The first evaluation of any code compiles the parser: better now than while somebody waits.
-  vm.unwrapResult(vm.evalCode("1")).dispose();
-
+  const guest = createGuest(quickJs);
   return {
     run(job, write) {
       try {
-        return runJob(vm, job, write);
+        return runJob(guest, job, write);
       } catch (error) {
         // The module itself has failed, for lack of memory or by a fault of QuickJS. Nothing in it can be used any more.
         const message = error instanceof Error ? error.message : String(error);
@@ -95,8 +90,42 @@ export async function createInterpreter(): Promise<Interpreter> {
 
 const thrown = (error: Thrown): Ending => ({ type: "thrown", error });
 
-function runJob(vm: QuickJSContext, job: Job, write: (line: string) => void): Ending {
-  const { encode, describe } = prepareGlobals(vm, job, write);
+interface Guest {
+  vm: QuickJSContext;
+  /** Functions inside. */
+  encode: QuickJSHandle;
+  describe: QuickJSHandle;
+  setInput: QuickJSHandle;
+  setWrite(write: (line: string) => void): void;
+}
+
+/** A runtime with everything that a script finds there, but its input. */
+function createGuest(quickJs: QuickJSWASMModule): Guest {
+  const runtime = quickJs.newRuntime();
+  runtime.setMemoryLimit(LIMITS.scriptBytes - HEADROOM_BYTES);
+  runtime.setMaxStackSize(STACK_BYTES);
+  const vm = runtime.newContext();
+  let write: (line: string) => void = () => {};
+  const writer = vm.newFunction("write", (line) => write(vm.getString(line)));
+  const prepare = vm.unwrapResult(vm.evalCode(PRELUDE, "prelude.js"));
+  const prepared = vm.unwrapResult(vm.callFunction(prepare, vm.undefined, writer));
+  const get = (name: string) => vm.getProp(prepared, name);
+  return {
+    vm,
+    encode: get("encode"),
+    describe: get("describe"),
+    setInput: get("setInput"),
+    setWrite(given) {
+      write = given;
+    },
+  };
+}
+
+function runJob(guest: Guest, job: Job, write: (line: string) => void): Ending {
+  const { vm, encode, describe, setInput } = guest;
+  guest.setWrite(write);
+  const input = job.input === null ? vm.undefined : vm.newString(job.input);
+  vm.unwrapResult(vm.callFunction(setInput, vm.undefined, input));
   const evaluation = job.kind === "module" ? evaluateModule(vm, job.source) : evaluateScript(vm, job.source);
   if ("error" in evaluation) return failure(evaluation.error);
   const settled = settle(evaluation.promise);
@@ -148,14 +177,6 @@ function runJob(vm: QuickJSContext, job: Job, write: (line: string) => void): En
 function never(): Ending {
   const message = "the script waits for a promise that nothing settles: there are no timers and no requests here";
   return thrown({ name: "Error", message, stack: "" });
-}
-
-function prepareGlobals(vm: QuickJSContext, { input }: Job, write: (line: string) => void) {
-  const writer = vm.newFunction("write", (line) => write(vm.getString(line)));
-  const prepare = vm.unwrapResult(vm.evalCode(PRELUDE, "prelude.js"));
-  const inputHandle = input === null ? vm.undefined : vm.newString(input);
-  const prepared = vm.unwrapResult(vm.callFunction(prepare, vm.undefined, writer, inputHandle));
-  return { encode: vm.getProp(prepared, "encode"), describe: vm.getProp(prepared, "describe") };
 }
 
 type Evaluation =

@@ -11,7 +11,7 @@ import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, restrictToReading } from "./landlock.ts";
 import { type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
 import { filterSystemCalls } from "./seccomp.ts";
-import { CALL, cString, dropPrivileges, limit, must, openSystemCalls } from "./system-calls.ts";
+import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
 
 /** Below everything else that the host does. */
 const NICENESS = 5;
@@ -97,7 +97,7 @@ export async function workInSandbox(startJson: string, sizes: number, prepare: (
  * JavaScriptCore reserves gigabytes of addresses that it never touches. So the limits can only be what is mapped now, and a
  * little more.
  */
-function limitMemory(call: ReturnType<typeof openSystemCalls>, sizes: number): void {
+function limitMemory(call: SystemCall, sizes: number): void {
   const pages = Buffer.alloc(256);
   const [total = 0, , , , , data = 0] = pages.toString("latin1", 0, readSync(sizes, pages)).split(" ").map(Number);
   closeSync(sizes);

@@ -65,6 +65,7 @@ async function until(holds: () => boolean): Promise<void> {
 
 test("the binary runs a script for an agent, says its level, and starts nothing before the first script", async () => {
   const { server, send } = await startHost();
+  await using _ = server;
   expect(await (await fetch(new URL("/readyz", server.url))).json()).toEqual({ status: "ready", sandbox: "landlock" });
   await until(() => scriptsOf(server.process.pid).length === 0);
   expect((await send("6 * 7")).message).toBe("result: 42");
@@ -74,6 +75,7 @@ test("the binary runs a script for an agent, says its level, and starts nothing 
 
 test("a host that is asked to end leaves no script behind, and ends in time", async () => {
   const { server, send } = await startHost();
+  await using _ = server;
   await send("1");
   const endless = send("for (;;);").catch(() => null);
   const host = server.process.pid;
@@ -85,6 +87,7 @@ test("a host that is asked to end leaves no script behind, and ends in time", as
 
 test("a host that is killed takes its scripts with it", async () => {
   const { server, send } = await startHost();
+  await using _ = server;
   await send("1");
   const endless = send("for (;;);").catch(() => null);
   const host = server.process.pid;
