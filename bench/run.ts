@@ -10,6 +10,7 @@ import { benchModel, FIRST_WORDS, type Figure } from "./model.ts";
 import { benchNeighbours } from "./neighbours.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
+import { benchScripts } from "./scripts.ts";
 import { benchStart } from "./start.ts";
 import { benchWeb } from "./web.ts";
 
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   messages: () => benchMessages(),
   scale: benchScale,
   metering: benchMetering,
+  scripts: benchScripts,
   neighbours: () => benchNeighbours(),
   web: benchWeb,
   model: async () => modelRows(await benchModel()),

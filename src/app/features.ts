@@ -32,6 +32,7 @@ import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -57,6 +58,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
+  sandbox: Sandbox,
   onlyTools?: readonly Tool[],
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
@@ -140,7 +142,7 @@ export async function createFeatures(
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
   const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
-  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents, web };
+  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents, web, sandbox };
   const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
@@ -171,7 +173,9 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    tools: toolbox.offered,
+    get tools() {
+      return toolbox.offered;
+    },
     defaultModel: config.model,
     engineOf: engines.of,
   });

@@ -6,6 +6,7 @@ import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../storage/store.ts";
 import type { Tools } from "./tools.ts";
 
@@ -15,6 +16,7 @@ export interface GaugeParts {
   host: { awake(): number };
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
+  sandbox: Pick<Sandbox, "level" | "figures">;
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
@@ -30,7 +32,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web, sandbox } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -56,6 +58,20 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       "Calls of agents' tools, by what came of them",
       () => toolCalls().map(({ tool, outcome, count }) => ({ labels: { tool, outcome }, value: count })),
       ["tool", "outcome"],
+    ),
+    gauge(
+      "roost_sandbox",
+      "1 for what locks scripts in, once it is known",
+      () => [sandbox.level() ?? []].flat().map((level) => ({ labels: { level }, value: 1 })),
+      ["level"],
+    ),
+    gauge("roost_scripts_running", "Scripts that run", () => sandbox.figures().running),
+    gauge("roost_scripts_waiting", "Scripts that wait for a place", () => sandbox.figures().waiting),
+    counter(
+      "roost_scripts_total",
+      "Scripts that have ended, by how",
+      () => [...sandbox.figures().ended].map(([ending, value]) => ({ labels: { ending }, value })),
+      ["ending"],
     ),
     gauge("roost_metered_accounts", "Accounts being metered", () => meter.accountIds().length),
     gauge("roost_balances_usdc", "Total balance of all accounts", () => usdc(sumBalances(db))),

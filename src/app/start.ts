@@ -23,6 +23,8 @@ import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
+import { probeLevel } from "../sandbox/probe.ts";
+import { createSandbox } from "../sandbox/sandbox.ts";
 import type { Tool } from "../tools/tool.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
@@ -62,6 +64,8 @@ export interface AppOptions {
   ollamaUrl?: string | undefined;
   /** What agents can do: Roost's own tools if absent. */
   tools?: readonly Tool[] | undefined;
+  /** Finds out what locks scripts in. */
+  probeSandbox?: typeof probeLevel | undefined;
 }
 
 /**
@@ -89,13 +93,14 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, tools }: AppOptions,
+  { ollamaUrl = OLLAMA_URL, tools, probeSandbox = probeLevel }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
-  const features = await createFeatures(config, foundation, log, machine, publicUrl, tools);
+  const sandbox = createSandbox({ log, probe: probeSandbox });
+  const features = await createFeatures(config, foundation, log, machine, publicUrl, sandbox, tools);
   const { workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   const seconds = secondsOf(foundation.clock);
   let ready = true;
@@ -116,10 +121,11 @@ async function startOn(
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
   const metrics = createMetrics();
-  for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
+  for (const gauge of gaugesOf({ ...features, sandbox, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
     version: VERSION,
     isReady: () => ready,
+    sandboxLevel: async () => (await sandbox.probe()).level,
     metrics,
     metricsToken: config.metricsToken,
     socketAddressOf,
@@ -185,6 +191,8 @@ async function startOn(
     tried.catch((err: unknown) => log.error({ err }, "approvals whose time is over could not be closed"));
   }, EXPIRY_MS);
   expiry.unref();
+  // Last, for it needs a core for itself: whoever asks before it is done waits.
+  void sandbox.probe();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
 
   return {
@@ -216,6 +224,7 @@ async function startOn(
       await meterTimer.stop();
       host.close();
       features.web.close();
+      await sandbox.close();
       await engines.close();
     },
   };

@@ -3,10 +3,12 @@ import { keepOutputs } from "../agents/kept-outputs.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Audit } from "../storage/audit.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { now } from "../tools/now.ts";
 import type { CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
+import { runJavaScript } from "../tools/run-javascript.ts";
 import type { Tool } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
 import { updatePlan } from "../tools/update-plan.ts";
@@ -19,6 +21,7 @@ export interface ToolParts extends AgentFilesParts {
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
   web: Pick<Web, "tools" | "broker">;
+  sandbox: Sandbox;
 }
 
 /** How often a tool was called, and what came of it. */
@@ -37,7 +40,7 @@ export interface Tools {
 
 /** What agents can do, and what the decision about a call knows. `only` replaces all of Roost's own tools. */
 export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents, web } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox } = parts;
   const files = createAgentFiles(parts);
 
   const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
@@ -68,6 +71,6 @@ export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
       await store.commitSoon(() => audit.append(entry), "process");
     },
   };
-  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan), ...web.tools];
+  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan), ...web.tools, runJavaScript(sandbox)];
   return { toolbox: createToolbox(only ?? own), policy, counts: () => [...counts.values()] };
 }

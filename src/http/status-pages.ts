@@ -5,6 +5,8 @@ import type { WebPage } from "./server.ts";
 export interface StatusParts {
   version: string;
   isReady(): boolean;
+  /** What locks scripts in on this machine. */
+  sandboxLevel(): Promise<string>;
   metrics: Metrics;
   metricsToken: string | null;
   /** The peer of the connection. */
@@ -14,17 +16,17 @@ export interface StatusParts {
 
 /** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
-  const { version, isReady, metrics, metricsToken, socketAddressOf, openApi } = parts;
+  const { version, isReady, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
   let document: string | undefined;
   return [
     { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
     {
       path: "/readyz",
       unlimited: true,
-      answer() {
+      async answer() {
+        const sandbox = await sandboxLevel();
         const ready = isReady();
-        // Code execution comes with the sandbox; until then its level is honestly "none".
-        return Response.json({ status: ready ? "ready" : "stopping", sandbox: "none" }, { status: ready ? 200 : 503 });
+        return Response.json({ status: ready ? "ready" : "stopping", sandbox }, { status: ready ? 200 : 503 });
       },
     },
     {

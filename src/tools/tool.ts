@@ -49,6 +49,8 @@ export interface Tool<S extends z.ZodType = z.ZodType> {
   defaultPolicy?: "ask" | "allow";
   /** Whether a stranger may have written its output. */
   untrustedOutput: boolean;
+  /** True if this host cannot offer it: to a model, it is then as if it did not exist. */
+  isOff?(): boolean;
   /** The output, or what to wait for. A tool that waits has done nothing yet that only its result would tell of. */
   run(input: z.output<S>, context: ToolContext): Promise<string | UntrustedText | Waiting>;
 }

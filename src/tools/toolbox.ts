@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ToolDescription } from "../models/engine.ts";
 import type { Tool } from "./tool.ts";
 
-/** The tools of every agent: all that the host has. */
+/** The tools of every agent: all that the host has and can offer now. */
 export interface Toolbox {
   tools: readonly Tool[];
   /** As they are described to the model. */
@@ -14,12 +14,18 @@ export interface Toolbox {
 
 export function createToolbox(tools: readonly Tool[]): Toolbox {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const offered = tools.map(describe);
+  const described = tools.map((tool) => ({ tool, description: describe(tool) }));
+  const isOn = (tool: Tool | undefined) => tool?.isOff?.() !== true;
   return {
     tools,
-    offered,
-    find: (name) => byName.get(name),
-    schemaOf: (name) => offered.find((one) => one.name === name)?.inputSchema ?? {},
+    get offered() {
+      return described.filter(({ tool }) => isOn(tool)).map(({ description }) => description);
+    },
+    find(name) {
+      const tool = byName.get(name);
+      return isOn(tool) ? tool : undefined;
+    },
+    schemaOf: (name) => described.find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
   };
 }
 

@@ -20,7 +20,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["accounts"],
   ["runtime"],
   ["tools"],
-  ["workspace", "egress", "models", "chain", "mail"],
+  ["workspace", "egress", "sandbox", "models", "chain", "mail"],
   ["http"],
   ["limits"],
   ["storage"],
@@ -34,6 +34,8 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   runtime: ["tools", "models", "limits", "storage", "lib"],
   // Requests know nothing of who keeps their secrets, nor of agents.
   egress: ["limits", "lib"],
+  // The process that runs scripts loads these files, and nothing else of Roost.
+  sandbox: ["limits"],
   // A workspace knows nothing of agents: skills and tools use it too.
   workspace: ["limits", "lib"],
 };

@@ -6,8 +6,10 @@ import { type App, startApp } from "../../src/app/start.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { lazily } from "../../src/lib/lazily.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { parseMoney } from "../../src/lib/money.ts";
+import { probeLevel } from "../../src/sandbox/probe.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { NO_NODES } from "./no-nodes.ts";
 import { ONE_ADDRESS } from "./one-address.ts";
@@ -52,6 +54,8 @@ export interface TestServer {
 }
 
 let people = 0;
+/** Once for all servers of this process: a machine does not change. */
+const probeSandbox = lazily(probeLevel);
 /** Compiled once: every server has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
 
@@ -76,7 +80,7 @@ export async function startTestServer(
   const open = async () => {
     const foundation = openFoundation(config, clock);
     const told = log ?? (await createLog(config.logLevel, "json"));
-    return { foundation, app: await startApp(config, foundation, told, { ollamaUrl, tools }) };
+    return { foundation, app: await startApp(config, foundation, told, { ollamaUrl, tools, probeSandbox }) };
   };
   let { foundation, app } = await open();
   const close = async () => {

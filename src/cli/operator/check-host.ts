@@ -6,16 +6,20 @@ import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
 import { findOllama } from "../../models/ollama.ts";
+import { probeLevel } from "../../sandbox/probe.ts";
 import { jailLevel } from "../../workspace/jail.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
 const ENFORCED_BY = { openat2: "the kernel keeps", portable: "checks of each path keep" };
 
-/** What isolates the code of agents and skills, and what keeps their files in the workspace. */
-export const checkSandbox = (): Finding =>
-  pass(
-    `none needed: this version runs no code from agents or skills; ${ENFORCED_BY[jailLevel()]} files in their workspace`,
-  );
+/** What locks scripts of agents in, found out by trying, and what keeps their files in the workspace. */
+export async function checkSandbox(): Promise<Finding> {
+  const { level, detail } = await probeLevel();
+  const files = `${ENFORCED_BY[jailLevel()]} files in their workspace`;
+  // Not a fault: a host without scripts is safe, and all else works.
+  const off = "agents cannot run JavaScript here; install bubblewrap, or use Linux 5.13 or newer with Landlock";
+  return pass(`${level}: ${detail}; ${level === "none" ? off : "scripts of agents are locked in"}; ${files}`);
+}
 
 const { deadlineMs, answerBytes } = OUTGOING.modelList;
 

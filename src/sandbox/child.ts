@@ -1,0 +1,155 @@
+/** The host's side of one process that runs one script: started, watched, and always killed in the end. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
+
+/** How a run ended. `console` is what the script had written by then, whatever happened to it. */
+export type Outcome = { console: string; leftOut: number } & (
+  | { type: "result"; json: string | null }
+  | { type: "thrown"; error: Thrown }
+  /** The process was killed, or died. */
+  | { type: "killed"; why: Killed }
+);
+
+/** `crash` is anything that nobody here did: the process died of its own, or was killed from outside. */
+export type Killed = "deadline" | "memory" | "output" | "cancelled" | "crash";
+
+export interface Child {
+  pid: number;
+  /** Resolves when the process is locked and waits; false if it died instead. */
+  ready: Promise<boolean>;
+  /** What a process that was told to probe has tried; null if it died instead. */
+  probed: Promise<Attempts | null>;
+  /** Gives it its only job. Never rejects. */
+  run(job: Job, signal: AbortSignal): Promise<Outcome>;
+  kill(): void;
+  /** Resolves when the process is gone. */
+  gone: Promise<unknown>;
+}
+
+const START_MS = 10_000;
+const WATCH_MS = 20;
+/** A process that follows the rules stays below this: a result in JSON in JSON, and a console. */
+const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
+
+export function startChild(command: readonly string[]): Child {
+  const process = Bun.spawn([...command], {
+    // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
+    env: {},
+    cwd: "/",
+    stdio: ["pipe", "pipe", "ignore"],
+    // A session of its own: an interrupt in the host's terminal is the host's alone to answer.
+    detached: true,
+  });
+  process.unref(); // a process that waits for a job must not keep the host alive
+  const ready = Promise.withResolvers<boolean>();
+  const probed = Promise.withResolvers<Attempts | null>();
+  const ended = Promise.withResolvers<Extract<Frame, { type: "result" | "thrown" }> | null>();
+  const lines: string[] = [];
+  let killed: Killed | undefined;
+
+  function kill(why: Killed): void {
+    killed ??= why;
+    process.kill("SIGKILL");
+  }
+
+  function hear(frame: Frame): void {
+    if (frame.type === "ready") ready.resolve(true);
+    else if (frame.type === "console") lines.push(frame.text);
+    else if (frame.type === "probed") probed.resolve(frame.attempts);
+    else if (frame.type === "result" || frame.type === "thrown") ended.resolve(frame);
+  }
+
+  const starting = setTimeout(() => kill("deadline"), START_MS);
+  starting.unref();
+  void Promise.race([ready.promise, probed.promise]).then(() => clearTimeout(starting));
+  const read = readFrames(process.stdout, hear).then((within) => {
+    if (!within) kill("output");
+  });
+  const gone = Promise.all([read, process.exited]).then(() => {
+    ready.resolve(false);
+    probed.resolve(null);
+    ended.resolve(null);
+  });
+
+  return {
+    pid: process.pid,
+    ready: ready.promise,
+    probed: probed.promise,
+    gone,
+    kill: () => kill("cancelled"),
+    async run(job, signal) {
+      const deadline = setTimeout(() => kill("deadline"), LIMITS.runMs);
+      const cancel = () => kill("cancelled");
+      signal.addEventListener("abort", cancel, { once: true });
+      if (signal.aborted) cancel();
+      const stopWatching = watchMemory(process.pid, () => kill("memory"));
+      try {
+        try {
+          process.stdin.write(JSON.stringify(job));
+          await process.stdin.end();
+        } catch {
+          // The process is gone already; how it ended says why.
+        }
+        const frame = await ended.promise;
+        return outcomeOf(frame);
+      } finally {
+        stopWatching();
+        clearTimeout(deadline);
+        signal.removeEventListener("abort", cancel);
+        kill("cancelled"); // it has answered, and is never used again
+      }
+    },
+  };
+
+  function outcomeOf(frame: Extract<Frame, { type: "result" | "thrown" }> | null): Outcome {
+    const console = lines.join("\n");
+    if (frame === null) {
+      // The kernel's own limit of processor time is the deadline too.
+      const late = process.signalCode === "SIGXCPU";
+      return { type: "killed", why: killed ?? (late ? "deadline" : "crash"), console, leftOut: 0 };
+    }
+    return { ...frame, console };
+  }
+}
+
+/** Reads lines to the end; false if there were too many bytes. What is no frame is passed over. */
+async function readFrames(stream: ReadableStream<Uint8Array>, hear: (frame: Frame) => void): Promise<boolean> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > MAX_OUTPUT_BYTES) return false;
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const frame = readFrame(line);
+      if (frame !== null) hear(frame);
+    }
+  }
+  return true;
+}
+
+/** Looks at a process's anonymous memory until told to stop. Only on Linux, where the processes are. */
+function watchMemory(pid: number, onTooMuch: () => void): () => void {
+  const text = Buffer.alloc(4096);
+  let file: number;
+  try {
+    file = openSync(`/proc/${pid}/status`, "r");
+  } catch {
+    return () => {}; // gone already
+  }
+  const timer = setInterval(() => {
+    try {
+      const length = readSync(file, text, 0, text.length, 0);
+      const kib = Number(/RssAnon:\s+(\d+)/.exec(text.toString("latin1", 0, length))?.[1] ?? 0);
+      if (kib * 1024 > LIMITS.processBytes) onTooMuch();
+    } catch {
+      // ESRCH: it has just ended.
+    }
+  }, WATCH_MS);
+  return () => {
+    clearInterval(timer);
+    closeSync(file);
+  };
+}

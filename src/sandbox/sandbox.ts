@@ -1,0 +1,213 @@
+/**
+ * Runs scripts that nobody has to trust. Each gets a process of its own, which is locked before it sees the script and is
+ * killed after it. One or two locked processes stand ready while scripts come, so that none waits for a start.
+ */
+import { availableParallelism } from "node:os";
+import { createFairQueue } from "../limits/fair-queue.ts";
+import { createSlots } from "../limits/slots.ts";
+import type { Child, Outcome } from "./child.ts";
+import { type Level, type Probe, probeLevel, startLocked } from "./probe.ts";
+import { type Job, LIMITS } from "./protocol.ts";
+
+/** A script that was not run at all: scripts are off, too many wait, it is too large. The message is for a model. */
+export class NotRun extends Error {
+  override readonly name = "NotRun";
+}
+
+export interface Sandbox {
+  /** Finds out, once, what this machine can do. Scripts wait for it. */
+  probe(): Promise<Probe>;
+  /** Null until that is known. */
+  level(): Level | null;
+  /**
+   * Runs a script as soon as its owner has a place. Rejects with `NotRun`, or with the signal's reason while it waits; what
+   * happens to a script that has started is its outcome.
+   */
+  run(job: Job, by: { owner: string; signal: AbortSignal }): Promise<Outcome>;
+  figures(): { running: number; waiting: number; standby: number; ended: ReadonlyMap<string, number> };
+  /** Kills every process. */
+  close(): Promise<void>;
+}
+
+export interface SandboxOptions {
+  log: { warn(fields: Record<string, unknown>, message: string): void };
+  /** Scripts at once, of all owners. */
+  places?: number;
+  /** How long a script waits for a place. */
+  waitMs?: number;
+  /** Processes that stand ready while scripts come; they end after `idleMs` without any. */
+  standby?: number;
+  idleMs?: number;
+  probe?: () => Promise<Probe>;
+  start?: (level: Exclude<Level, "none">) => Child;
+}
+
+/** One script a core, within reason: each may take all of one, and 192 MiB. */
+const PLACES = Math.min(8, Math.max(2, availableParallelism()));
+const WAIT_MS = 20_000;
+const IDLE_MS = 60_000;
+const STANDBY = 2;
+const MAX_WAITING = 512;
+const MAX_WAITING_OF_ONE = 32;
+/** A process that dies before its job came is replaced, so many times. */
+const STARTS = 3;
+
+/** How long a run may take in all: its turn, a start and the script. */
+export const LONGEST_RUN_MS = WAIT_MS + LIMITS.runMs + 5_000;
+
+interface Waiter {
+  /** False once it has given up. */
+  waits: boolean;
+  enter(): void;
+}
+
+export function createSandbox(options: SandboxOptions): Sandbox {
+  const { log, waitMs = WAIT_MS, idleMs = IDLE_MS, probe = probeLevel, start = startLocked } = options;
+  const most = options.standby ?? STANDBY;
+  const slots = createSlots({ total: options.places ?? PLACES });
+  const queue = createFairQueue<Waiter>();
+  const alive = new Set<Child>();
+  const standby = new Set<Child>();
+  const ended = new Map<string, number>();
+  let probing: Promise<Probe> | undefined;
+  let level: Level | null = null;
+  let waiting = 0;
+  let idleTimer: Timer | undefined;
+  let closed = false;
+
+  function probeOnce(): Promise<Probe> {
+    probing ??= probe()
+      .catch((error): Probe => ({ level: "none", detail: error instanceof Error ? error.message : String(error) }))
+      .then((found) => {
+        level = found.level;
+        if (level === "none") log.warn({ reason: found.detail }, "scripts are off: nothing here can lock them in");
+        return found;
+      });
+    return probing;
+  }
+
+  /** Resolves when the owner has a place; the caller gives it back. */
+  function enter(owner: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (queue.length(owner) === 0 && slots.acquire(owner) === "taken") return Promise.resolve();
+    if (waiting >= MAX_WAITING || queue.length(owner) >= MAX_WAITING_OF_ONE) {
+      throw new NotRun("too many scripts wait already; run this one again when others have ended");
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const leave = (settle: () => void) => () => {
+      if (!waiter.waits) return;
+      waiter.waits = false;
+      waiting--;
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      settle();
+    };
+    const late = `the script did not get its turn within ${waitMs / 1000} seconds, because others run; run it again later`;
+    const timer = setTimeout(
+      leave(() => reject(new NotRun(late))),
+      waitMs,
+    );
+    const onAbort = leave(() => reject(signal.reason));
+    const waiter: Waiter = { waits: true, enter: leave(resolve) };
+    signal.addEventListener("abort", onAbort, { once: true });
+    waiting++;
+    queue.add(owner, waiter);
+    return promise;
+  }
+
+  function leave(owner: string): void {
+    slots.release(owner);
+    queue.serve((waiter, next) => {
+      if (!waiter.waits) return "taken";
+      if (slots.acquire(next) !== "taken") return "skip owner";
+      waiter.enter();
+      return "taken";
+    });
+  }
+
+  /** Throws if the system has no room for another process, and once the sandbox is closed. */
+  function startOne(inside: Exclude<Level, "none">): Child {
+    if (closed) throw new NotRun("the host is stopping; run the script again in a moment");
+    const child = start(inside);
+    alive.add(child);
+    void child.gone.then(() => {
+      alive.delete(child);
+      standby.delete(child);
+    });
+    return child;
+  }
+
+  /** A locked process that waits for its job; `stoodReady` if it was not started for it. */
+  async function take(inside: Exclude<Level, "none">): Promise<{ child: Child; stoodReady: boolean }> {
+    for (let tries = 0; tries < STARTS; tries++) {
+      const [ready] = standby;
+      if (ready) standby.delete(ready);
+      try {
+        const child = ready ?? startOne(inside);
+        if (await child.ready) return { child, stoodReady: ready !== undefined };
+      } catch (error) {
+        if (error instanceof NotRun) throw error;
+        log.warn({ err: error }, "a process for a script could not be started");
+      }
+    }
+    throw new NotRun("the process for the script could not be started; run it again");
+  }
+
+  function refill(inside: Exclude<Level, "none">): void {
+    clearTimeout(idleTimer);
+    if (closed) return;
+    try {
+      while (standby.size < most) standby.add(startOne(inside));
+    } catch (error) {
+      log.warn({ err: error }, "a process for the next script could not be started");
+    }
+    idleTimer = setTimeout(() => {
+      for (const child of standby) child.kill();
+      standby.clear();
+    }, idleMs);
+    idleTimer.unref();
+  }
+
+  return {
+    probe: probeOnce,
+    level: () => level,
+    async run(job, { owner, signal }) {
+      requireSize(job);
+      const { level: inside } = await probeOnce();
+      if (inside === "none")
+        throw new NotRun("this host runs no scripts: it has no sandbox; its operator can tell why");
+      await enter(owner, signal);
+      try {
+        let { child, stoodReady } = await take(inside);
+        let outcome = await child.run(job, signal);
+        while (stoodReady && outcome.type === "killed" && outcome.why === "crash") {
+          // It may have died while it stood there, unnoticed. A script changes nothing, so it may run twice.
+          ({ child, stoodReady } = await take(inside));
+          outcome = await child.run(job, signal);
+        }
+        const how = outcome.type === "killed" ? outcome.why : outcome.type;
+        ended.set(how, (ended.get(how) ?? 0) + 1);
+        if (how === "crash") log.warn({ owner }, "the process of a script died");
+        return outcome;
+      } finally {
+        leave(owner);
+        refill(inside);
+      }
+    },
+    figures: () => ({ running: slots.inUse(), waiting, standby: standby.size, ended }),
+    async close() {
+      closed = true;
+      clearTimeout(idleTimer);
+      for (const child of alive) child.kill();
+      await Promise.all([...alive].map((child) => child.gone));
+    },
+  };
+}
+
+function requireSize({ source, input }: Job): void {
+  const { sourceBytes, inputBytes } = LIMITS;
+  const [code, data] = [Buffer.byteLength(source), Buffer.byteLength(input ?? "")];
+  if (code > sourceBytes)
+    throw new NotRun(`the code has ${code} bytes, and may have ${sourceBytes}; give data as input`);
+  if (data > inputBytes) throw new NotRun(`the input has ${data} bytes of JSON, and may have ${inputBytes}; give less`);
+}

@@ -1,0 +1,128 @@
+/**
+ * The process that runs one script, in two stages. Landlock binds only the thread that calls it (before its version 8), and
+ * Bun has other threads before the first line of a program runs. So the first stage allows itself nothing but to read its
+ * own executable, and starts that again in its place: `execve` ends every other thread, and all threads of the new image are
+ * born inside. The second stage loads QuickJS, gives up the executable too, filters system calls on all threads at once, and
+ * only then reads the script. From there on, its two pipes are all it has.
+ */
+import { ptr } from "bun:ffi";
+import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { tryForbidden } from "./attempts.ts";
+import { landlockAbi, restrictToReading } from "./landlock.ts";
+import { type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
+import { filterSystemCalls } from "./seccomp.ts";
+import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
+
+/** Below everything else that the host does. */
+const NICENESS = 5;
+const CPU_SECONDS = LIMITS.runMs / 1000;
+/** What JavaScriptCore needs besides the script's memory. */
+const OWN_BYTES = 48 * MIB_BYTES;
+const FILES_WHILE_LOADING = 64;
+
+/** Locks what must be locked before the program starts anew, and starts it with `role`. Never returns. */
+export function enterSandbox(role: string, startJson: string): never {
+  const start: Start = JSON.parse(startJson);
+  const call = openSystemCalls();
+  volunteerForOutOfMemory();
+  call(CALL.setpriority, 0, 0, NICENESS);
+  limit(call, "core", 0);
+  limit(call, "fsize", 0);
+  limit(call, "nofile", FILES_WHILE_LOADING);
+  limit(call, "cpu", CPU_SECONDS, CPU_SECONDS + 1);
+  const sizesName = cString("/proc/self/statm");
+  // Without O_CLOEXEC: the second stage may not open it any more.
+  const sizes = must("opening /proc/self/statm", call(CALL.openat, 0, ptr(sizesName), 0));
+  dropPrivileges(call);
+  // The host may have died before the line above.
+  if (start.parent !== null && call(CALL.getppid) !== start.parent) process.exit(1);
+  if (start.landlock) {
+    // JavaScriptCore asks libc where its stack is, which reads the maps, and aborts if it gets no answer.
+    restrictToReading(call, [...mappedFiles(), "/proc/self/maps", ...start.readable], "all");
+  }
+  const words = [...start.command, role, startJson, String(sizes)].map(cString);
+  const [path] = words;
+  if (path === undefined) throw new Error("there is no command to start");
+  const argv = new BigUint64Array([...words.map((word) => BigInt(ptr(word))), 0n]);
+  const environment = new BigUint64Array([0n]);
+  throw new Error(`execve failed with errno ${-call(CALL.execve, ptr(path), ptr(argv), ptr(environment))}`);
+}
+
+/** If the machine runs out of memory, the kernel takes this process first. */
+function volunteerForOutOfMemory(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", "1000");
+  } catch {
+    // Only a wish: without it, the kernel chooses by size.
+  }
+}
+
+/** The executable and its shared libraries. */
+const mappedFiles = (): string[] => [
+  ...new Set(Array.from(readFileSync("/proc/self/maps", "latin1").matchAll(/ (\/.*)$/gm), ([, path = ""]) => path)),
+];
+
+/** Given the job's text, and a way to send frames. */
+export type Work = (job: string, send: (frame: Frame) => void) => void | Promise<void>;
+
+/**
+ * Locks the rest, then waits for a job, gives it to the work, and exits. Or, if told to probe, tries what is forbidden.
+ * `prepare` runs before the process is locked, while files can still be read.
+ */
+export async function workInSandbox(startJson: string, sizes: number, prepare: () => Promise<Work>): Promise<never> {
+  const start: Start = JSON.parse(startJson);
+  const call = openSystemCalls();
+  const work = await prepare();
+  limitMemory(call, sizes);
+  const abi = landlockAbi(call);
+  if (start.landlock) restrictToReading(call, [], "files");
+  const tryAll = (port: number, filtered: boolean) => tryForbidden(call, start.parent, port, filtered);
+  const outer = start.probe === null ? null : tryAll(start.probe, false);
+  // No new descriptor of any kind, so no UDP socket either. Not earlier: without a descriptor, nothing else is tried.
+  limit(call, "nofile", 0);
+  filterSystemCalls(call);
+  if (start.probe !== null && outer !== null) {
+    send({ type: "probed", attempts: { landlockAbi: abi, outer, filtered: tryAll(start.probe, true) } });
+  } else {
+    send({ type: "ready" });
+    const job = readAll();
+    if (job !== "") await work(job, send);
+  }
+  // At once: an orderly exit would need more than the filter allows.
+  call(CALL.exitGroup, 0);
+  throw new Error("this process should have ended");
+}
+
+/**
+ * JavaScriptCore reserves gigabytes of addresses that it never touches. So the limits can only be what is mapped now, and a
+ * little more.
+ */
+function limitMemory(call: SystemCall, sizes: number): void {
+  const pages = Buffer.alloc(256);
+  const [total = 0, , , , , data = 0] = pages.toString("latin1", 0, readSync(sizes, pages)).split(" ").map(Number);
+  closeSync(sizes);
+  const more = LIMITS.scriptBytes + OWN_BYTES;
+  limit(call, "as", total * PAGE_BYTES + more);
+  limit(call, "data", data * PAGE_BYTES + more);
+}
+
+const PAGE_BYTES = 4096;
+
+const STDIN = 0;
+const STDOUT = 1;
+
+/** Everything up to the end of the input; empty if the host has died. */
+function readAll(): string {
+  const parts: Buffer[] = [];
+  for (;;) {
+    const part = Buffer.allocUnsafe(65_536);
+    const count = readSync(STDIN, part);
+    if (count === 0) return Buffer.concat(parts).toString();
+    parts.push(part.subarray(0, count));
+  }
+}
+
+function send(frame: Frame): void {
+  let rest = Buffer.from(`${JSON.stringify(frame)}\n`);
+  while (rest.length > 0) rest = rest.subarray(writeSync(STDOUT, rest));
+}

@@ -1,0 +1,226 @@
+/**
+ * Published ways out of JavaScript sandboxes and QuickJS itself, and ways to take a machine down. Those that need a fault of
+ * QuickJS may find one: then they have the memory of WebAssembly, and nothing else. What they would meet beyond it is in
+ * lockdown.test.ts. After each, the next script of the same sandbox works.
+ */
+import { afterAll, expect, test } from "bun:test";
+import type { Outcome } from "../../src/sandbox/child.ts";
+import { openSandbox, script } from "./opened.ts";
+
+const sandbox = openSandbox();
+afterAll(() => sandbox.close());
+const run = (source: string, input?: unknown) => script(sandbox, source, input);
+
+/** What a host of scripts would have, and a script must not find by any way. */
+const HOST = "typeof process + typeof Bun + typeof require + typeof fetch + typeof Deno + typeof WebAssembly";
+const NOTHING = JSON.stringify("undefined".repeat(6));
+
+test.each([
+  ["the constructor of the global object", `this.constructor.constructor("return ${HOST}")()`],
+  ["the constructor of the console's functions", `console.log.constructor("return ${HOST}")()`],
+  ["an asynchronous function's constructor", `await (async () => {}).constructor("return ${HOST}")()`],
+  ["a generator's constructor", `[...(function* () {}).constructor("yield ${HOST}")()][0]`],
+  [
+    "an error's constructor",
+    `let e; try { null.x } catch (error) { e = error } e.constructor.constructor("return ${HOST}")()`,
+  ],
+  [
+    "an error of the console, thrown by a getter of what it shows",
+    `let e; try { console.log({ get a() { throw new Error() } }); null.x } catch (error) { e = error } e.constructor.constructor("return ${HOST}")()`,
+  ],
+  ["an indirect eval", `(0, eval)(${JSON.stringify(HOST)})`],
+  ["the input's constructor", `input.constructor.constructor("return ${HOST}")()`],
+  [
+    "a stack trace of one's own",
+    `Error.prepareStackTrace = (_, frames) => frames; const { stack } = new Error(); typeof stack?.[0]?.getThis === "function" ? stack[0].getThis() : ${HOST}`,
+  ],
+  ["a proxy that is constructed", `new (new Proxy(class {}, { construct: () => Function("return ${HOST}") }))()()`],
+  ["Reflect on a function of the host", `Reflect.apply(console.log.constructor, console.log, ["return ${HOST}"])()`],
+])("%s leads to nothing of the host", async (_, source) => {
+  expect(await run(source, { a: 1 })).toMatchObject({ type: "result", json: NOTHING });
+});
+
+test("the modules of QuickJS's own shell are not there", async () => {
+  for (const name of [
+    "std",
+    "os",
+    "qjs:std",
+    "qjs:os",
+    "node:child_process",
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "./script.js",
+  ]) {
+    expect(await run(`await import(${JSON.stringify(name)})`)).toMatchObject({
+      type: "thrown",
+      error: { message: expect.stringContaining("could not load module") },
+    });
+  }
+});
+
+test("text cannot leave its place: code, input and output are data on their way", async () => {
+  const hostile = "`$" + "{1}` */ }); throw 1; (async () => { \u2028\u2029\u0000 </script> $" + "{";
+  expect(await run("return input", hostile)).toMatchObject({ type: "result", json: JSON.stringify(hostile) });
+  const frame = '{"type":"result","json":"1","leftOut":0}';
+  const forged = await run(`console.log('\\n${frame}\\n'); return 2`);
+  expect(forged).toMatchObject({ type: "result", json: "2", console: `\n${frame}\n` });
+  for (const source of [
+    "}); 1; (() => {",
+    "return 1 }); (async () => { return 2",
+    "return 1 /*",
+    "return `",
+    "})();//",
+  ]) {
+    expect((await run(source)).type).toBeOneOf(["thrown", "result"]);
+  }
+  const input = await run("return Object.keys(input)", JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 2}'));
+  expect(input).toMatchObject({ json: '["__proto__","constructor"]' });
+});
+
+test("a script that replaces every built-in deceives only itself", async () => {
+  const outcome = await run(`
+    JSON.stringify = () => "{}"; JSON.parse = null; Object.prototype.toJSON = () => "hijacked"; Promise.prototype.then = () => 0;
+    Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => 0; String = Map = Set = Error = null;
+    Array.prototype[Symbol.iterator] = null; Object.defineProperty(Object.prototype, "type", { value: "result", writable: true });
+    Object.defineProperty(Object.prototype, "leftOut", { set() { throw 1 }, get: () => -1 });
+    console.log("still", { b: 1 });
+    return { ["__proto__"]: { x: 1 }, constructor: { prototype: { y: 1 } } }`);
+  expect(outcome).toMatchObject({ type: "result", leftOut: 0 });
+  const polluted = {} as Record<string, unknown>;
+  expect([polluted.x, polluted.y, polluted.toJSON, polluted.leftOut]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+test("what is thrown with traps in it ends as an error", async () => {
+  const traps = [
+    "throw { get name() { throw 1 }, get message() { return { toString() { throw 2 } } }, stack: { a: 1 } }",
+    "throw new Proxy({}, { get() { throw new Error('trap') }, has() { throw new Error('trap') }, ownKeys() { throw 1 } })",
+    "throw new Proxy(new Error('a'), { getPrototypeOf() { throw 1 } })",
+    "const e = new Error('a'); Object.defineProperty(e, 'stack', { get() { for (;;); } }); e.stack = 1; throw { toJSON() { throw 1 } }",
+    "return { toJSON() { throw { toString() { throw 1 } } } }",
+    "const a = {}; a.a = a; return a",
+    "return new Proxy([], { get() { throw 1 } })",
+  ];
+  for (const source of traps) expect((await run(source)).type).toBe("thrown");
+});
+
+/** For what may meet its end in several ways. */
+const stops = (it: Outcome): boolean => it.type === "thrown" || (it.type === "killed" && it.why === "deadline");
+
+/** Each ends by itself, or is stopped, with words that say so. */
+const BOMBS: [what: string, source: string, fits: (outcome: Outcome) => boolean][] = [
+  ["a string that doubles", "let s = 'x'; for (;;) s += s", ({ type }) => type === "thrown"],
+  ["arrays without end", "const all = []; for (;;) all.push(new Array(1000).fill(1))", ({ type }) => type === "thrown"],
+  [
+    "buffers without end",
+    "const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1))",
+    ({ type }) => type === "thrown",
+  ],
+  ["one buffer of 4 GiB", "new ArrayBuffer(2 ** 32)", ({ type }) => type === "thrown"],
+  ["recursion", "(function f() { f() })()", (it) => it.type === "thrown" && it.error.message === "stack overflow"],
+  [
+    "recursion through getters and proxies",
+    "const p = new Proxy({}, { get: (t, k, r) => r[k] }); p.a",
+    ({ type }) => type === "thrown",
+  ],
+  [
+    "a proxy in a proxy in a proxy (CVE-2023-31922)",
+    "let p = []; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); return Array.isArray(p)",
+    ({ type }) => type !== "killed",
+  ],
+  ["a regular expression that backtracks for ever", "/^(a+)+$/.test('a'.repeat(64) + 'b')", stops],
+  ["an array with four thousand million holes", "const a = []; a[4294967294] = 1; a.sort()", stops],
+  ["a result in a result in a result", "let a = []; for (let i = 0; i < 1e6; i++) a = [a]; return a", stops],
+  ["a text that is too deep for the parser", "eval('['.repeat(1e6))", ({ type }) => type === "thrown"],
+  [
+    "a promise that never settles",
+    "await new Promise(() => {})",
+    (it) => it.type === "thrown" && it.error.message.includes("nothing settles"),
+  ],
+  [
+    "waiting for another thread",
+    "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
+    ({ type }) => type === "thrown",
+  ],
+  [
+    "a generator without end, spread",
+    "[...(function* () { for (;;) yield 'x'.repeat(1000) })()]",
+    ({ type }) => type === "thrown",
+  ],
+];
+test.each(BOMBS)("%s ends with an error that the model gets", async (_, source, fits) => {
+  expect(await run(source)).toSatisfy(fits);
+  expect(await run("6 * 7")).toMatchObject({ json: "42" });
+});
+
+const ENDLESS: [what: string, source: string][] = [
+  ["a loop", "console.log('before'); for (;;);"],
+  ["promises, one after the other", "console.log('before'); for (;;) await null"],
+  ["a sort whose comparison never ends", "console.log('before'); [2, 1].sort(() => { for (;;); })"],
+  ["a toJSON that never ends", "console.log('before'); return { toJSON() { for (;;); } }"],
+];
+test("what never ends is stopped at the deadline, and what it had written is kept", async () => {
+  const wide = openSandbox({ places: ENDLESS.length + 2 });
+  const outcomes = await Promise.all(
+    ENDLESS.map(([, source]) =>
+      wide.run({ kind: "script", source, input: null }, { owner: source, signal: new AbortController().signal }),
+    ),
+  );
+  await wide.close();
+  expect(outcomes).toEqual(ENDLESS.map(() => ({ type: "killed", why: "deadline", console: "before", leftOut: 0 })));
+});
+
+/** Published faults of QuickJS: memory that is used after it was freed, or beyond its end. */
+const FAULTS: [what: string, source: string][] = [
+  [
+    "a typed array whose buffer is resized by its constructor's prototype (bellard/quickjs 478)",
+    "const ab = new ArrayBuffer(64, { maxByteLength: 64 }); const evil = function () {}.bind(); Object.defineProperty(evil, 'prototype', { get() { ab.resize(0); return Uint8Array.prototype } }); const u = Reflect.construct(Uint8Array, [ab], evil); let s = 0; for (let i = 0; i < 1e6; i++) s += u[i] ?? 0; s",
+  ],
+  [
+    "a sort that shrinks what it sorts (bellard/quickjs 477)",
+    "const ab = new ArrayBuffer(256, { maxByteLength: 2560 }); const u = new Uint8Array(ab); for (let i = 0; i < 256; i++) u[i] = i; u[255] = 0; let n = 0; u.sort((a, b) => { if (++n === 1734 || n === 500) ab.resize(10); return a - b }); u.length",
+  ],
+  [
+    "an atomic operation whose operand moves the buffer (bellard/quickjs 508)",
+    "const ab = new ArrayBuffer(64, { maxByteLength: 1 << 20 }); const t = new Int32Array(ab); Atomics.add(t, 0, { valueOf() { ab.resize(1 << 20); return 1 } }); Atomics.store(t, 15, { valueOf() { ab.resize(0); return 7 } }); 1",
+  ],
+  [
+    "TypedArray.with whose value shrinks the buffer (bellard/quickjs 492)",
+    "const ab = new ArrayBuffer(4096, { maxByteLength: 4096 }); const t = new Int32Array(ab); try { t.with(0, { valueOf() { ab.resize(4); return 1 } }).length } catch (e) { e.name }",
+  ],
+  [
+    "an array that changes while it is concatenated, sliced, spliced and sorted",
+    "const a = Array.from({ length: 1000 }, (_, i) => i); Object.defineProperty(a, 5, { get() { a.length = 0; return 1 } }); [].concat(a, a).length + a.slice(0, 900).length; const b = [3, 2, 1, ...Array(500).fill(9)]; b.sort((x, y) => { b.length = 0; return x - y }); b.splice(0, { valueOf() { b.length = 0; return 3 } }); 1",
+  ],
+  [
+    "a view whose buffer goes away under it",
+    "const ab = new ArrayBuffer(1 << 16, { maxByteLength: 1 << 16 }); const v = new DataView(ab); try { v.setFloat64(1000, { valueOf() { ab.resize(0); return 1.5 } }) } catch {} try { new Uint8Array(ab).fill({ valueOf() { ab.resize(1 << 10); return 1 } }) } catch {} try { new Uint8Array(ab).set({ length: 1000, get 0() { ab.resize(0); return 1 } }) } catch {} 1",
+  ],
+  [
+    "a finalizer and a weak reference while everything is freed",
+    "const r = new FinalizationRegistry(() => { globalThis.x = [] }); for (let i = 0; i < 1e4; i++) { const o = { i }; r.register(o, i); globalThis.w = new WeakRef(o) } 1",
+  ],
+  [
+    "an iterator that is closed while it is used",
+    "function* g() { try { for (;;) yield 1 } finally { it.return() } } const it = g(); try { for (const x of it) it.return() } catch {} async function* h() { yield* h } try { await h().next() } catch {} 1",
+  ],
+  [
+    "a regular expression that changes itself while it matches",
+    "const re = /a/gy; re.exec = null; try { 'aaa'.replace({ __proto__: re, get flags() { re.compile('b'.repeat(1e4)); return 'g' } }, () => re.compile('(')) } catch {} try { re[Symbol.replace]('a', { toString() { re.compile('x'); return '$1' } }) } catch {} try { new RegExp('(?:'.repeat(5e4)) } catch {} try { new RegExp('(a{0,65535}){0,65535}'.repeat(20)).test('a'.repeat(50)) } catch {} 1",
+  ],
+];
+test.each(FAULTS)(
+  "%s stays inside",
+  async (_, source) => {
+    const outcome = await run(source);
+    // A value, an error, or a process that died of it: nothing else can come out.
+    expect(outcome.type).toBeOneOf(["result", "thrown", "killed"]);
+    if (outcome.type === "killed") expect(outcome.why).toBeOneOf(["crash", "deadline"]);
+    expect(await run("6 * 7")).toMatchObject({ json: "42" });
+  },
+  120_000,
+);

@@ -1,0 +1,95 @@
+import { afterAll, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { probeLevel } from "../../src/sandbox/probe.ts";
+import type { Attempts } from "../../src/sandbox/protocol.ts";
+import { buildBinary, runBinary } from "../support/binary.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "roost-probe-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const ALL_REFUSED: Attempts = {
+  landlockAbi: 7,
+  outer: { read: -13, readParent: -13, write: -13, connect: -13, signal: -1, fork: null, execute: -13 },
+  filtered: { read: -1, readParent: -1, write: -1, connect: -1, signal: -1, fork: -1, execute: -1 },
+};
+
+/** A program that says that it has tried this. */
+function saying(attempts: unknown): { command: string[]; readable: string[] } {
+  const path = join(folder, `${Bun.randomUUIDv7()}.sh`);
+  writeFileSync(path, `#!/bin/sh\necho '${JSON.stringify({ type: "probed", attempts })}'\n`);
+  chmodSync(path, 0o700);
+  return { command: [path], readable: [] };
+}
+
+test("this machine locks scripts in: Landlock and the filter refuse every attempt", async () => {
+  expect(await probeLevel()).toEqual({
+    level: "landlock",
+    detail: expect.stringMatching(/^Landlock \d+ and seccomp hold$/),
+  });
+});
+
+test("the binary finds the same, and doctor says it", async () => {
+  const { command, level } = { command: [await buildBinary()], level: "landlock" };
+  expect(await probeLevel({ command, readable: [] })).toMatchObject({ level });
+  const { output } = await runBinary(["doctor", "--json", "--data", join(folder, "data")]);
+  const findings = JSON.parse(output) as { check: string; ok: boolean; detail: string }[];
+  expect(findings.find(({ check }) => check === "sandbox")).toMatchObject({
+    ok: true,
+    detail: expect.stringMatching(/^landlock: Landlock \d+ and seccomp hold; scripts of agents are locked in; /),
+  });
+});
+
+test("what a process says it could not do is believed only if nothing got through", async () => {
+  expect(await probeLevel(saying(ALL_REFUSED))).toMatchObject({ level: "landlock" });
+  const { outer, filtered } = ALL_REFUSED;
+  const holes: [Partial<Attempts>, string][] = [
+    [{ outer: { ...outer, read: 3 } }, "Landlock let something through"],
+    [{ outer: { ...outer, readParent: 3 } }, "Landlock let something through"],
+    [{ outer: { ...outer, write: 0 } }, "Landlock let something through"],
+    [{ outer: { ...outer, connect: 0 } }, "Landlock let something through"],
+    // Refused by the lack of a listener, not by a lock.
+    [{ outer: { ...outer, connect: -111 } }, "Landlock let something through"],
+    [{ outer: { ...outer, signal: 0 } }, "Landlock let a signal through"],
+    [{ filtered: { ...filtered, fork: 77 } }, "the filter of system calls let fork through"],
+    [{ filtered: { ...filtered, read: 3 } }, "the filter of system calls let read through"],
+    [{ filtered: { ...filtered, connect: -111 } }, "the filter of system calls did not see connect"],
+  ];
+  for (const [attempts, why] of holes) {
+    const { level, detail } = await probeLevel(saying({ ...ALL_REFUSED, ...attempts }));
+    expect(level).toBe("none");
+    expect(detail).toContain(why);
+  }
+});
+
+test("an older Landlock counts without what it cannot do, which the filter then does alone", async () => {
+  const outer = { ...ALL_REFUSED.outer, connect: -111, signal: 0 };
+  expect(await probeLevel(saying({ ...ALL_REFUSED, landlockAbi: 1, outer }))).toMatchObject({ level: "landlock" });
+});
+
+test("a process that does not start, dies or says nothing of use is no proof", async () => {
+  for (const program of [
+    { command: ["/nowhere/roost"], readable: [] },
+    { command: ["/bin/false"], readable: [] },
+    saying(null),
+    saying({}),
+    saying({ landlockAbi: 7, outer: {}, filtered: {} }),
+  ]) {
+    expect(await probeLevel(program)).toMatchObject({ level: "none" });
+  }
+});
+
+test("a process that reaches the network is a hole, whatever it says", async () => {
+  const path = join(folder, "connecting.ts");
+  const said = JSON.stringify({ type: "probed", attempts: ALL_REFUSED });
+  writeFileSync(
+    path,
+    `const { probe } = JSON.parse(process.argv.at(-1));
+     const socket = await Bun.connect({ hostname: "127.0.0.1", port: probe, socket: { data() {}, close() {} } });
+     console.log(${JSON.stringify(said)}); socket.end();`,
+  );
+  const program = { command: [process.execPath, path], readable: [] };
+  const { level, detail } = await probeLevel(program);
+  expect({ level, detail }).toMatchObject({ level: "none", detail: expect.stringContaining("reached the network") });
+});
