@@ -36,6 +36,7 @@ import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { now } from "../tools/now.ts";
+import { createReadSkill } from "../tools/read-skill.ts";
 import type { Tool } from "../tools/tool.ts";
 import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
@@ -121,11 +122,12 @@ export async function createFeatures(
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
-  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
+  const toolNames = () => toolbox.offered.map(({ name }) => name);
+  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const toolbox = createToolbox(tools);
+  const toolbox = createToolbox([...tools, createReadSkill(skills)]);
   const host = createHost({
     clock,
     log,

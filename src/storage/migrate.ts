@@ -13,6 +13,7 @@ import history from "./migrations/0009-history.sql" with { type: "text" };
 import invoiceAddress from "./migrations/0010-invoice-address.sql" with { type: "text" };
 import conversations from "./migrations/0011-conversations.sql" with { type: "text" };
 import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text" };
+import skillPins from "./migrations/0016-skill-pins.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -28,6 +29,7 @@ const MIGRATIONS: readonly string[] = [
   invoiceAddress,
   conversations,
   waitingRuns,
+  skillPins,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -6,6 +6,7 @@ import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
+  canReadSkills,
   chooseFiles,
   chooseSkills,
   chooseTurns,
@@ -47,6 +48,9 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
   const abilities = abilitiesOf(parts, model);
   const room = roomOf(abilities.contextTokens);
   const { instanceId } = run;
+  const tools = abilities.tools ? [...parts.tools] : [];
+  // Who can read a skill when it is needed is told its name and description only.
+  const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
   return {
     agentId: agent.agentId,
     model,
@@ -54,8 +58,8 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
       runId: run.runId,
       agentName: agent.displayName,
       files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room),
-      ...chooseSkills(parts.skills.outline(instanceId), room, (name) => parts.skills.instructions(instanceId, name)),
-      tools: abilities.tools ? [...parts.tools] : [],
+      ...chooseSkills(parts.skills.outline(instanceId), room, readText),
+      tools,
       model: abilities,
       ...chooseTurns(parts.conversation(run), room),
       journal,
