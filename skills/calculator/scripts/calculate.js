@@ -156,7 +156,14 @@ const FUNCTIONS = {
 };
 
 const TOKEN = /\s*(?:((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z]+[0-9]*)|(\*\*|[-+*/^%!(),×÷·−]))/y;
-const SAME = { "×": "*", "·": "*", "÷": "/", "−": "-", "**": "^", of: "*" };
+const SAME = new Map([
+  ["×", "*"],
+  ["·", "*"],
+  ["÷", "/"],
+  ["−", "-"],
+  ["**", "^"],
+  ["of", "*"],
+]);
 
 function tokens(text) {
   const found = [];
@@ -167,7 +174,7 @@ function tokens(text) {
     if (!match) throw new Error(`cannot read "${text.slice(at).trim().slice(0, 20)}"`);
     const [, number, word, sign] = match;
     const name = word ?? sign;
-    found.push(number === undefined ? { sign: SAME[name] ?? name } : { number });
+    found.push(number === undefined ? { sign: SAME.get(name) ?? name } : { number });
   }
   return found;
 }

@@ -134,10 +134,10 @@ const add = (a, b) => reduce(a.n * b.d + b.n * a.d, a.d * b.d);
 const multiply = (a, b) => reduce(a.n * b.n, a.d * b.d);
 
 function decimal(value) {
-  const match = /^([+-]?)(\d{0,300})\.?(\d{0,300})(?:[eE]([+-]?\d{1,3}))?$/.exec(String(value).trim());
-  if (!match || match[2] + match[3] === "")
+  const match = /^([+-]?)(\d{0,300})(?:\.(\d{0,300}))?(?:[eE]([+-]?\d{1,3}))?$/.exec(String(value).trim());
+  if (!match || !(match[2] || match[3]))
     throw new Error('value: expected a number such as "12.5", without thousands marks');
-  const [, sign, before, after, exponent = "0"] = match;
+  const [, sign, before, after = "", exponent = "0"] = match;
   const shift = Number(exponent) - after.length;
   const digits = BigInt(before + after) * (sign === "-" ? -1n : 1n);
   return shift < 0 ? reduce(digits, 10n ** BigInt(-shift)) : reduce(digits * 10n ** BigInt(shift), 1n);

@@ -9,7 +9,7 @@
  * Result: without a question, the columns and the first rows; else { "total", "rows" } or { "total", "text" }.
  */
 
-const MAX_TEXT = 8_000_000;
+const MAX_TEXT = 2_000_000;
 const MAX_ROWS = 200_000;
 const MAX_COLUMNS = 500;
 const MAX_SHOWN = 500;
@@ -150,7 +150,7 @@ function flatten(value, name, into, depth) {
 
 // Values
 
-const isNumber = (cell) => /^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(cell);
+const isNumber = (cell) => /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(cell);
 const isPlain = (cell) => /^-?\d{0,30}\.?\d{0,20}$/.test(cell);
 
 const isDate = (cell) => /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?$/.test(cell);

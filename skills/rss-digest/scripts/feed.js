@@ -6,9 +6,13 @@
  * that can be read: such items are never left out for their age. Links other than http and https are left out.
  */
 
-const MAX_TEXT = 5_000_000;
+const MAX_TEXT = 2_000_000;
 const MAX_ITEMS = 2_000;
 const MAX_SUMMARY = 500;
+/** A fetched feed may have a few lines before it, such as its address. */
+const MAX_HEAD = 10_000;
+const ROOT = /<(?:\w+:)?(?:rss|RDF|feed)[\s>]/;
+const ATOM = /<(?:\w+:)?feed[\s>]/;
 
 export default function feed(input) {
   const { text, since, limit = 20 } = input ?? {};
@@ -17,8 +21,7 @@ export default function feed(input) {
   if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new Error("limit: expected 1 to 100");
   const from = since === undefined ? Number.NEGATIVE_INFINITY : Date.parse(since);
   if (Number.isNaN(from)) throw new Error('since: expected a time such as "2026-11-21T07:00:00Z"');
-  const source = text.replace(/^\uFEFF/, "").trim();
-  const { title, items } = source.startsWith("{") ? fromJson(source) : fromXml(source);
+  const { title, items } = ROOT.test(text.slice(0, MAX_HEAD)) ? fromXml(text) : fromJson(text);
   const fresh = items.filter(({ date }) => date === null || Date.parse(date) >= from);
   const age = ({ date }) => (date === null ? Number.NEGATIVE_INFINITY : Date.parse(date));
   fresh.sort((a, b) => (age(a) === age(b) ? 0 : age(b) - age(a)));
@@ -32,14 +35,14 @@ const item = (title, link, date, summary) => ({
   summary: shorten(plain(summary)),
 });
 
-function fromJson(source) {
+function fromJson(text) {
   let value;
   try {
-    value = JSON.parse(source);
+    value = JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1));
   } catch {
-    return notFeed();
+    value = null;
   }
-  if (!Array.isArray(value.items)) return notFeed();
+  if (!Array.isArray(value?.items)) throw new Error("this is not a feed: expected RSS, Atom or JSON Feed");
   const items = value.items.slice(0, MAX_ITEMS).map((one) => {
     const date = one.date_published ?? one.date_modified;
     return item(
@@ -52,15 +55,10 @@ function fromJson(source) {
   return { title: plain(value.title), items };
 }
 
-function notFeed() {
-  throw new Error("this is not a feed: expected RSS, Atom or JSON Feed");
-}
-
 // XML, as far as feeds need it: what an element of this name holds, with any prefix or none
 
 function fromXml(source) {
-  const isAtom = /<(?:\w+:)?feed[\s>]/.test(source.slice(0, 5_000));
-  if (!isAtom && !/<(?:\w+:)?(?:rss|RDF)[\s>]/.test(source.slice(0, 5_000))) return notFeed();
+  const isAtom = ATOM.test(source.slice(0, MAX_HEAD));
   const parts = elements(source, isAtom ? "entry" : "item");
   const head = parts.length > 0 ? source.slice(0, parts[0].at) : source;
   const items = parts.map(({ inner }) =>
@@ -84,7 +82,7 @@ function fromXml(source) {
 /** Found by searching on from each end, so that a broken feed costs no more than its length. */
 function elements(source, name) {
   const found = [];
-  const begin = new RegExp(`<(?:[\\w.-]+:)?${name}(?:\\s[^>]*)?>`, "g");
+  const begin = new RegExp(`<(?:[\\w.-]+:)?${name}(?:\\s[^<>]*)?>`, "g");
   for (let match = begin.exec(source); match && found.length < MAX_ITEMS; match = begin.exec(source)) {
     if (match[0].endsWith("/>")) continue;
     const end = new RegExp(`</(?:[\\w.-]+:)?${name}\\s*>`, "g");
@@ -104,7 +102,7 @@ function textOf(source, name) {
 
 /** The page itself, not its comments or the feed. */
 function atomLink(inner) {
-  const links = (inner.match(/<(?:\w+:)?link\s[^>]*>/g) ?? []).map((tag) => ({
+  const links = (inner.match(/<(?:\w+:)?link\s[^<>]*>/g) ?? []).map((tag) => ({
     rel: attribute(tag, "rel") || "alternate",
     href: attribute(tag, "href"),
   }));
@@ -133,11 +131,16 @@ function decode(text) {
 /** Without tags: summaries are HTML within XML, so entities are read once more. */
 function plain(text) {
   const html = typeof text === "string" ? text : "";
-  const bare = html
-    .replace(/<(script|style)[\s\S]*?<\/\1>/gi, "")
-    .replace(/<\/?(?:p|br|div|li|h\d)[^>]*>/gi, " ")
-    .replace(/<[^>]*>/g, "");
+  const bare = without(without(html, "script"), "style")
+    .replace(/<\/?(?:p|br|div|li|h\d)[^<>]*>/gi, " ")
+    .replace(/<[^<>]*>/g, "");
   return decode(bare).replace(/\s+/g, " ").trim();
+}
+
+/** What stands in this element is not for readers. */
+function without(html, name) {
+  const [first = "", ...rest] = html.split(new RegExp(`<${name}(?=[\\s>])`, "i"));
+  return first + rest.map((part) => part.split(`</${name}>`).slice(1).join("")).join("");
 }
 
 const shorten = (text) => (text.length > MAX_SUMMARY ? `${text.slice(0, MAX_SUMMARY).replace(/\s\S*$/, "")}…` : text);

@@ -7,7 +7,7 @@
  * was ended: the diff is right then, but may not be the shortest.
  */
 
-const MAX_TEXT = 2_000_000;
+const MAX_TEXT = 1_000_000;
 const MAX_LINES = 50_000;
 /** Of the search: its time grows with the square of the number of changes. */
 const MAX_CHANGES = 1_000;
