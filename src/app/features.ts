@@ -139,10 +139,23 @@ export async function createFeatures(
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
-  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
+  const toolNames = () => toolbox.offered.map(({ name }) => name);
+  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
-  const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents, web, sandbox };
+  const toolParts = {
+    store,
+    instances,
+    agents,
+    workspaces,
+    audit,
+    approvals,
+    rules,
+    appendEvents,
+    web,
+    sandbox,
+    skills,
+  };
   const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");

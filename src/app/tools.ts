@@ -4,15 +4,20 @@ import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { createCodeRunner } from "../skills/scripts.ts";
+import type { Skills } from "../skills/skills.ts";
 import type { Audit } from "../storage/audit.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { now } from "../tools/now.ts";
 import type { CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
+import { createReadSkill } from "../tools/read-skill.ts";
 import { runJavaScript } from "../tools/run-javascript.ts";
-import type { Tool } from "../tools/tool.ts";
+import { runScript } from "../tools/run-script.ts";
+import type { Tool, ToolContext } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
 import { updatePlan } from "../tools/update-plan.ts";
 import { workspaceTools } from "../tools/workspace-files.ts";
+import { decodeText } from "../workspace/workspace.ts";
 import type { Web } from "./web.ts";
 
 export interface ToolParts extends AgentFilesParts {
@@ -22,6 +27,7 @@ export interface ToolParts extends AgentFilesParts {
   appendEvents: EventLog["append"];
   web: Pick<Web, "tools" | "broker">;
   sandbox: Sandbox;
+  skills: Pick<Skills, "outline" | "read">;
 }
 
 /** How often a tool was called, and what came of it. */
@@ -40,7 +46,7 @@ export interface Tools {
 
 /** What agents can do, and what the decision about a call knows. `only` replaces all of Roost's own tools. */
 export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox, skills } = parts;
   const files = createAgentFiles(parts);
 
   const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
@@ -71,6 +77,22 @@ export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
       await store.commitSoon(() => audit.append(entry), "process");
     },
   };
-  const own = [now, ...workspaceTools(files), askUser, updatePlan(showPlan), ...web.tools, runJavaScript(sandbox)];
+  const runCode = createCodeRunner({
+    skills,
+    async readFile(context: ToolContext, name) {
+      const { bytes, isTainted } = files.read(context, name);
+      return { text: decodeText(bytes), isTainted };
+    },
+    run: (job, context) => runScript(sandbox, job, context),
+  });
+  const own = [
+    now,
+    ...workspaceTools(files),
+    askUser,
+    updatePlan(showPlan),
+    ...web.tools,
+    runJavaScript(sandbox, runCode),
+    createReadSkill(skills),
+  ];
   return { toolbox: createToolbox(only ?? own), policy, counts: () => [...counts.values()] };
 }

@@ -25,7 +25,7 @@ export interface WebParts {
   setting: EgressSetting;
   instances: Pick<Instances, "find">;
   secrets: Secrets;
-  skills: Pick<Skills, "needs">;
+  skills: Pick<Skills, "requirementsOf">;
   /** Replaces parts of the guard, for tests. */
   egress?: Partial<EgressParts> | undefined;
 }
@@ -55,7 +55,7 @@ export function createWeb({ foundation, log, setting, instances, secrets, skills
     },
     ...own,
   });
-  const broker = createBroker({ store, secrets, needsOf: skills.needs, isNamed: egress.policy.names });
+  const broker = createBroker({ store, secrets, requirementsOf: skills.requirementsOf, isNamed: egress.policy.names });
   const pages = createPageReader();
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const tools = [createWebFetch({ egress, pages, accountOf }), createHttpRequest({ egress, broker, accountOf })];

@@ -19,6 +19,11 @@ const BYTES_A_CHARACTER = 3;
 const READ_IN_VAIN = 8;
 
 export const SKILLS_HEADING = "You have these skills. When one fits the request, follow it:";
+export const READABLE_SKILLS_HEADING =
+  "You have these skills. When one fits the request, first read it with read_skill, then follow it:";
+
+/** Whether a skill's text can be read when it is needed, so that the prompt need not contain it. */
+export const canReadSkills = (tools: RunInput["tools"]): boolean => tools.some(({ name }) => name === "read_skill");
 
 export interface Prompt {
   system: string;
@@ -64,15 +69,17 @@ export const skillLine = ({ name, description }: Pick<SkillOutline, "name" | "de
   `- ${name}: ${description}`;
 
 /**
- * As many names and descriptions as there is room for, and texts while they fit, because an engine without tools cannot
- * read them later. `read` returns a skill's text, and is only called for those that could fit.
+ * As many names and descriptions as there is room for, and texts while they fit, for an engine that cannot read them later.
+ * `read` returns a skill's text, and is only called for those that could fit; it is null for an engine that reads skills
+ * itself.
  */
 export function chooseSkills(
   outlines: readonly SkillOutline[],
   room: number,
-  read: (name: string) => string,
+  read: ((name: string) => string) | null,
 ): Pick<RunInput, "skills" | "moreSkills"> {
-  let left = Math.min(room * 0.25, SKILLS_CHARACTERS) - SKILLS_HEADING.length;
+  const heading = read ? SKILLS_HEADING : READABLE_SKILLS_HEADING;
+  let left = Math.min(room * 0.25, SKILLS_CHARACTERS) - heading.length;
   const shown = outlines.filter((outline, at) => {
     const length = skillLine(outline).length + Math.min(at, 1);
     if (length <= left) left -= length;
@@ -82,7 +89,7 @@ export function chooseSkills(
   let inVain = 0;
   const skills = shown.map(({ name, description, bytes }) => {
     const mayFit = bytes <= (left - 1) * BYTES_A_CHARACTER && inVain < READ_IN_VAIN;
-    const text = mayFit ? read(name).trim() : null;
+    const text = mayFit ? (read?.(name).trim() ?? null) : null;
     const fits = text !== null && text.length + 1 <= left;
     if (fits) left -= text.length + 1;
     else if (text !== null) inVain++;

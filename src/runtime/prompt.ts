@@ -1,5 +1,14 @@
 import type { ModelMessage } from "../models/engine.ts";
-import { cut, type Prompt, roomOf, SKILLS_HEADING, skillLine, turnRoom } from "./prompt-room.ts";
+import {
+  canReadSkills,
+  cut,
+  type Prompt,
+  READABLE_SKILLS_HEADING,
+  roomOf,
+  SKILLS_HEADING,
+  skillLine,
+  turnRoom,
+} from "./prompt-room.ts";
 import type { RunInput } from "./protocol.ts";
 import { shortPrompt } from "./short-prompt.ts";
 
@@ -57,12 +66,12 @@ function systemText(run: RunInput): string {
   return parts.join("\n\n");
 }
 
-function skillsText({ skills, moreSkills }: RunInput): string {
+function skillsText({ skills, moreSkills, tools }: RunInput): string {
   const lines = skills.map((skill) =>
     skill.instructions === null ? skillLine(skill) : `${skillLine(skill)}\n${skill.instructions}`,
   );
   const more = moreSkills > 0 ? [`(${moreSkills} more skills are installed and not shown.)`] : [];
-  return [SKILLS_HEADING, ...lines, ...more].join("\n");
+  return [canReadSkills(tools) ? READABLE_SKILLS_HEADING : SKILLS_HEADING, ...lines, ...more].join("\n");
 }
 
 function cutLast(prompt: Prompt, most: number): Prompt {

@@ -9,8 +9,11 @@ import type { Secrets } from "./secrets.ts";
 export interface BrokerParts {
   store: Pick<Store, "commitSoon">;
   secrets: Pick<Secrets, "read" | "values">;
-  /** What each installed skill of an instance declares: its secrets may go to its hosts. */
-  needsOf(instanceId: string): readonly { secrets: readonly string[]; hosts: readonly string[] }[];
+  /** What the installed skills of an instance declare together: hosts, and by secret those that it may be sent to. */
+  requirementsOf(instanceId: string): {
+    hosts: ReadonlySet<string>;
+    secrets: ReadonlyMap<string, ReadonlySet<string>>;
+  };
   /** Whether the operator names this host: only there may a secret go without encryption. */
   isNamed(target: Target): boolean;
 }
@@ -21,13 +24,13 @@ export interface Broker extends SecretBroker {
 }
 
 /** What agents may do with secrets (docs/contract/security.md, Secrets). */
-export function createBroker({ store, secrets, needsOf, isNamed }: BrokerParts): Broker {
+export function createBroker({ store, secrets, requirementsOf, isNamed }: BrokerParts): Broker {
   function requireAllowed(instanceId: string, name: string, target: Target): void {
-    const hosts = needsOf(instanceId).flatMap((needs) => (needs.secrets.includes(name) ? needs.hosts : []));
+    const hosts = [...(requirementsOf(instanceId).secrets.get(name) ?? [])];
     if (!hosts.some((host) => isNamedBy(host, target))) {
       const known =
         hosts.length > 0
-          ? `the skill that requires it declares ${[...new Set(hosts)].join(", ")}`
+          ? `the skill that requires it declares ${hosts.join(", ")}`
           : "no installed skill declares it together with a host";
       throw new EgressError("policy", `the secret ${name} may not be sent to ${shownHost(target)}: ${known}`);
     }
@@ -54,8 +57,7 @@ export function createBroker({ store, secrets, needsOf, isNamed }: BrokerParts):
   }
 
   return {
-    declares: (instanceId, target) =>
-      needsOf(instanceId).some(({ hosts }) => hosts.some((host) => isNamedBy(host, target))),
+    declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
     async fill(instanceId, target, texts) {
       const names = new Set(texts.flatMap(([, text]) => [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name)));
       for (const name of names) requireAllowed(instanceId, name, target);

@@ -1,17 +1,20 @@
 import { notFound } from "../lib/app-error.ts";
 import { readEmbeddedFolder } from "../lib/embedded-folder.ts";
+import { fingerprint } from "./fingerprint.ts";
 import { parseSkill, type Skill } from "./skill-file.ts";
 
 /** A skill with the texts of its files, by name. */
 export interface SkillFolder {
   skill: Skill;
   texts: ReadonlyMap<string, string>;
+  /** See `fingerprint`. */
+  sha256: string;
 }
 
 /** The skills that come with Roost: the folders of `skills/`. */
 export interface Catalog {
   /** By name, ascending, after `after`. */
-  list(after: string | null, limit: number): Skill[];
+  list(after: string | null, limit: number): SkillFolder[];
   /** Throws `not_found`. */
   get(name: string): SkillFolder;
 }
@@ -35,8 +38,8 @@ export function loadCatalog(
   };
   return {
     list(after, limit) {
-      const skills = [...folders().values()].map(({ skill }) => skill);
-      return skills.filter(({ name }) => after === null || name > after).slice(0, limit);
+      const all = [...folders().values()];
+      return all.filter(({ skill }) => after === null || skill.name > after).slice(0, limit);
     },
     get(name) {
       const folder = folders().get(name);
@@ -62,7 +65,7 @@ function parseFolders(
   for (const name of [...textsOf.keys()].sort()) {
     const texts = textsOf.get(name) ?? new Map<string, string>();
     try {
-      folders.set(name, { skill: parseSkill(texts, name), texts });
+      folders.set(name, { skill: parseSkill(texts, name), texts, sha256: fingerprint(texts) });
     } catch (error) {
       onBroken(name, error);
     }

@@ -1,8 +1,7 @@
-import { and, asc, count, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import { and, asc, count, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type InstalledSkillRow, installedSkills, type SkillOutline, type SkillRow } from "./schema.ts";
-import type { SkillNeeds } from "./skill-file.ts";
 
 export function skillQueries(db: Db) {
   const p = sql.placeholder;
@@ -27,12 +26,21 @@ export function skillQueries(db: Db) {
       .where(ofInstance)
       .orderBy(asc(installedSkills.name)),
   );
-  const needs = prepared(db, () => db.select({ requires: shown.requires }).from(installedSkills).where(ofInstance));
-  const instructionsOf = prepared(db, () =>
+  const requirements = prepared(db, () =>
+    db.select({ requires: shown.requires, secretHosts: shown.secretHosts }).from(installedSkills).where(ofInstance),
+  );
+  const textsOf = prepared(db, () =>
     db
-      .select({ instructions })
+      .select({ files: installedSkills.files, sha256: shown.sha256 })
       .from(installedSkills)
       .where(and(ofInstance, eq(installedSkills.name, p("name")))),
+  );
+  const unpinned = prepared(db, () =>
+    db
+      .select({ instanceId: shown.instanceId, name: shown.name, files: installedSkills.files })
+      .from(installedSkills)
+      .where(isNull(installedSkills.sha256))
+      .limit(1),
   );
   const used = prepared(db, () =>
     db
@@ -46,9 +54,18 @@ export function skillQueries(db: Db) {
     page: (instanceId: string, after: string, limit: number): InstalledSkillRow[] =>
       page.all({ instanceId, after, limit }),
     outline: (instanceId: string): SkillOutline[] => outline.all({ instanceId }),
-    needs: (instanceId: string): SkillNeeds[] => needs.all({ instanceId }).map(({ requires }) => requires),
-    instructions: (instanceId: string, name: string): string | undefined =>
-      instructionsOf.get({ instanceId, name })?.instructions,
+    requirements: (instanceId: string): Pick<SkillRow, "requires" | "secretHosts">[] =>
+      requirements.all({ instanceId }),
+    texts: (instanceId: string, name: string): Pick<SkillRow, "files" | "sha256"> | undefined =>
+      textsOf.get({ instanceId, name }),
+    /** One skill that has no hash yet. */
+    unpinned: (): Pick<SkillRow, "instanceId" | "name" | "files"> | undefined => unpinned.get(),
+    pin: (instanceId: string, name: string, sha256: string): void => {
+      db.update(installedSkills)
+        .set({ sha256 })
+        .where(and(eq(installedSkills.instanceId, instanceId), eq(installedSkills.name, name)))
+        .run();
+    },
     used: (instanceId: string): { skills: number; textBytes: number } =>
       used.get({ instanceId }) ?? { skills: 0, textBytes: 0 },
     /** False if one of this name exists. */

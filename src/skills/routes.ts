@@ -6,13 +6,18 @@ import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
 import { record } from "../lib/record.ts";
 import { NO_NAMES, parseFileName, refuseClash } from "../workspace/file-name.ts";
-import type { Catalog } from "./catalog.ts";
+import type { Catalog, SkillFolder } from "./catalog.ts";
 import { SKILL_SOURCES } from "./schema.ts";
-import type { Skill } from "./skill-file.ts";
 import type { InstalledSkill, SkillChoice, Skills } from "./skills.ts";
 
 const SKILLS = "/v1/instances/:instanceId/skills";
 const names = z.array(z.string());
+
+const needs = {
+  requires: z.object({ secrets: names, hosts: names, tools: names }),
+  secretHosts: z.record(z.string(), names),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+};
 
 const CatalogRecord = record(
   "ListedSkill",
@@ -22,7 +27,7 @@ const CatalogRecord = record(
     version: z.string(),
     license: z.string().nullable(),
     tags: names,
-    requires: z.object({ secrets: names, hosts: names, tools: names }),
+    ...needs,
   }),
 );
 const SkillRecord = record("Skill", CatalogRecord.extend({ instructions: z.string(), files: names }));
@@ -34,7 +39,9 @@ const InstalledRecord = record(
     description: z.string(),
     source: z.enum(SKILL_SOURCES),
     installedAt: z.iso.datetime(),
+    ...needs,
     missingSecrets: names,
+    missingTools: names,
   }),
 );
 
@@ -65,21 +72,13 @@ const SkillInput = z
   })
   .meta({ oneOf: [{ required: ["name"] }, { required: ["files"] }] });
 
-const show = ({ name, description, version, license, tags, requires }: Skill) => ({
-  name,
-  description,
-  version,
-  license,
-  tags,
-  requires,
-});
-const showInstalled = ({ name, version, description, source, installedAt, missingSecrets }: InstalledSkill) => ({
-  name,
-  version,
-  description,
-  source,
+const show = ({ skill, sha256 }: SkillFolder) => {
+  const { name, description, version, license, tags, requires, secretHosts } = skill;
+  return { name, description, version, license, tags, requires, secretHosts, sha256 };
+};
+const showInstalled = ({ instanceId: _, installedAt, ...skill }: InstalledSkill) => ({
+  ...skill,
   installedAt: isoTime(installedAt),
-  missingSecrets,
 });
 
 export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instances): Route[] {
@@ -98,7 +97,7 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       answer: pageOf(CatalogRecord),
       handle({ query, startPage }) {
         const start = startPage("catalog", query());
-        return toPage(start, catalog.list(start.position, start.limit + 1), ({ name }) => name, show);
+        return toPage(start, catalog.list(start.position, start.limit + 1), ({ skill }) => skill.name, show);
       },
     }),
     route({
@@ -111,8 +110,8 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       bound: "texts",
       answer: SkillRecord,
       handle({ params }) {
-        const { skill } = catalog.get(params.name);
-        return { ...show(skill), instructions: skill.instructions, files: skill.files };
+        const folder = catalog.get(params.name);
+        return { ...show(folder), instructions: folder.skill.instructions, files: folder.skill.files };
       },
     }),
     route({

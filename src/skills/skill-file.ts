@@ -1,13 +1,18 @@
 import { AppError } from "../lib/app-error.ts";
+import { describeHidden, findHidden } from "./hidden-characters.ts";
 
 /** What a skill requires of the instance that installs it. */
 export interface SkillNeeds {
-  /** Names of secrets, which may be sent only to `hosts`. */
+  /** Names of secrets. */
   secrets: string[];
   /** Hosts in lower case, with a port unless it is the scheme's default. */
   hosts: string[];
+  /** Tools that the instructions use. They are named for people and grant nothing. */
   tools: string[];
 }
+
+/** By the name of each required secret, the required hosts that it may be sent to, and no others. */
+export type SecretHosts = Record<string, string[]>;
 
 export interface Skill {
   name: string;
@@ -16,6 +21,7 @@ export interface Skill {
   license: string | null;
   tags: string[];
   requires: SkillNeeds;
+  secretHosts: SecretHosts;
   /** The Markdown below the front matter. */
   instructions: string;
   /** Names of all files, `SKILL.md` among them, sorted. */
@@ -31,9 +37,12 @@ const MAX_WORDS = 32;
 
 const NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 const TAG = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,49}$/u;
-const SECRET = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const SECRET = /[A-Za-z_][A-Za-z0-9_]{0,127}/;
 const HOST =
-  /^(?=[^:]{1,253}(:|$))[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*(:[1-9]\d{0,4})?$/i;
+  /(?=[^:]{1,253}(?::|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*(?::[1-9]\d{0,4})?/i;
+const WHOLE_HOST = new RegExp(`^${HOST.source}$`, "i");
+/** A secret for all of the skill's hosts, or for one: `NAME` or `NAME@host`. */
+const SECRET_AT_HOST = new RegExp(`^(${SECRET.source})(?:@(${HOST.source}))?$`, "i");
 const TOOL = /^[a-z][a-z0-9_]{0,63}$/;
 
 const refused = (expected: string, cause?: unknown): AppError =>
@@ -99,18 +108,32 @@ function words(value: unknown, label: string, pattern: RegExp, example: string):
 /**
  * `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too.
  */
-function needs(metadata: Mapping): SkillNeeds {
+function needs(metadata: Mapping): Pick<Skill, "requires" | "secretHosts"> {
   const nested = entry(metadata, "requires");
   const need = (kind: keyof SkillNeeds, pattern: RegExp, example: string): string[] => {
     const value = entry(metadata, `requires-${kind}`) ?? (isMapping(nested) ? entry(nested, kind) : undefined);
     return words(value, `metadata.requires-${kind}`, pattern, example);
   };
-  const hosts = need("hosts", HOST, "api.example.com localhost:8080").map((host) => host.toLowerCase());
-  return {
-    secrets: need("secrets", SECRET, "EXAMPLE_TOKEN EXAMPLE_USER"),
-    hosts: [...new Set(hosts)],
-    tools: need("tools", TOOL, "web_fetch read_file"),
-  };
+  const named = need("hosts", WHOLE_HOST, "api.example.com localhost:8080").map((host) => host.toLowerCase());
+  const hosts = [...new Set(named)];
+  const tools = need("tools", TOOL, "web_fetch read_file");
+  const secretHosts = tieSecrets(need("secrets", SECRET_AT_HOST, "EXAMPLE_TOKEN@api.example.com"), hosts);
+  return { requires: { secrets: Object.keys(secretHosts), hosts, tools }, secretHosts };
+}
+
+/** `NAME` may go to all of the hosts, `NAME@host` to that one; a secret of several hosts is named once for each. */
+function tieSecrets(declared: readonly string[], hosts: readonly string[]): SecretHosts {
+  const tied = new Map<string, string[]>();
+  for (const word of declared) {
+    const [, name = "", given] = SECRET_AT_HOST.exec(word) ?? [];
+    const host = given?.toLowerCase();
+    if (host !== undefined && !hosts.includes(host)) {
+      throw refused(`the host of ${word} in metadata.requires-secrets to be one of metadata.requires-hosts`);
+    }
+    const allowed = host === undefined ? hosts : [host];
+    tied.set(name, [...new Set([...(tied.get(name) ?? []), ...allowed])]);
+  }
+  return Object.fromEntries(tied);
 }
 
 /** Accepts a number as text: an unquoted `version: 1.0` is common. */
@@ -119,6 +142,18 @@ function version(metadata: Mapping): string {
   const text = typeof value === "number" ? String(value) : value;
   return line({ version: text }, "version", 50, "metadata.version") ?? "1.0.0";
 }
+
+/** What a person does not see when reading a skill must not reach the model that follows it. */
+function refuseHidden(texts: ReadonlyMap<string, string>): void {
+  for (const [name, text] of texts) {
+    const hidden = findHidden(text);
+    if (hidden)
+      throw new AppError("invalid_request", `files.${name}: expected only visible text; ${describeHidden(hidden)}`);
+  }
+}
+
+/** The Markdown below the front matter of a SKILL.md that was read before. */
+export const instructionsOf = (text: string): string => splitFrontMatter(text).body;
 
 /**
  * Reads a skill from its files, as specified at agentskills.io; unknown keys are ignored. `folderName` is given for a
@@ -132,6 +167,7 @@ export function parseSkill(
   const text = texts.get("SKILL.md");
   if (typeof text !== "string") throw refused("the skill's front matter and instructions");
   if (Buffer.byteLength(text) > MAX_BYTES) throw refused(`at most ${MAX_BYTES} bytes`);
+  refuseHidden(texts);
 
   const { frontMatter, body } = splitFrontMatter(text);
   const fields = parseFrontMatter(frontMatter);
@@ -154,7 +190,7 @@ export function parseSkill(
     version: version(metadata),
     license: line(fields, "license", 500) ?? null,
     tags: words(entry(metadata, "tags"), "metadata.tags", TAG, "writing meetings"),
-    requires: needs(metadata),
+    ...needs(metadata),
     instructions: body,
     files: [...texts.keys()].sort(),
   };

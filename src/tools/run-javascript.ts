@@ -1,19 +1,31 @@
 import { z } from "zod";
 import { LIMITS } from "../sandbox/protocol.ts";
 import { LONGEST_RUN_MS, type Sandbox } from "../sandbox/sandbox.ts";
-import { runScript } from "./run-script.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool, ToolContext } from "./tool.ts";
+
+/** Runs code, or a script of a skill that it names. `isTainted`: it read a file that a stranger may have written. */
+type RunCode = (
+  asked: { code: string; input?: unknown },
+  context: ToolContext,
+) => Promise<{ result: string; isTainted: boolean }>;
 
 const input = z.object({
   code: z
     .string()
     .min(1)
-    .describe("JavaScript. Its result is what it returns, or the value of its last statement; await works."),
-  input: z.unknown().optional().describe("Any JSON, which the code reads as the variable `input`."),
+    .describe(
+      "JavaScript. Its result is what it returns, or the value of its last statement; await works. Or the script of a skill: skill:NAME/SCRIPT.js",
+    ),
+  input: z
+    .unknown()
+    .optional()
+    .describe(
+      'Any JSON, which the code reads as the variable `input`. {"$file": "NAME"} in it becomes the text of that workspace file.',
+    ),
 });
 
 /** JavaScript in the sandbox: exact arithmetic, text and data, which a model should not do in its head. */
-export const runJavaScript = (sandbox: Pick<Sandbox, "run" | "level">): Tool<typeof input> => ({
+export const runJavaScript = (sandbox: Pick<Sandbox, "level">, runCode: RunCode): Tool<typeof input> => ({
   name: "run_javascript",
   description:
     "Runs JavaScript for calculations and for work on text or data, and returns its result as JSON with what it wrote to " +
@@ -24,8 +36,8 @@ export const runJavaScript = (sandbox: Pick<Sandbox, "run" | "level">): Tool<typ
   changes: "nothing",
   untrustedOutput: false,
   isOff: () => sandbox.level() === "none",
-  run({ code, input: data }, context) {
-    const json = data === undefined ? null : JSON.stringify(data);
-    return runScript(sandbox, { kind: "script", source: code, input: json }, context);
+  async run(asked, context) {
+    const { result, isTainted } = await runCode(asked, context);
+    return isTainted ? { untrusted: result } : result;
   },
 });

@@ -1,19 +1,20 @@
 import { expect, test } from "bun:test";
 import { seededRandom } from "../../src/models/local/sampling.ts";
 import { buildPrompt, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
-import { chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/runtime/prompt-room.ts";
+import { canReadSkills, chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/runtime/prompt-room.ts";
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
-/** Everything that is stored for a run, from which the host prepares the run for a model. */
-interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
+/** Everything stored for a run, and the run that the host prepares from it for a model. */
+interface Stored extends Pick<RunInput, "files" | "conversation" | "model" | "tools"> {
   skills: { name: string; description: string; instructions: string }[];
 }
 /** The prepared run, and how many characters of text were read for it. */
 function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } {
-  const { files, skills, conversation, model }: Stored = {
+  const { files, skills, conversation, model, tools }: Stored = {
     files: PROMPT_FILES.map((name) => ({ name, text: `text of ${name}` })),
     skills: [],
+    tools: [],
     model: { contextTokens: 32_000, tools: true, prompt: "full" },
     conversation: [{ role: "user", text: "hi" }],
     ...change,
@@ -36,8 +37,8 @@ function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } 
     runId: "run_a",
     agentName: "Ada",
     files: chooseFiles(files, room),
-    ...chooseSkills(outlines, room, (name) => reading(textOf(name))),
-    tools: [],
+    ...chooseSkills(outlines, room, canReadSkills(tools) ? null : (name) => reading(textOf(name))),
+    tools,
     model,
     ...chooseTurns(turns, room),
     journal: [],
@@ -108,6 +109,21 @@ test("skills are included by name and description, and by their text while there
   }
   expect(narrow).toContain("how to one");
   expect(narrow).not.toContain("how to three");
+});
+
+test("a model that can read skills gets their names and descriptions only, and is told to read them", () => {
+  const skills = [{ name: "one", description: "about one", instructions: "how to one" }];
+  const tools = [{ name: "read_skill", description: "", inputSchema: {} }];
+  const stored = { skills, files: [], tools };
+  expect(system(stored)).toContain(
+    "When one fits the request, first read it with read_skill, then follow it:\n- one: about one\n\nYour name",
+  );
+  const conversation = [{ role: "user" as const, text: "" }];
+  expect(prepare({ ...stored, conversation }).read).toBe(0);
+  // A model whose owner denies it the tool has only its prompt.
+  expect(system({ ...stored, tools: [] })).toContain(
+    "When one fits the request, follow it:\n- one: about one\nhow to one",
+  );
 });
 
 test("skills for which there is no room are counted, and no text is read that cannot fit", () => {

@@ -7,11 +7,16 @@ import { createSecrets } from "../../src/secrets/secrets.ts";
 import type { Place } from "../../src/tools/secret-broker.ts";
 import { openGround } from "../support/route-harness.ts";
 
-const NEEDS = [
-  { secrets: ["TOKEN", "KEY"], hosts: ["api.example.com", "local.example:8080"] },
-  { secrets: ["OTHER"], hosts: ["other.example"] },
-  { secrets: ["HOMELESS"], hosts: [] },
-];
+const OWN = new Set(["api.example.com", "local.example:8080"]);
+const NEEDS = {
+  hosts: new Set([...OWN, "other.example"]),
+  secrets: new Map([
+    ["TOKEN", OWN],
+    ["KEY", OWN],
+    ["OTHER", new Set(["other.example"])],
+    ["HOMELESS", new Set<string>()],
+  ]),
+};
 
 function openRoom(values: Record<string, string>) {
   const ground = openGround();
@@ -20,7 +25,7 @@ function openRoom(values: Record<string, string>) {
   const secrets = createSecrets({ ...ground, masterKey: openMasterKey(ground.dataDir) });
   secrets.set(caller.accountId, instanceId, new Map(Object.entries(values)));
   const policy = createEgressPolicy(["public", "local.example:8080"]);
-  const broker = createBroker({ ...ground, secrets, needsOf: () => NEEDS, isNamed: policy.names });
+  const broker = createBroker({ ...ground, secrets, requirementsOf: () => NEEDS, isNamed: policy.names });
   const fill = async (url: string, ...texts: [Place, string][]): Promise<string[] | string> => {
     try {
       return await broker.fill(instanceId, targetOf(url), texts);

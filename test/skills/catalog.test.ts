@@ -6,7 +6,7 @@ const skill = (name: string) => `---\nname: ${name}\ndescription: Does ${name}.\
 test("every built-in skill parses, and the list is sorted by name", () => {
   const names = loadCatalog()
     .list(null, 1000)
-    .map(({ name }) => name);
+    .map(({ skill }) => skill.name);
   expect(names.length).toBeGreaterThan(2);
   expect(names).toEqual([...names].sort());
 });
@@ -31,7 +31,7 @@ test("a skill has only the texts of its own folder; files beside the folders are
     ["ab/SKILL.md", skill("ab")],
   ]);
   const catalog = loadCatalog(undefined, () => files);
-  expect(catalog.list(null, 10).map(({ name }) => name)).toEqual(["a", "ab"]);
+  expect(catalog.list(null, 10).map(({ skill }) => skill.name)).toEqual(["a", "ab"]);
   expect([...catalog.get("a").texts.keys()]).toEqual(["SKILL.md", "scripts/run.js"]);
 });
 
@@ -45,7 +45,7 @@ test("a broken skill throws, or is left out and reported", () => {
   expect(() => loadCatalog(undefined, read).list(null, 10)).toThrow('expected name to be that of the folder, "b"');
   const broken: string[] = [];
   const catalog = loadCatalog((name) => broken.push(name), read);
-  expect(catalog.list(null, 10).map(({ name }) => name)).toEqual(["a"]);
+  expect(catalog.list(null, 10).map(({ skill }) => skill.name)).toEqual(["a"]);
   expect(broken).toEqual(["b", "c"]);
   expect(() => catalog.get("b")).toThrow("skill not found");
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Caller, SCOPES, type Scope } from "../../src/limits/caller.ts";
 import { loadCatalog } from "../../src/skills/catalog.ts";
+import { fingerprint } from "../../src/skills/fingerprint.ts";
 import { skillRoutes } from "../../src/skills/routes.ts";
 import { createSkills } from "../../src/skills/skills.ts";
 import { openGround, serve } from "../support/route-harness.ts";
@@ -29,7 +30,7 @@ function openRoom() {
   const ground = openGround();
   const catalog = loadCatalog(undefined, () => CATALOG);
   const secretNames: string[] = [];
-  const skills = createSkills({ ...ground, catalog, secretNames: () => secretNames });
+  const skills = createSkills({ ...ground, catalog, secretNames: () => secretNames, toolNames: () => ["now"] });
   const server = serve(skillRoutes(catalog, skills, ground.instances), ground);
   const owner = ground.account();
   const { instanceId } = ground.instances.create(owner, "one");
@@ -59,6 +60,13 @@ const GITHUB_RECORD = {
   license: "MIT",
   tags: ["development", "issues"],
   requires: { secrets: ["GITHUB_TOKEN", "GITHUB_USER"], hosts: ["api.github.com"], tools: ["http_request"] },
+  secretHosts: { GITHUB_TOKEN: ["api.github.com"], GITHUB_USER: ["api.github.com"] },
+  sha256: fingerprint(
+    new Map([
+      ["SKILL.md", GITHUB],
+      ["references/api.md", "notes"],
+    ]),
+  ),
 };
 
 test("the catalog is open to all, paged by name", async () => {
@@ -116,7 +124,11 @@ test("a skill from the catalog is installed by name: 201 with the record; again 
     description: "Reads issues.",
     source: "catalog",
     installedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    requires: GITHUB_RECORD.requires,
+    secretHosts: GITHUB_RECORD.secretHosts,
+    sha256: GITHUB_RECORD.sha256,
     missingSecrets: ["GITHUB_TOKEN", "GITHUB_USER"],
+    missingTools: ["http_request"],
   });
   const again = await room.post({ name: "github" });
   expect([again.status, again.body.error.code]).toEqual([409, "conflict"]);

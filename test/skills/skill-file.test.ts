@@ -51,6 +51,7 @@ metadata:
       hosts: ["api.example.com", "localhost:8080"],
       tools: ["http_request", "read_file"],
     },
+    secretHosts: { EXAMPLE_TOKEN: ["api.example.com", "localhost:8080"] },
     instructions: "# Issues\n\n---\n\nRead them.",
     files: ["SKILL.md", "scripts/a.js"],
   });
@@ -64,6 +65,7 @@ test("a name and a description are enough", () => {
     license: null,
     tags: [],
     requires: { secrets: [], hosts: [], tools: [] },
+    secretHosts: {},
     instructions: "",
     files: ["SKILL.md"],
   });
@@ -88,6 +90,26 @@ test("lists may be YAML lists, and requirements may be nested as in the record",
   );
   expect(skill.tags).toEqual(["one", "two"]);
   expect(skill.requires).toEqual({ secrets: ["TOKEN"], hosts: ["a.example", "b.example"], tools: [] });
+});
+
+test("a secret may be tied to one of the hosts, or to several", () => {
+  const skill = withFields(
+    `metadata:
+  requires-hosts: "a.example B.example:8443 c.example"
+  requires-secrets: "ONE@a.example TWO@b.example:8443 TWO@C.example ALL ONE@a.example"`,
+  );
+  expect(skill.requires.secrets).toEqual(["ONE", "TWO", "ALL"]);
+  expect(skill.secretHosts).toEqual({
+    ONE: ["a.example"],
+    TWO: ["b.example:8443", "c.example"],
+    ALL: ["a.example", "b.example:8443", "c.example"],
+  });
+});
+
+test("allowed-tools is checked and grants nothing", () => {
+  const skill = withFields("allowed-tools: http_request Bash(rm:*)\nmetadata: { requires-hosts: a.example }");
+  expect(skill.requires).toEqual({ secrets: [], hosts: ["a.example"], tools: [] });
+  expect(JSON.stringify(skill)).not.toContain("Bash");
 });
 
 test("a version that YAML reads as a number is kept as text, and empty values count as absent", () => {
@@ -142,6 +164,12 @@ describe("a skill is refused with a helpful message,", () => {
       () => withFields("metadata: { requires-secrets: 1TOKEN }"),
       "requires-secrets",
     ],
+    [
+      "with a secret for a host that is not required",
+      () => withFields("metadata: { requires-hosts: a.example, requires-secrets: TOKEN@b.example }"),
+      "the host of TOKEN@b.example in metadata.requires-secrets to be one of metadata.requires-hosts",
+    ],
+    ["with a secret for no host", () => withFields("metadata: { requires-secrets: TOKEN@ }"), "requires-secrets"],
     ["with a URL as host", () => withFields("metadata: { requires-hosts: 'https://a.example/' }"), "requires-hosts"],
     ["with a wildcard as host", () => withFields("metadata: { requires-hosts: '*.example' }"), "requires-hosts"],
     [

@@ -16,7 +16,7 @@ function openRoom(catalogFiles: Record<string, string> = {}) {
   const files = new Map(Object.entries(catalogFiles));
   const catalog = () => loadCatalog(undefined, () => files);
   const owner = ground.account();
-  const parts = { ...ground, secretNames: () => [] };
+  const parts = { ...ground, secretNames: () => [], toolNames: () => [] };
   return {
     ground,
     files,

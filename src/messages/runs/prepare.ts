@@ -7,6 +7,7 @@ import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
+  canReadSkills,
   chooseFiles,
   chooseSkills,
   chooseTurns,
@@ -56,6 +57,9 @@ export function prepareRun(
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
   const turns = parts.conversation(run);
+  const tools = abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [];
+  // Who can read a skill when it is needed is told its name and description only.
+  const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
@@ -70,8 +74,8 @@ export function prepareRun(
       files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room).map((file) =>
         strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
       ),
-      ...chooseSkills(parts.skills.outline(instanceId), room, (name) => parts.skills.instructions(instanceId, name)),
-      tools: abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [],
+      ...chooseSkills(parts.skills.outline(instanceId), room, readText),
+      tools,
       model: abilities,
       ...chooseTurns(turns, room),
       journal,

@@ -1,0 +1,98 @@
+import { AppError } from "../lib/app-error.ts";
+import type { Skills } from "./skills.ts";
+
+/** What the sandbox is to run. */
+export interface CodeJob {
+  /** A `script` is statements that an agent wrote; a `module` exports by default a function of the input. */
+  kind: "script" | "module";
+  source: string;
+  /** JSON, or null for none. */
+  input: string | null;
+}
+
+/** Whose code it is. */
+interface Place {
+  instanceId: string;
+  agentId: string;
+}
+
+export interface CodeParts<Context extends Place, Result> {
+  skills: Pick<Skills, "read">;
+  /** A file of the agent's workspace, whole. `isTainted`: a stranger may have written it. */
+  readFile(context: Context, name: string): Promise<{ text: string; isTainted: boolean }>;
+  /** Runs it in the sandbox. */
+  run(job: CodeJob, context: Context): Promise<Result>;
+}
+
+/** The input of `run_javascript`. */
+export interface AskedCode {
+  code: string;
+  input?: unknown;
+}
+
+/** In place of code: a script of an installed skill. */
+const SCRIPT = /^\s*skill:([a-z0-9-]{1,64})\/(?:scripts\/)?([A-Za-z0-9._-]{1,100}\.js)\s*$/;
+/** Workspace files that an input may name, and their characters together. */
+const MAX_FILES = 8;
+const MAX_CHARACTERS = 2_000_000;
+
+/**
+ * Runs what an agent asks of `run_javascript`: code of its own, or as `skill:<skill>/<script>.js` a script of an installed
+ * skill, which is read as it was installed. A value `{ "$file": "sales.csv" }` of the input becomes the text of that file, so
+ * that a long file need not pass through the model (docs/contract/runtime.md, Skills). The result is tainted if one of those
+ * files is. Throws what the model is to be told.
+ */
+export const createCodeRunner =
+  <Context extends Place, Result>({ skills, readFile, run }: CodeParts<Context, Result>) =>
+  async ({ code, input }: AskedCode, context: Context): Promise<{ result: Result; isTainted: boolean }> => {
+    const script = scriptOf(skills, context.instanceId, code);
+    const filled = await fillFiles(input, (name) => readFile(context, name));
+    const job: CodeJob = {
+      kind: script === null ? "script" : "module",
+      source: script ?? code,
+      input: filled.input === undefined ? null : JSON.stringify(filled.input),
+    };
+    return { result: await run(job, context), isTainted: filled.isTainted };
+  };
+
+/** The text of the script that the code names; null for code. */
+function scriptOf(skills: Pick<Skills, "read">, instanceId: string, code: string): string | null {
+  const [, name, script] = SCRIPT.exec(code) ?? [];
+  if (name === undefined || script === undefined) return null;
+  const { files } = skills.read(instanceId, name);
+  const source = files.get(`scripts/${script}`);
+  if (source !== undefined) return source;
+  const scripts = [...files.keys()].flatMap((file) => /^scripts\/([^/]+\.js)$/.exec(file)?.[1] ?? []);
+  const known = scripts.length > 0 ? `it has: ${scripts.sort().join(", ")}` : "it has none";
+  throw new AppError("not_found", `the skill ${name} has no script "${script}"; ${known}`);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const fileNamed = (value: unknown): string | undefined =>
+  isObject(value) && Object.keys(value).length === 1 && typeof value.$file === "string" ? value.$file : undefined;
+
+async function fillFiles(
+  input: unknown,
+  read: (name: string) => Promise<{ text: string; isTainted: boolean }>,
+): Promise<{ input: unknown; isTainted: boolean }> {
+  if (!isObject(input)) return { input, isTainted: false };
+  const named = Object.entries(input).flatMap(([key, value]) => {
+    const name = fileNamed(value);
+    return name === undefined ? [] : [[key, name] as const];
+  });
+  if (named.length > MAX_FILES) throw new AppError("invalid_request", `input: expected at most ${MAX_FILES} files`);
+  let left = MAX_CHARACTERS;
+  let isTainted = false;
+  const texts: [string, string][] = [];
+  for (const [key, name] of named) {
+    const file = await read(name);
+    left -= file.text.length;
+    if (left < 0)
+      throw new AppError("invalid_request", `input: expected files of at most ${MAX_CHARACTERS} characters`);
+    isTainted ||= file.isTainted;
+    texts.push([key, file.text]);
+  }
+  return { input: { ...input, ...Object.fromEntries(texts) }, isTainted };
+}
