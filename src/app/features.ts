@@ -9,8 +9,8 @@ import { createAgents } from "../agents/agents.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
 import type { Address } from "../chain/networks.ts";
-import { hasValidChecksum, openWallet } from "../chain/wallet.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { openWallet } from "../chain/wallet.ts";
+import type { Config } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
 import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
@@ -62,11 +62,6 @@ export async function createFeatures(
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
-  if (config.wallet !== null && !(await hasValidChecksum(recipient))) {
-    throw new ConfigError(
-      `ROOST_WALLET is "${recipient}": expected an address with a valid checksum in its capital letters (EIP-55)`,
-    );
-  }
   store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);

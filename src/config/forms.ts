@@ -127,7 +127,10 @@ export const orEmpty = <T>(setting: Setting<T[]>): Setting<T[]> => ({
   read: (value) => (value === "" ? [] : setting.read(value)),
 });
 
-const HTTP_URL = /^https?:\/\/[^\s/]+\S*$/;
+/** A URL may hold a password before its host. */
+const hideUser = (written: string): string => written.replace(/^(\s*[a-z]+:\/\/)[^/?#]*@/i, `$1${HIDDEN}@`);
+
+const HTTP_URL = /^https?:\/\/[^\s/]+\S*$/i;
 
 export const url = (
   name: string,
@@ -140,4 +143,5 @@ export const url = (
   fallback,
   expects,
   read: (value) => (HTTP_URL.test(value) && URL.canParse(value) ? value : undefined),
+  hide: hideUser,
 });

@@ -12,12 +12,17 @@ export const damagedError = (path: string, finding: string): Error =>
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
 
+/** SQLite opens none above 511, and its WAL and journal have longer names. */
+const MAX_PATH_BYTES = 500;
+
 const FIX = "choose another data folder with --data";
 
 /** Says why the file could not be opened. SQLite does not; the file and its folder show it. */
 export function openError(path: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
   const what = `${path} cannot be opened`;
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES)
+    return new Error(`${what}: its path is longer than ${MAX_PATH_BYTES} bytes; ${FIX}`, { cause: error });
   try {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
       return new Error(`${what}: it is a folder; move it elsewhere`);

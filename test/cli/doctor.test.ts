@@ -29,7 +29,7 @@ interface Finding {
 }
 
 /** Payments on one network, whose node is here. */
-const onChain = () => ({ ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url });
+const onChain = () => ({ ROOST_PORT: "0", ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url });
 
 async function examine(of: Home, options?: RunOptions): Promise<{ code: number; failed: Finding[]; all: Finding[] }> {
   const ran = await operate(of, ["doctor", "--json"], { ...options, env: { ...onChain(), ...options?.env } });
@@ -43,6 +43,7 @@ test("a healthy host passes every check, with or without a running server", asyn
     "database",
     "disk",
     "keys",
+    "address",
     "sandbox",
     "model",
     "mail",
