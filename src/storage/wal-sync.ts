@@ -1,9 +1,10 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, statSync } from "node:fs";
 
 export interface WalSync {
   /**
    * Resolves when all that was committed before the call is on disk. Rejects if the disk refuses, from then on always: the
-   * kernel reports a failed write once, and a later sync would seem to have kept what is lost.
+   * kernel reports a failed write once, and a later sync would seem to have kept what is lost. Rejects too if the file is
+   * no longer where it was: what is written to a removed file is gone with the process.
    */
   sync(): Promise<void>;
   /** Syncs at once for whoever waits. Nothing may be asked of it afterwards. */
@@ -27,10 +28,20 @@ const system = { fdatasync, fdatasyncSync };
 export function createWalSync(path: string, calls: typeof system = system): WalSync {
   // Opened now: once there are connections, file descriptors may run out.
   const file = openSync(path, "r+");
+  const { dev, ino } = fstatSync(file);
   let waiters: Waiter[] = [];
   let isBusy = false;
   let isClosed = false;
   let failure: Error | undefined;
+
+  function isInPlace(): boolean {
+    try {
+      const found = statSync(path);
+      return found.dev === dev && found.ino === ino;
+    } catch {
+      return false;
+    }
+  }
 
   function settle(served: Waiter[], error: unknown): void {
     if (error) failure ??= new Error("the write-ahead log could not be synced", { cause: error });
@@ -52,7 +63,9 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
     isBusy = true;
     calls.fdatasync(file, (error) => {
       isBusy = false;
-      settle(served, error);
+      // Closing the database removes the file.
+      const isKept = isClosed || isInPlace();
+      settle(served, error ?? (isKept ? null : new Error(`${path} was moved or removed`)));
       next();
     });
   }

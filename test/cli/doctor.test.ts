@@ -233,6 +233,23 @@ test("a wallet file whose key does not match its address is reported", async () 
   expect((await examine(home)).all.find(({ check }) => check === "wallet")?.detail).not.toContain(privateKey.slice(2));
 });
 
+test("an address that the server could not listen on is reported, unless the server is on it", async () => {
+  const server = await startServer(home);
+  const env = { ROOST_PORT: new URL(server.url).port };
+  expect((await examine(home, { env })).failed).toEqual([]);
+  const other = makeHome();
+  expect((await examine(other, { env })).failed).toEqual([
+    {
+      check: "address",
+      ok: false,
+      detail: `port ${env.ROOST_PORT} of 127.0.0.1 is in use`,
+      mend: "choose another with --port or ROOST_PORT, 0 picks a free one",
+    },
+  ]);
+  other.remove();
+  await server.stop();
+});
+
 test("a configured address with a wrong checksum is reported; one without a checksum is accepted", async () => {
   const good = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
   const mistyped = good.replace("5aAe", "5aae");
