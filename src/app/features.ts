@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { createCredentialCheck } from "../accounts/credential-check.ts";
-import { openHostKeys } from "../accounts/host-keys.ts";
+import { hasHostKeys, openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
 import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
@@ -46,6 +46,10 @@ const MAX_WORK_PER_ACCOUNT = 64;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
+const LOST_KEYS =
+  "host-keys.json is missing, and is created anew: everybody has to sign in again, and earlier signatures of the audit log " +
+  "cannot be verified; if a copy of the data folder has the file, stop the server and put it back";
+
 /** Builds every room's rules once, from what they need. */
 export async function createFeatures(
   config: Config,
@@ -58,6 +62,7 @@ export async function createFeatures(
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
+  if (!hasHostKeys(dataDir) && accounts.list(null, 1).length > 0) log.warn(LOST_KEYS);
   const hostKeys = openHostKeys(dataDir);
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);

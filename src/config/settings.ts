@@ -24,7 +24,7 @@ import {
 // docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
-const HOST_NAME = /^[A-Za-z0-9._-]+$/;
+const HOST_NAME = /^(?!\d+$)[A-Za-z0-9._-]+$/;
 const EGRESS_HOST = /^(?!(?:none|public)$)(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/;
 const LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
 import { startBinary } from "../support/binary.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
 import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
 
 async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
@@ -109,6 +110,28 @@ test("a second server on the same folder or port exits with 1 and the fix", () =
       expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is in use; choose another with --port.*\n$/);
     });
     expect(await server.stop()).toBe(0);
+  }));
+
+test("a start says which of the servers that it needs do not work, and goes on", () =>
+  withHome(async (home) => {
+    const models = startMockModelServer();
+    await using server = onTerminal(
+      home,
+      ["serve", "--data", home.dataDir, "--port", "0"],
+      {
+        NO_COLOR: "1",
+        ROOST_MODEL: "openai:nope",
+        ROOST_OPENAI_BASE_URL: models.url,
+        ROOST_SMTP_URL: "smtp://127.0.0.1:1",
+        ROOST_MAIL_FROM: "roost@example.org",
+      },
+      1_000,
+    );
+    await server.until(/WARN: \S+ has no model nope; set ROOST_MODEL to openai: and one that it has: /);
+    await server.until(/WARN: the mail server 127\.0\.0\.1:1 .*; correct ROOST_SMTP_URL, or the mail server/);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    await models.stop();
   }));
 
 test("a mistyped wallet address, with a wrong checksum, stops the start with 78", () =>

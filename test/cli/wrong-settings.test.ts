@@ -44,6 +44,7 @@ const ALONE: [name: string, value: string, shown: string, told: string][] = [
   ["ROOST_HOST", "127.0.0.1:8080", "127.0.0.1:8080", LISTENED],
   ["ROOST_HOST", "[::1]", "[::1]", LISTENED],
   ["ROOST_HOST", "a:b:c", "a:b:c", LISTENED],
+  ["ROOST_HOST", "8080", "8080", LISTENED],
   ["ROOST_PUBLIC_URL", "https://ada:hush@roost.example", "https://********@roost.example", PUBLIC],
   ["ROOST_PUBLIC_URL", "https://*", "https://*", PUBLIC],
   ["ROOST_SMTP_URL", "smtp://mail.example:99999", "********", `expected ${SMTP_URL}`],
@@ -53,7 +54,7 @@ const ALONE: [name: string, value: string, shown: string, told: string][] = [
   [
     "ROOST_OPENAI_BASE_URL",
     "http://ada:hush@models.example/v1?a=b",
-    "http://********@models.example/v1?a=b",
+    "http://********@models.example/v1?********",
     "expected an http or https URL, with its /v1, without ? or #",
   ],
   ["ROOST_EGRESS", "none,public", "none,public", EGRESS],

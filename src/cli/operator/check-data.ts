@@ -118,7 +118,13 @@ export function checkKeys({ dataDir }: Folder): Finding {
       `restore ${broken.length === 1 ? "it" : "them"} from a backup that has the keys`,
     );
   }
-  if (missing.includes("master.key") && hasSecrets(databaseOf({ dataDir }))) {
+  if (missing.includes("host-keys.json") && hasRows(databaseOf({ dataDir }), "accounts")) {
+    return fail(
+      "host-keys.json is missing: nobody stays signed in, and the audit log cannot be verified",
+      "restore it from a backup that has the keys, or let the next start create another",
+    );
+  }
+  if (missing.includes("master.key") && hasRows(databaseOf({ dataDir }), "secrets")) {
     return fail("master.key is missing: no secret can be read", "restore it from a backup that has the keys");
   }
   return pass(missing.length === 0 ? "complete" : `the next start creates ${missing.join(", ")}`);
@@ -139,10 +145,10 @@ function isGood(path: string, holdsKey: (content: Buffer) => boolean): boolean {
   }
 }
 
-function hasSecrets(path: string): boolean {
+function hasRows(path: string, table: "accounts" | "secrets"): boolean {
   const sqlite = new Database(path, { readonly: true });
   try {
-    return sqlite.query("SELECT 1 FROM secrets LIMIT 1").get() !== null;
+    return sqlite.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
   } finally {
     sqlite.close();
   }

@@ -38,6 +38,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
   else logHowToSignIn(log, config);
+  void warnOfServers(config, log);
   await signalled;
   log.info({ event: "stopping" }, "stopping");
   const timer = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
@@ -47,6 +48,17 @@ export async function serve(options: ServeSettings): Promise<void> {
   lock.release();
   log.info({ event: "stopped" }, "stopped");
   process.exit(0);
+}
+
+/** Says now what users would notice first: a model server or mail server that does not work. It need not be up yet. */
+async function warnOfServers(config: Config, log: Log): Promise<void> {
+  if (config.openAiBaseUrl === null && config.smtpUrl === null) return;
+  const { checkMail, checkModel } = await import("./check-host.ts");
+  const checks = [
+    ...(config.model.startsWith("openai:") ? [checkModel(config)] : []),
+    ...(config.smtpUrl === null ? [] : [checkMail(config)]),
+  ];
+  for (const { ok, detail, mend } of await Promise.all(checks)) if (!ok) log.warn(`${detail}; ${mend}`);
 }
 
 /** Shows a person how to get in. Secrets are shown on a terminal only, never logged. */
