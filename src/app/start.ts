@@ -119,7 +119,7 @@ async function startOn(
   for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
     version: VERSION,
-    isReady: () => ready,
+    isReady: () => ready && store.keepsWrites(),
     metrics,
     metricsToken: config.metricsToken,
     socketAddressOf,

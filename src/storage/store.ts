@@ -40,6 +40,8 @@ export interface Store {
    * each costs more than the read itself. Every write still goes through a transaction.
    */
   readTogether(): void;
+  /** False once the disk has failed to keep a write: no later one succeeds. */
+  keepsWrites(): boolean;
   close(): void;
 }
 
@@ -154,6 +156,11 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     endReads();
     if (lost) throw lost;
     if (sqlite.inTransaction) return nested(work);
+    try {
+      walSync.requireInPlace();
+    } catch (reason) {
+      throw loseDisk(reason);
+    }
     setDurability("full");
     return outermost(work);
   }
@@ -265,6 +272,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
       return promise;
     },
     readTogether,
+    keepsWrites: () => lost === undefined,
     close() {
       if (closed) return;
       while (pending.length > 0) commitPending();

@@ -7,6 +7,8 @@ export interface WalSync {
    * no longer where it was: what is written to a removed file is gone with the process.
    */
   sync(): Promise<void>;
+  /** Throws if the file is no longer where it was. */
+  requireInPlace(): void;
   /** Syncs at once for whoever waits. Nothing may be asked of it afterwards. */
   close(): void;
 }
@@ -34,13 +36,13 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
   let isClosed = false;
   let failure: Error | undefined;
 
-  function isInPlace(): boolean {
+  /** Null while the file is where it was. */
+  function displaced(): Error | null {
     try {
       const found = statSync(path);
-      return found.dev === dev && found.ino === ino;
-    } catch {
-      return false;
-    }
+      if (found.dev === dev && found.ino === ino) return null;
+    } catch {} // it is not there
+    return new Error(`${path} was moved or removed`);
   }
 
   function settle(served: Waiter[], error: unknown): void {
@@ -64,8 +66,7 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
     calls.fdatasync(file, (error) => {
       isBusy = false;
       // Closing the database removes the file.
-      const isKept = isClosed || isInPlace();
-      settle(served, error ?? (isKept ? null : new Error(`${path} was moved or removed`)));
+      settle(served, error ?? (isClosed ? null : displaced()));
       next();
     });
   }
@@ -76,6 +77,10 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
       waiters.push({ resolve, reject });
       if (!isBusy) next();
       return promise;
+    },
+    requireInPlace() {
+      const error = displaced();
+      if (error) throw error;
     },
     close() {
       isClosed = true;

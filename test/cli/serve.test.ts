@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, existsSync, statSync } from "node:fs";
+import { chmodSync, existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
 import { startBinary } from "../support/binary.ts";
@@ -132,6 +132,21 @@ test("a start says which of the servers that it needs do not work, and goes on",
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     await models.stop();
+  }));
+
+test("once the data folder was removed under a server, it acknowledges nothing and is not ready", () =>
+  withHome(async (home) => {
+    await using server = await startBinary({ dataDir: home.dataDir });
+    const { url }: { url: string } = (await operate(home, ["login-link", "ada@example.org", "--json"])).json();
+    rmSync(home.dataDir, { recursive: true });
+    const redeemed = await fetch(`${server.url}/v1/auth/redeem-link`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ link: url.split("#link=")[1] }),
+    });
+    expect(redeemed.status).toBe(500);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+    expect(await server.stop()).toBe(0);
   }));
 
 test("a mistyped wallet address, with a wrong checksum, stops the start with 78", () =>
