@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { describeSystemError, isSystemError } from "../lib/system-error.ts";
 
@@ -32,6 +32,18 @@ export function openError(path: string, error: unknown): unknown {
     return describeSystemError(what, refusal, FIX);
   }
   return describeSystemError(what, error, FIX);
+}
+
+/**
+ * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
+ * again would drop the locks that another connection of this process holds on it.
+ */
+export function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
 }
 
 export function prepareConnection(sqlite: Database): void {

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { createCommitPace } from "./commit-pace.ts";
-import { damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
+import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { prepareTransactions } from "./transactions.ts";
 import { createWalSync, type WalSync } from "./wal-sync.ts";
@@ -85,18 +85,6 @@ function openFile(dataDir: string, path: string): Database {
   }
 }
 
-/**
- * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
- * again would drop the locks that another connection of this process holds on it.
- */
-function createPrivately(path: string): void {
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  }
-}
-
 function createStore(sqlite: Database, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
   let pending: Pending[] = [];
@@ -156,11 +144,8 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     endReads();
     if (lost) throw lost;
     if (sqlite.inTransaction) return nested(work);
-    try {
-      walSync.requireInPlace();
-    } catch (reason) {
-      throw loseDisk(reason);
-    }
+    const displaced = walSync.displaced();
+    if (displaced) throw loseDisk(displaced);
     setDurability("full");
     return outermost(work);
   }

@@ -7,8 +7,8 @@ export interface WalSync {
    * no longer where it was: what is written to a removed file is gone with the process.
    */
   sync(): Promise<void>;
-  /** Throws if the file is no longer where it was. */
-  requireInPlace(): void;
+  /** Why nothing can be kept: the file is no longer where it was; null while it is. */
+  displaced(): Error | null;
   /** Syncs at once for whoever waits. Nothing may be asked of it afterwards. */
   close(): void;
 }
@@ -36,7 +36,6 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
   let isClosed = false;
   let failure: Error | undefined;
 
-  /** Null while the file is where it was. */
   function displaced(): Error | null {
     try {
       const found = statSync(path);
@@ -78,10 +77,7 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
       if (!isBusy) next();
       return promise;
     },
-    requireInPlace() {
-      const error = displaced();
-      if (error) throw error;
-    },
+    displaced,
     close() {
       isClosed = true;
       const served = waiters;
