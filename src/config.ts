@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
@@ -164,11 +164,21 @@ function parseFile(path: string): Record<string, unknown> | string {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     // Opening the data folder reports these with a better message.
     if (["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ELOOP"].includes(String(code))) return {};
-    return (describeSystemError(`the settings file ${path} cannot be read`, error) as Error).message;
+    const what = canLookInto(dirname(path)) ? `the settings file ${path}` : `the data folder ${dirname(path)}`;
+    return (describeSystemError(`${what} cannot be read`, error) as Error).message;
   }
   const wrong = firstWrongLine(text);
   if (wrong === null) return Bun.TOML.parse(text) as Record<string, unknown>;
   return `the settings file ${path} is not valid TOML, line ${wrong.line}: ${wrong.cause}`;
+}
+
+function canLookInto(folder: string): boolean {
+  try {
+    accessSync(folder, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Bun's parser reports no line. Each setting is one line, so the first prefix that fails ends with the bad line. */

@@ -42,6 +42,8 @@ function readFile(path: string): KeyFile {
   throw new Error(`${path} holds no keys; restore it from a copy of the data folder that includes them`);
 }
 
+export const hasHostKeys = (dataDir: string): boolean => existsSync(pathOf(dataDir));
+
 /**
  * Reads `<data>/host-keys.json`, creating it at the first start and adding keys that an older file lacks. Only for the
  * server, which holds the data folder's lock. Throws if the file exists but cannot be read.

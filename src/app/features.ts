@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { createCredentialCheck } from "../accounts/credential-check.ts";
-import { openHostKeys } from "../accounts/host-keys.ts";
+import { hasHostKeys, openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
 import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
@@ -11,8 +11,8 @@ import { createWorkspaces } from "../agents/workspaces.ts";
 import { createApprovals } from "../approvals/approvals.ts";
 import { createApprovalRules } from "../approvals/rules.ts";
 import type { Address } from "../chain/networks.ts";
-import { hasValidChecksum, openWallet } from "../chain/wallet.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { openWallet } from "../chain/wallet.ts";
+import type { Config } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
 import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
@@ -51,6 +51,10 @@ const MAX_WORK_PER_ACCOUNT = 64;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
+const LOST_KEYS =
+  "host-keys.json is missing, and is created anew: everybody has to sign in again, and earlier signatures of the audit log " +
+  "cannot be verified; if a copy of the data folder has the file, stop the server and put it back";
+
 /** Builds every room's rules once, from what they need. */
 export async function createFeatures(
   config: Config,
@@ -64,15 +68,11 @@ export async function createFeatures(
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
+  if (!hasHostKeys(dataDir) && accounts.list(null, 1).length > 0) log.warn(LOST_KEYS);
   const hostKeys = openHostKeys(dataDir);
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
-  if (config.wallet !== null && !(await hasValidChecksum(recipient))) {
-    throw new ConfigError(
-      `ROOST_WALLET is "${recipient}": expected an address with a valid checksum in its capital letters (EIP-55)`,
-    );
-  }
   store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);

@@ -69,17 +69,22 @@ export interface AppOptions {
 }
 
 /**
- * Config → parts → running server. The caller has opened and locked the data folder, and closes it. The socket is bound
- * first, so that a port in use fails early and every part can know the address.
+ * Binds the configured address, before anything in the data folder is created or changed. Until the app runs, every
+ * request is asked to retry. Throws, saying how to fix it, if that fails.
  */
+export const bindAddress = (
+  { host: hostname, port, publicUrl, trustProxy }: Config,
+  log: Pick<Log, "warn">,
+): Listener => listen({ hostname, port, publicUrl, trustProxy, log });
+
+/** Config → parts → running server. The caller has opened and locked the data folder, and closes it. */
 export async function startApp(
+  listener: Listener,
   config: Config,
   foundation: Foundation,
   log: Log,
   options: AppOptions = {},
 ): Promise<App> {
-  const { host: hostname, port, publicUrl, trustProxy } = config;
-  const listener = listen({ hostname, port, publicUrl, trustProxy, log });
   try {
     return await startOn(listener, config, foundation, log, options);
   } catch (error) {
@@ -124,7 +129,7 @@ async function startOn(
   for (const gauge of gaugesOf({ ...features, sandbox, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
     version: VERSION,
-    isReady: () => ready,
+    isReady: () => ready && store.keepsWrites(),
     sandboxLevel: async () => (await sandbox.probe()).level,
     metrics,
     metricsToken: config.metricsToken,

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { writePrivateFile } from "../lib/private-file.ts";
+import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 import type { Address } from "./networks.ts";
 
 /** A key pair that receives USDC. */
@@ -26,14 +26,14 @@ export async function openWallet(dataDir: string, configured: Address | null): P
   return readWallet(dataDir).address;
 }
 
-/** The key pair of `<data>/wallet.json`. Throws if it cannot be read. */
+/** The key pair of `<data>/wallet.json`. Throws, saying how to fix it, if the file holds none. */
 export function readWallet(dataDir: string): Wallet {
   const path = walletFile(dataDir);
-  try {
-    return JSON.parse(readFileSync(path, "utf8")) as Wallet;
-  } catch (cause) {
-    throw new Error(`${path} cannot be read`, { cause });
+  const { address, privateKey } = Object(readPrivateJson(path)) as Partial<Wallet>;
+  if (/^0x[0-9a-f]{40}$/i.test(`${address}`) && /^0x[0-9a-f]{64}$/i.test(`${privateKey}`)) {
+    return { address, privateKey } as Wallet;
   }
+  throw new Error(`${path} holds no key; restore it from a copy of the data folder that includes the keys`);
 }
 
 /** Whether this is the address's key, which gives access to what was paid there. */

@@ -1,4 +1,4 @@
-import { Argument, Command } from "commander";
+import { Argument, Command, Help } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
 import { addExamples } from "./examples.ts";
 import { explain } from "./failure.ts";
@@ -31,6 +31,7 @@ export function createProgram(): Command {
     .version(packageFile.version)
     .showHelpAfterError("(add --help for usage)")
     .addHelpText("after", "\nSettings: roost config --help")
+    .configureHelp(TIGHT_HELP)
     .exitOverride();
   addOperatorCommands(program);
   addUserCommands(program);
@@ -48,6 +49,12 @@ export function createProgram(): Command {
   addExamples(program);
   return program;
 }
+
+/** Lists of commands that fit 80 columns: every command has options, and its help shows them. */
+const TIGHT_HELP: Partial<Help> = {
+  minWidthToWrap: 24,
+  subcommandTerm: (command) => new Help().subcommandTerm(command).replace(" [options]", ""),
+};
 
 const SHELLS = ["bash", "zsh", "fish"];
 const COMPLETION_HELP = `

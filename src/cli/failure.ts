@@ -39,6 +39,6 @@ const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
-  const where = "path" in error && typeof error.path === "string" ? error.path : "the data folder";
+  const where = "path" in error && typeof error.path === "string" ? error.path : "the database";
   return (describeSystemError(`${where} cannot be used`, error) as Error).message;
 }

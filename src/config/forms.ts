@@ -127,7 +127,11 @@ export const orEmpty = <T>(setting: Setting<T[]>): Setting<T[]> => ({
   read: (value) => (value === "" ? [] : setting.read(value)),
 });
 
-const HTTP_URL = /^https?:\/\/[^\s/]+\S*$/;
+/** A URL may hold a password before its host, or a key in its query. */
+const hideSecrets = (written: string): string =>
+  written.replace(/^(\s*[a-z]+:\/\/)[^/?#]*@/i, `$1${HIDDEN}@`).replace(/\?.+$/s, `?${HIDDEN}`);
+
+const HTTP_URL = /^https?:\/\/[^\s/]+\S*$/i;
 
 export const url = (
   name: string,
@@ -140,4 +144,5 @@ export const url = (
   fallback,
   expects,
   read: (value) => (HTTP_URL.test(value) && URL.canParse(value) ? value : undefined),
+  hide: hideSecrets,
 });

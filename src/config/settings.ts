@@ -1,6 +1,8 @@
+import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
+import { parseSmtpUrl, SMTP_URL_FORM } from "../mail/smtp-url.ts";
 import { LOCAL_MODELS } from "../models/local-models.ts";
 import {
   amount,
@@ -22,7 +24,8 @@ import {
 // docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
-const HOST = /^[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9a-fA-F:]+\](:\d{1,5})?$/;
+const HOST_NAME = /^(?!\d+$)[A-Za-z0-9._-]+$/;
+const EGRESS_HOST = /^(?!none$)(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/;
 const LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 
 const dataHome = () => join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "roost");
@@ -38,10 +41,13 @@ const place = {
     ),
     notInFile: true,
   } satisfies Setting<string>,
-  host: text("ROOST_HOST", "127.0.0.1", "the address to listen on (--host); 0.0.0.0 or :: for every address", {
-    expects: "an address or name of this machine",
-    form: /^[A-Za-z0-9.:_-]+$/,
-  }),
+  host: {
+    ...text("ROOST_HOST", "127.0.0.1", "the address to listen on (--host); 0.0.0.0 or :: for every address", {
+      expects: "an address or name of this machine, without a port or brackets",
+      form: HOST_NAME,
+    }),
+    read: (value) => (HOST_NAME.test(value) || isIPv6(value) ? value : undefined),
+  } satisfies Setting<string>,
   port: whole("ROOST_PORT", 7373, "the port to listen on (--port); 0 picks a free one", { min: 0, max: 65_535 }),
   publicUrl: byDefault("the listening URL", publicUrl()),
   trustProxy: yesOrNo("ROOST_TRUST_PROXY", "false", "take a client's address from X-Forwarded-For"),
@@ -60,16 +66,18 @@ const place = {
 
 /** Links are built by appending to it. */
 function publicUrl(): Setting<string | null> {
-  const expects = "an http or https URL that browsers can open, without ? or #";
+  const expects = "an http or https URL that browsers can open, without a user name, ? or #";
   const setting = orNull(url("ROOST_PUBLIC_URL", "", "how browsers reach this host, for links and mails", expects));
   return {
     ...setting,
     read(value) {
       const read = setting.read(value);
       if (typeof read !== "string") return read;
-      return /[?#]/.test(read) || ["0.0.0.0", "[::]"].includes(new URL(read).hostname)
+      const { hostname, username, password } = new URL(read);
+      const isOpenable = /^[a-z0-9._-]+$|^\[/.test(hostname) && !["0.0.0.0", "[::]"].includes(hostname);
+      return !isOpenable || username !== "" || password !== "" || /[?#]/.test(read)
         ? undefined
-        : read.replace(/\/+$/, "");
+        : read.replace(/^[a-z]+:/i, (scheme) => scheme.toLowerCase()).replace(/\/+$/, "");
     },
   };
 }
@@ -78,18 +86,19 @@ const mail = {
   smtpUrl: masked(
     byDefault(
       "none: mail is kept, see `roost outbox`",
-      orNull(
-        text("ROOST_SMTP_URL", "", "the SMTP server that mail is sent through", {
-          expects: "a URL such as smtp://user:pass@host:587",
-          form: /^smtps?:\/\/[^\s/]\S*$/,
+      orNull({
+        ...text("ROOST_SMTP_URL", "", "the SMTP server that mail is sent through", {
+          expects: SMTP_URL_FORM,
+          form: /\S/,
         }),
-      ),
+        read: (value) => (parseSmtpUrl(value) === null ? undefined : value),
+      }),
     ),
   ),
   mailFrom: orNull(
     text("ROOST_MAIL_FROM", "", "the sender of mail; required with ROOST_SMTP_URL", {
-      expects: "an e-mail address",
-      form: /^\S+@\S+$|^[^<>]+<\S+@\S+>$/,
+      expects: "one e-mail address, or Name <address>",
+      form: /^[^\s@<>,]+@[^\s@<>,]+$|^[^<>\p{Cc}]+<[^\s@<>,]+@[^\s@<>,]+>$/u,
     }),
   ),
 };
@@ -116,13 +125,18 @@ const models = {
     ),
   ),
   answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, "the longest answer of a model", { unit: "tokens" }),
-  openAiBaseUrl: orNull(
-    url("ROOST_OPENAI_BASE_URL", "", "an OpenAI-compatible server", "an http or https URL, with its /v1"),
-  ),
+  openAiBaseUrl: openAiBaseUrl(),
   openAiApiKey: masked(
     orNull(text("ROOST_OPENAI_API_KEY", "", "the key for that server", { expects: "a key", form: /^\S+$/ })),
   ),
 };
+
+/** Paths are appended to it. */
+function openAiBaseUrl(): Setting<string | null> {
+  const expects = "an http or https URL, with its /v1, without ? or #";
+  const setting = orNull(url("ROOST_OPENAI_BASE_URL", "", "an OpenAI-compatible server", expects));
+  return { ...setting, read: (value) => (/[?#]/.test(value) ? undefined : setting.read(value)) };
+}
 
 const perNetwork = <T>(make: (name: NetworkName, prefix: string) => T): Record<NetworkName, T> => ({
   base: make("base", "ROOST_BASE"),
@@ -188,8 +202,7 @@ const agents = {
     read: (value: string) => {
       if (value === "none" || value === "public") return value;
       const hosts = value.split(",").map((host) => host.trim());
-      const isHost = (host: string) => HOST.test(host) && host !== "none" && URL.canParse(`https://${host}`);
-      return hosts.every(isHost) ? hosts : undefined;
+      return hosts.every(isEgressHost) ? hosts : undefined;
     },
   } satisfies Setting<"none" | "public" | string[]>,
   idleSeconds: whole("ROOST_IDLE_SECONDS", 300, "how long until an idle instance goes to sleep", {
@@ -198,6 +211,12 @@ const agents = {
   }),
   maxAwake: whole("ROOST_MAX_AWAKE", 512, "instances awake at once on the host", { max: 10_000 }),
 };
+
+/** `host` or `host:port`. */
+function isEgressHost(text: string): boolean {
+  const [found, port = "1"] = EGRESS_HOST.exec(text) ?? [];
+  return found !== undefined && Number(port) >= 1 && Number(port) <= 65_535;
+}
 
 const limits = {
   readsPerSecond: whole("ROOST_READS_PER_SECOND", 5_000, "GETs per account", { unit: "requests a second" }),

@@ -88,15 +88,19 @@ function unheard({ hostname, port }: { hostname: string; port: number }, error: 
   const failure = (text: string) => new Error(text, { cause: error });
   switch (error instanceof Error && "code" in error ? error.code : undefined) {
     case "EADDRINUSE":
-      return failure(`port ${port} of ${hostname} is in use; choose another with --port, 0 picks a free one`);
+      return failure(
+        `port ${port} of ${hostname} is in use; choose another with --port or ROOST_PORT, 0 picks a free one`,
+      );
     case "EACCES":
-      return failure(`no permission to listen on port ${port} of ${hostname}; choose one from 1024 up with --port`);
+      return failure(
+        `no permission to listen on port ${port} of ${hostname}; choose one from 1024 up with --port or ROOST_PORT`,
+      );
     // Bun reports EINVAL for a name that cannot be resolved.
     case "EADDRNOTAVAIL":
     case "EINVAL":
     case "ENOTFOUND":
       return failure(
-        `${hostname} is not an address or name of this machine; choose another with --host: ` +
+        `${hostname} is not an address or name of this machine; choose another with --host or ROOST_HOST: ` +
           "127.0.0.1 for this machine alone, 0.0.0.0 for every address it has",
       );
     default:

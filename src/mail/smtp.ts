@@ -2,6 +2,7 @@ import type { Transporter } from "nodemailer";
 import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Mail, MailMessage } from "./message.ts";
+import { parseSmtpUrl, SMTP_URL_FORM, type SmtpServer } from "./smtp-url.ts";
 
 /** In milliseconds. `total` limits a whole mail, whatever the server does meanwhile. */
 export interface SmtpDeadlines {
@@ -19,6 +20,7 @@ const LATE = Object.assign(new Error("late"), { code: "ETIMEDOUT" });
 /** Sends mail by SMTP, one connection per mail. Throws at once if the URL or sender cannot work. */
 export function createSmtp(smtpUrl: string, from: string | null, deadlines: Partial<SmtpDeadlines>): Mail {
   const server = parseSmtpUrl(smtpUrl);
+  if (server === null) throw new Error(`ROOST_SMTP_URL: expected ${SMTP_URL_FORM}`);
   if (from === null || /\p{Cc}/u.test(from)) {
     throw new Error("ROOST_MAIL_FROM: expected the sender's e-mail address, because ROOST_SMTP_URL is set");
   }
@@ -81,36 +83,6 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
       }
     },
   };
-}
-
-interface SmtpServer {
-  /** Host and port, safe to show. */
-  name: string;
-  host: string;
-  port: number;
-  secure: boolean;
-  loopback: boolean;
-  auth: { user: string; pass: string } | null;
-}
-
-function parseSmtpUrl(smtpUrl: string): SmtpServer {
-  try {
-    const url = new URL(smtpUrl);
-    const secure = url.protocol === "smtps:";
-    if (!secure && url.protocol !== "smtp:") throw new Error("another scheme");
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    if (host === "") throw new Error("no host");
-    const port = Number(url.port) || (secure ? 465 : 587);
-    const user = decodeURIComponent(url.username);
-    const auth = user === "" ? null : { user, pass: decodeURIComponent(url.password) };
-    const loopback = host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-    return { name: `${url.hostname}:${port}`, host, port, secure, loopback, auth };
-  } catch {
-    // The parser's own message repeats the URL, including the password.
-    throw new Error(
-      "ROOST_SMTP_URL: expected smtp://user:pass@host:587 or smtps://…, with user and password percent-encoded",
-    );
-  }
 }
 
 const NO_TLS = "offers no trusted TLS: its certificate must match its name, and a password requires TLS";

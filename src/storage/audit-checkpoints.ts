@@ -42,8 +42,9 @@ const headPath = (dataDir: string) => join(dataDir, "audit-head.json");
 export function readHead(dataDir: string): Pick<Checkpoint, "auditId" | "hash"> | null {
   const path = headPath(dataDir);
   if (!existsSync(path)) return null;
-  const { auditId, hash } = readPrivateJson(path) as { auditId: number; hash: string };
-  return { auditId, hash: Buffer.from(hash, "hex") };
+  const { auditId, hash } = Object(readPrivateJson(path)) as { auditId?: unknown; hash?: unknown };
+  if (typeof auditId === "number" && typeof hash === "string") return { auditId, hash: Buffer.from(hash, "hex") };
+  throw new Error(`${path} holds no checkpoint; restore it from a copy of the data folder`);
 }
 
 function writeHead(dataDir: string, { auditId, hash, createdAt }: Checkpoint): void {

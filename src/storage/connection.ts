@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { describeSystemError, isSystemError } from "../lib/system-error.ts";
 
@@ -12,12 +12,17 @@ export const damagedError = (path: string, finding: string): Error =>
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
 
+/** SQLite opens none above 511, and its WAL and journal have longer names. */
+const MAX_PATH_BYTES = 500;
+
 const FIX = "choose another data folder with --data";
 
 /** Says why the file could not be opened. SQLite does not; the file and its folder show it. */
 export function openError(path: string, error: unknown): unknown {
   if (!isSystemError(error)) return error;
   const what = `${path} cannot be opened`;
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES)
+    return new Error(`${what}: its path is longer than ${MAX_PATH_BYTES} bytes; ${FIX}`, { cause: error });
   try {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
       return new Error(`${what}: it is a folder; move it elsewhere`);
@@ -27,6 +32,18 @@ export function openError(path: string, error: unknown): unknown {
     return describeSystemError(what, refusal, FIX);
   }
   return describeSystemError(what, error, FIX);
+}
+
+/**
+ * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
+ * again would drop the locks that another connection of this process holds on it.
+ */
+export function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
 }
 
 export function prepareConnection(sqlite: Database): void {

@@ -35,9 +35,7 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   } catch (cause) {
     lock.close();
     if (!isBusy(cause)) throw openError(path, cause);
-    throw new Error(`another roost is serving ${dataDir}; stop it, or choose another folder with --data`, {
-      cause,
-    });
+    throw anotherServer(dataDir, cause);
   }
   held.add(lock);
   return {
@@ -54,6 +52,14 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   };
 }
 
+const anotherServer = (dataDir: string, cause?: unknown): Error =>
+  new Error(`another roost is serving ${dataDir}; stop it, or choose another folder with --data`, { cause });
+
+/** Throws what `lockDataFolder` would if another server holds the folder. Changes nothing on disk. */
+export function requireNoServer(dataDir: string): void {
+  if (serverOf(dataDir) !== null) throw anotherServer(dataDir);
+}
+
 function openLock(path: string): Database {
   try {
     return new Database(path, { create: true });
@@ -62,7 +68,10 @@ function openLock(path: string): Database {
   }
 }
 
-/** The server that runs on the folder, or null; its `url` is null until it listens. Changes nothing on disk. */
+/**
+ * The server that runs on the folder, or null; its `url` is null until it listens. Changes nothing on disk. Throws if the
+ * lock cannot be read.
+ */
 export function serverOf(dataDir: string): { url: string | null } | null {
   if (!existsSync(lockFile(dataDir)) || !isHeld(lockFile(dataDir))) return null;
   try {
@@ -74,15 +83,16 @@ export function serverOf(dataDir: string): { url: string | null } | null {
 }
 
 function isHeld(path: string): boolean {
-  const lock = new Database(path, { readonly: true });
+  let lock: Database | undefined;
   try {
+    lock = new Database(path, { readonly: true });
     lock.query("SELECT 1 FROM sqlite_schema").get();
     return false;
   } catch (error) {
     if (isBusy(error)) return true;
-    throw error;
+    throw openError(path, error);
   } finally {
-    lock.close();
+    lock?.close();
   }
 }
 

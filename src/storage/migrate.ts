@@ -43,7 +43,7 @@ export const schemaVersion = (sqlite: Database): number =>
 /**
  * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
  * migration leaves the data as it was. Throws when the data is newer than the binary (docs/contract/operations.md,
- * Upgrades).
+ * Upgrades) or another program's.
  */
 export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
   const from = schemaVersion(sqlite);
@@ -52,6 +52,9 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
     throw new Error(
       `the data in ${dataDir} was written by a newer Roost (schema ${from}; this one supports ${migrations.length}); start the newer binary`,
     );
+  }
+  if (from === 0 && sqlite.query("SELECT 1 FROM sqlite_schema").get() !== null) {
+    throw new Error(`the database in ${dataDir} is not Roost's; choose another data folder with --data`);
   }
   if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
   sqlite

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { createCommitPace } from "./commit-pace.ts";
-import { damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
+import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { createSnapshot, type Snapshot } from "./snapshot.ts";
 import { prepareTransactions } from "./transactions.ts";
@@ -43,6 +43,8 @@ export interface Store {
   readTogether(): void;
   /** A read that asks the database once for each key while reads share a snapshot. */
   readonly oncePerSnapshot: Snapshot["oncePerSnapshot"];
+  /** False once the disk has failed to keep a write: no later one succeeds. */
+  keepsWrites(): boolean;
   close(): void;
 }
 
@@ -86,18 +88,6 @@ function openFile(dataDir: string, path: string): Database {
   }
 }
 
-/**
- * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
- * again would drop the locks that another connection of this process holds on it.
- */
-function createPrivately(path: string): void {
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  }
-}
-
 function createStore(sqlite: Database, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
   let pending: Pending[] = [];
@@ -134,6 +124,8 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
     snapshot.end();
     if (lost) throw lost;
     if (sqlite.inTransaction) return nested(work);
+    const displaced = walSync.displaced();
+    if (displaced) throw loseDisk(displaced);
     setDurability("full");
     return outermost(work);
   }
@@ -248,6 +240,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
       if (!closed) snapshot.begin();
     },
     oncePerSnapshot: snapshot.oncePerSnapshot,
+    keepsWrites: () => lost === undefined,
     close() {
       if (closed) return;
       while (pending.length > 0) commitPending();

@@ -1,11 +1,14 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, statSync } from "node:fs";
 
 export interface WalSync {
   /**
    * Resolves when all that was committed before the call is on disk. Rejects if the disk refuses, from then on always: the
-   * kernel reports a failed write once, and a later sync would seem to have kept what is lost.
+   * kernel reports a failed write once, and a later sync would seem to have kept what is lost. Rejects too if the file is
+   * no longer where it was: what is written to a removed file is gone with the process.
    */
   sync(): Promise<void>;
+  /** Why nothing can be kept: the file is no longer where it was; null while it is. */
+  displaced(): Error | null;
   /** Syncs at once for whoever waits. Nothing may be asked of it afterwards. */
   close(): void;
 }
@@ -27,10 +30,19 @@ const system = { fdatasync, fdatasyncSync };
 export function createWalSync(path: string, calls: typeof system = system): WalSync {
   // Opened now: once there are connections, file descriptors may run out.
   const file = openSync(path, "r+");
+  const { dev, ino } = fstatSync(file);
   let waiters: Waiter[] = [];
   let isBusy = false;
   let isClosed = false;
   let failure: Error | undefined;
+
+  function displaced(): Error | null {
+    try {
+      const found = statSync(path);
+      if (found.dev === dev && found.ino === ino) return null;
+    } catch {} // it is not there
+    return new Error(`${path} was moved or removed`);
+  }
 
   function settle(served: Waiter[], error: unknown): void {
     if (error) failure ??= new Error("the write-ahead log could not be synced", { cause: error });
@@ -52,7 +64,8 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
     isBusy = true;
     calls.fdatasync(file, (error) => {
       isBusy = false;
-      settle(served, error);
+      // Closing the database removes the file.
+      settle(served, error ?? (isClosed ? null : displaced()));
       next();
     });
   }
@@ -64,6 +77,7 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
       if (!isBusy) next();
       return promise;
     },
+    displaced,
     close() {
       isClosed = true;
       const served = waiters;

@@ -30,7 +30,7 @@ const FLOORS: readonly (readonly string[])[] = [
 /** Rooms that may import less than what is below them. */
 const ONLY: Readonly<Record<string, readonly string[]>> = {
   // Settings are handed down as arguments: only the code that starts a server reads them (see also HIDDEN).
-  config: ["models", "chain", "limits", "lib"],
+  config: ["mail", "models", "chain", "limits", "lib"],
   runtime: ["tools", "models", "limits", "storage", "lib"],
   // Requests know nothing of who keeps their secrets, nor of agents.
   egress: ["limits", "lib"],

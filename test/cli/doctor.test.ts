@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, w
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
+import { startBinary } from "../support/binary.ts";
 import { startFacilitator } from "../support/facilitator.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { canCutNetwork, OFFLINE } from "../support/offline.ts";
@@ -29,7 +30,7 @@ interface Finding {
 }
 
 /** Payments on one network, whose node is here. */
-const onChain = () => ({ ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url });
+const onChain = () => ({ ROOST_PORT: "0", ROOST_NETWORKS: "base", ROOST_BASE_RPC_URL: chain.url });
 
 async function examine(of: Home, options?: RunOptions): Promise<{ code: number; failed: Finding[]; all: Finding[] }> {
   const ran = await operate(of, ["doctor", "--json"], { ...options, env: { ...onChain(), ...options?.env } });
@@ -43,6 +44,7 @@ test("a healthy host passes every check, with or without a running server", asyn
     "database",
     "disk",
     "keys",
+    "address",
     "sandbox",
     "model",
     "mail",
@@ -108,6 +110,26 @@ test("a key file without a key is reported", async () => {
   expect(failed).toMatchObject([{ check: "keys", detail: expect.stringContaining("host-keys.json") }]);
 });
 
+test("host keys that were lost are reported once somebody has used them, by doctor and by the start", async () => {
+  const other = makeHome();
+  await using first = await startBinary({ dataDir: other.dataDir });
+  expect(JSON.stringify(first.logs)).not.toContain("host-keys.json");
+  await first.stop();
+  const { store, accounts } = openFoundation(other);
+  accounts.create({ email: "ada@example.org", name: "Ada", credit: 0n, note: "test" });
+  store.close();
+  rmSync(join(other.dataDir, "host-keys.json"));
+  expect((await examine(other)).failed).toMatchObject([
+    { check: "keys", detail: expect.stringContaining("host-keys.json is missing") },
+  ]);
+  await using second = await startBinary({ dataDir: other.dataDir });
+  expect(second.logs).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: expect.stringContaining("host-keys.json is missing") }),
+  );
+  await second.stop();
+  other.remove();
+});
+
 test("a damaged database is reported, and nothing is changed", async () => {
   const other = makeHome();
   await operate(other, ["invite", "create"]);
@@ -126,7 +148,7 @@ test("a cached balance that is not the sum of its postings is reported", async (
   store.sqlite.run("UPDATE balances SET balance = 2000000 WHERE account_id = ?", [accountId]);
   store.close();
   const { failed } = await examine(other);
-  expect(failed).toMatchObject([
+  expect(failed.filter(({ check }) => check === "database")).toMatchObject([
     { check: "database", detail: `the balance of ${accountId} is 2.000000, but its postings sum to 1.000000` },
   ]);
   other.remove();
@@ -230,6 +252,23 @@ test("a wallet file whose key does not match its address is reported", async () 
   expect(failed).toMatchObject([{ check: "wallet", detail: expect.stringContaining(address) }]);
   expect(JSON.stringify(failed)).not.toContain("1111");
   expect((await examine(home)).all.find(({ check }) => check === "wallet")?.detail).not.toContain(privateKey.slice(2));
+});
+
+test("an address that the server could not listen on is reported, unless the server is on it", async () => {
+  const server = await startServer(home);
+  const env = { ROOST_PORT: new URL(server.url).port };
+  expect((await examine(home, { env })).failed).toEqual([]);
+  const other = makeHome();
+  expect((await examine(other, { env })).failed).toEqual([
+    {
+      check: "address",
+      ok: false,
+      detail: `port ${env.ROOST_PORT} of 127.0.0.1 is in use`,
+      mend: "choose another with --port or ROOST_PORT, 0 picks a free one",
+    },
+  ]);
+  other.remove();
+  await server.stop();
 });
 
 test("a configured address with a wrong checksum is reported; one without a checksum is accepted", async () => {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -99,6 +100,41 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
     "five",
     "HERE/five/host-keys.json holds no keys; restore it from a copy of the data folder that includes them",
   ],
+  ...["", "null", "{}", '{"address":"0x00"}'].map((content, at): (typeof TROUBLES)[number] => [
+    `a wallet that holds ${content || "nothing"}`,
+    () => {
+      make(`wallet-${at}`);
+      put(`wallet-${at}/wallet.json`, content);
+    },
+    `wallet-${at}`,
+    `HERE/wallet-${at}/wallet.json ${content === "" ? "is damaged: it is not valid JSON" : "holds no key"}; restore it ` +
+      "from a copy of the data folder that includes the keys",
+  ]),
+  [
+    "a folder in the wallet's place",
+    () => make("eight/wallet.json"),
+    "eight",
+    "HERE/eight/wallet.json cannot be read: it is a folder; move it elsewhere",
+  ],
+  [
+    "another program's database",
+    () => {
+      make("nine");
+      const other = new Database(join(home.folder, "nine/roost.db"), { create: true });
+      other.run("CREATE TABLE photos (name TEXT)");
+      other.close();
+      chmodSync(join(home.folder, "nine/roost.db"), 0o600);
+    },
+    "nine",
+    "the database in HERE/nine is not Roost's; choose another data folder with --data",
+  ],
+  [
+    "a path that SQLite cannot open",
+    () => {},
+    `${"y".repeat(200)}/${"y".repeat(200)}/${"y".repeat(200)}`,
+    `HERE/${"y".repeat(200)}/${"y".repeat(200)}/${"y".repeat(200)}/server.lock cannot be opened: its path is longer ` +
+      "than 500 bytes; choose another data folder with --data",
+  ],
   [
     "a folder in the master key's place",
     () => make("six/master.key"),
@@ -170,6 +206,14 @@ test.skipIf(!canBeNobody)("missing permissions are reported, by serve and by com
     code: 1,
     errors: `roost: ${locked}/server.lock cannot be opened: permission denied; run as the user who owns it, or choose another data folder with --data\n`,
   });
+  const sealed = join(home.folder, "sealed");
+  mkdirSync(sealed, { mode: 0o000 });
+  if (AS_NOBODY.length > 0) {
+    expect(await serving(sealed, AS_NOBODY)).toEqual({
+      code: 78,
+      errors: `roost: the data folder ${sealed} cannot be read: permission denied; run as the user who owns it\n`,
+    });
+  }
   const created = await end(["invite", "create", "--data", locked], AS_NOBODY);
   expect(created.code).toBe(1);
   expect(created.errors).toMatch(/^roost: \S+\/(server\.lock|roost\.db) cannot be opened: permission denied; run as/);
@@ -202,10 +246,10 @@ test.skipIf(!canMount)("a full disk and a read-only one are reported", async () 
 });
 
 const NO_ADDRESS =
-  "is not an address or name of this machine; choose another with --host: 127.0.0.1 for this machine alone, " +
+  "is not an address or name of this machine; choose another with --host or ROOST_HOST: 127.0.0.1 for this machine alone, " +
   "0.0.0.0 for every address it has";
 
-test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1", "a:b:c"])(
+test.each(["203.0.113.1", "no-such-name.invalid", "999.1.1.1"])(
   "%s, which is not an address to listen on, stops the start with exit code 1 and the fix",
   async (host) => {
     expect(await end(["serve", "--data", "heard", "--port", "0", "--host", host])).toEqual({
@@ -236,7 +280,7 @@ test.skipIf(!canBeNobody || AS_NOBODY.length === 0)(
     );
     expect([code, errors]).toEqual([
       1,
-      "roost: no permission to listen on port 80 of 0.0.0.0; choose one from 1024 up with --port\n",
+      "roost: no permission to listen on port 80 of 0.0.0.0; choose one from 1024 up with --port or ROOST_PORT\n",
     ]);
   },
 );
@@ -246,6 +290,16 @@ test("an audit-head.json that is not JSON is reported with its path, by audit an
   await end(["invite", "create", "--data", "audited"]);
   put("audited/audit-head.json");
   const path = join(home.folder, "audited/audit-head.json");
-  const { code, errors } = await end(["audit", "--verify", "--data", "audited"]);
-  expect([code, errors]).toEqual([1, expect.stringContaining(`${path} is damaged: it is not valid JSON`)]);
+  const verified = () => end(["audit", "--verify", "--data", "audited"]);
+  expect(await verified()).toEqual({
+    code: 1,
+    errors: expect.stringContaining(`${path} is damaged: it is not valid JSON`),
+  });
+  for (const content of ["null", "[]", '{"auditId":1}']) {
+    put("audited/audit-head.json", content);
+    expect(await verified()).toEqual({
+      code: 1,
+      errors: expect.stringContaining(`${path} holds no checkpoint; restore`),
+    });
+  }
 });

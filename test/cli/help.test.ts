@@ -59,6 +59,11 @@ describe("help shows examples, and each of them parses:", () => {
   });
 });
 
+test("help fits 80 columns", () => {
+  const wide = PLACES.flatMap(({ command }) => helpOf(command).split("\n")).filter((line) => line.length > 80);
+  expect(wide).toEqual([]);
+});
+
 test("examples fit 80 columns", () => {
   const long = PLACES.flatMap(({ command, words }) => examplesOf(command, words)).filter((line) => line.length > 78);
   expect(long).toEqual([]);

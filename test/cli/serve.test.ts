@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
-import { chmodSync, existsSync, statSync } from "node:fs";
+import { chmodSync, existsSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
 import { startBinary } from "../support/binary.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
 import { type Home, makeHome, onTerminal, operate, startServer } from "./command-line.ts";
 
 async function withHome(work: (home: Home) => Promise<void>): Promise<void> {
@@ -108,6 +109,43 @@ test("a second server on the same folder or port exits with 1 and the fix", () =
       expect(taken.code).toBe(1);
       expect(taken.errors).toMatch(/^roost: port \d+ of 127\.0\.0\.1 is in use; choose another with --port.*\n$/);
     });
+    expect(await server.stop()).toBe(0);
+  }));
+
+test("a start says which of the servers that it needs do not work, and goes on", () =>
+  withHome(async (home) => {
+    const models = startMockModelServer();
+    await using server = onTerminal(
+      home,
+      ["serve", "--data", home.dataDir, "--port", "0"],
+      {
+        NO_COLOR: "1",
+        ROOST_MODEL: "openai:nope",
+        ROOST_OPENAI_BASE_URL: models.url,
+        ROOST_SMTP_URL: "smtp://127.0.0.1:1",
+        ROOST_MAIL_FROM: "roost@example.org",
+      },
+      1_000,
+    );
+    await server.until(/WARN: \S+ has no model nope; set ROOST_MODEL to openai: and one that it has: /);
+    await server.until(/WARN: the mail server 127\.0\.0\.1:1 .*; correct ROOST_SMTP_URL, or the mail server/);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    await models.stop();
+  }));
+
+test("once the data folder was removed under a server, it acknowledges nothing and is not ready", () =>
+  withHome(async (home) => {
+    await using server = await startBinary({ dataDir: home.dataDir });
+    const { url }: { url: string } = (await operate(home, ["login-link", "ada@example.org", "--json"])).json();
+    rmSync(home.dataDir, { recursive: true });
+    const redeemed = await fetch(`${server.url}/v1/auth/redeem-link`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ link: url.split("#link=")[1] }),
+    });
+    expect(redeemed.status).toBe(500);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
     expect(await server.stop()).toBe(0);
   }));
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { allSettings } from "../../src/config.ts";
+import { allSettings, loadConfig } from "../../src/config.ts";
 import { buildBinary, runBinary } from "../support/binary.ts";
 import { createTranscript, type Home, makeHome } from "./command-line.ts";
 
@@ -32,6 +32,52 @@ async function refusal({ env = {}, file, args = [] }: Attempt, command = "serve"
 
 const ALL = "to list all: roost config --help";
 const WHOLE = "expected a whole number from 0 to 65535";
+
+const SMTP_URL = "smtp://user:pass@host:587 or smtps://…, with user and password percent-encoded";
+const FROM = "expected one e-mail address, or Name <address>";
+const PUBLIC = "expected an http or https URL that browsers can open, without a user name, ? or #";
+const LISTENED = "expected an address or name of this machine, without a port or brackets";
+const EGRESS = "expected none, public, or hosts as host or host:port, comma-separated";
+
+/** What could be read in one way only, and would then work in none; each is set alone in the environment. */
+const ALONE: [name: string, value: string, shown: string, told: string][] = [
+  ["ROOST_HOST", "127.0.0.1:8080", "127.0.0.1:8080", LISTENED],
+  ["ROOST_HOST", "[::1]", "[::1]", LISTENED],
+  ["ROOST_HOST", "a:b:c", "a:b:c", LISTENED],
+  ["ROOST_HOST", "8080", "8080", LISTENED],
+  ["ROOST_PUBLIC_URL", "https://ada:hush@roost.example", "https://********@roost.example", PUBLIC],
+  ["ROOST_PUBLIC_URL", "https://*", "https://*", PUBLIC],
+  ["ROOST_SMTP_URL", "smtp://mail.example:99999", "********", `expected ${SMTP_URL}`],
+  ["ROOST_SMTP_URL", "smtp://:587", "********", `expected ${SMTP_URL}`],
+  ["ROOST_MAIL_FROM", "ada@example.com,eve@example.com", "ada@example.com,eve@example.com", FROM],
+  ["ROOST_MAIL_FROM", "ada@eve@example.com", "ada@eve@example.com", FROM],
+  [
+    "ROOST_OPENAI_BASE_URL",
+    "http://ada:hush@models.example/v1?a=b",
+    "http://********@models.example/v1?********",
+    "expected an http or https URL, with its /v1, without ? or #",
+  ],
+  ["ROOST_EGRESS", "none,public", "none,public", EGRESS],
+  ["ROOST_EGRESS", "example.com:99999", "example.com:99999", EGRESS],
+];
+
+test("values that could never work are refused by name, and show no password", () => {
+  for (const [name, value, shown, told] of ALONE) {
+    expect(() => loadConfig({ ROOST_DATA_DIR: home.dataDir, [name]: value })).toThrow(
+      `${name} is "${shown}" (environment): ${told}`,
+    );
+  }
+  const settings = loadConfig({
+    ROOST_DATA_DIR: home.dataDir,
+    ROOST_HOST: "::1",
+    ROOST_PUBLIC_URL: "HTTPS://Roost.Example/a/",
+    ROOST_MAIL_FROM: "Roost of Ada <roost@example.com>",
+    ROOST_EGRESS: "example.com:443, [::1]:80",
+    ROOST_OPENAI_BASE_URL: "http://ada:hush@models.example/v1",
+  });
+  expect(settings.config.publicUrl).toBe("https://Roost.Example/a");
+  expect(JSON.stringify(settings.settings)).not.toContain("hush");
+});
 
 const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   ["a number out of range", { env: { ROOST_PORT: "99999" } }, [`ROOST_PORT is "99999" (environment): ${WHOLE}`]],
@@ -95,7 +141,7 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
   [
     "a secret of the wrong form, which is not shown",
     { env: { ROOST_SMTP_URL: "hush-hush" } },
-    ['ROOST_SMTP_URL is "********" (environment): expected a URL such as smtp://user:pass@host:587'],
+    [`ROOST_SMTP_URL is "********" (environment): expected ${SMTP_URL}`],
   ],
   [
     "a node's URL of the wrong form, whose key is not shown",
@@ -162,6 +208,26 @@ test("an empty data folder name is refused, and the current folder is left uncha
     expect([set.code, set.errors]).toEqual([78, told.replace("SOURCE", "environment")]);
   }
   expect(readdirSync(here)).toEqual([]);
+});
+
+test("a start that is refused creates nothing", async () => {
+  const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const refused: Record<string, string>[] = [
+    { ROOST_HOST: "no-such-name.invalid" },
+    { ROOST_HOST: "203.0.113.1" },
+    { ROOST_PORT: String(taken.port) },
+    { ROOST_PORT: "http" },
+    { ROOST_SMTP_URL: "smtp://:587", ROOST_MAIL_FROM: "a@example.com" },
+    { ROOST_WALLET: "0x0eF3c71dd3e7a4c81C62de9424071512c5cF18A5" },
+  ];
+  const data = join(home.folder, "untouched");
+  for (const env of refused) {
+    const ran = await runBinary(["serve", "--data", data], { env: { ROOST_PORT: "0", ...env } });
+    const [[name = ""] = []] = Object.entries(env);
+    expect(ran.errors).toContain(name);
+    expect([ran.errors, existsSync(data)]).toEqual([expect.stringMatching(/^roost: .*\n$/), false]);
+  }
+  await taken.stop(true);
 });
 
 test("environment variables of the user commands are not reported", async () => {

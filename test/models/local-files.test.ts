@@ -32,6 +32,13 @@ test("unpacked files are readable by their owner only", async () => {
   expect((await stat(cacheDir)).mode & 0o777).toBe(0o700);
 });
 
+test("what could not be unpacked whole takes no space", async () => {
+  const { cacheDir, files } = await setting();
+  const gone = { path: join(cacheDir, "gone"), sha256: "" };
+  await expect(unpack({ ...files, "native/other.so": gone }, cacheDir)).rejects.toThrow();
+  expect(await readdir(cacheDir)).toEqual([]);
+});
+
 test("the second start finds them and writes nothing", async () => {
   const { cacheDir, files } = await setting();
   const folder = await unpack(files, cacheDir);

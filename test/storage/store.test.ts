@@ -40,6 +40,7 @@ function openOnSlowDisk() {
   const asked = Promise.withResolvers<void>();
   const kept = Promise.withResolvers<void>();
   store = openStore(dataDir, () => ({
+    displaced: () => null,
     sync() {
       asked.resolve();
       return kept.promise;

@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type fdatasync, fdatasyncSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  type fdatasync,
+  fdatasyncSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createWalSync } from "../../src/storage/wal-sync.ts";
@@ -19,6 +28,11 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const calls = {
   fdatasync: ((_file: number, ended: (error: Error | null) => void) => void asked.push(ended)) as typeof fdatasync,
   fdatasyncSync,
+};
+/** An empty file beside it. */
+const another = (): string => {
+  writeFileSync(`${path}.other`, "");
+  return `${path}.other`;
 };
 const outcomes = async (...syncs: Promise<void>[]) => (await Promise.allSettled(syncs)).map(({ status }) => status);
 const descriptors = () =>
@@ -55,6 +69,18 @@ test("after a sync that failed none succeeds: not those who wait, and not those 
   syncs.push(wal.sync());
   expect(await outcomes(...syncs)).toEqual(["rejected", "rejected", "rejected"]);
   expect(asked.length).toBe(1);
+  wal.close();
+});
+
+test.each([
+  ["removed", () => rmSync(path)],
+  ["moved", () => renameSync(path, `${path}.moved`)],
+  ["replaced", () => renameSync(another(), path)],
+])("a file that was %s keeps nothing, though the disk takes it", async (_, happen) => {
+  const wal = createWalSync(path);
+  await wal.sync();
+  happen();
+  await expect(wal.sync()).rejects.toThrow("the write-ahead log could not be synced");
   wal.close();
 });
 

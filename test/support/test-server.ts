@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../src/app/foundation.ts";
-import { type App, startApp } from "../../src/app/start.ts";
+import { type App, bindAddress, startApp } from "../../src/app/start.ts";
 import { type Config, loadConfig } from "../../src/config.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
@@ -80,7 +80,10 @@ export async function startTestServer(
   const open = async () => {
     const foundation = openFoundation(config, clock);
     const told = log ?? (await createLog(config.logLevel, "json"));
-    return { foundation, app: await startApp(config, foundation, told, { ollamaUrl, tools, probeSandbox }) };
+    return {
+      foundation,
+      app: await startApp(bindAddress(config, told), config, foundation, told, { ollamaUrl, tools, probeSandbox }),
+    };
   };
   let { foundation, app } = await open();
   const close = async () => {

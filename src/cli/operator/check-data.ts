@@ -105,15 +105,26 @@ function wrongFile(path: string, folder: Stats): Finding | null {
 /** The key files exist and hold keys, which are not shown. */
 export function checkKeys({ dataDir }: Folder): Finding {
   if (!existsSync(databaseOf({ dataDir }))) return pass("none yet: the first start creates them");
-  const broken = KEY_FILES.filter(([name, holdsKey]) => !isGood(join(dataDir, name), holdsKey)).map(([name]) => name);
+  const broken = KEY_FILES.map(([name, holdsKey]) => [join(dataDir, name), holdsKey] as const)
+    .filter(([path, holdsKey]) => !isGood(path, holdsKey))
+    .map(([path]) => path);
   // checkWallet decides whether a missing wallet is a problem.
   const missing = KEY_FILES.map(([name]) => name).filter(
     (name) => name !== "wallet.json" && !existsSync(join(dataDir, name)),
   );
   if (broken.length > 0) {
-    return fail(`${broken.join(", ")} cannot be read or hold no key`, "restore them from a backup that has the keys");
+    return fail(
+      `no key can be read in ${broken.join(", ")}`,
+      `restore ${broken.length === 1 ? "it" : "them"} from a backup that has the keys`,
+    );
   }
-  if (missing.includes("master.key") && hasSecrets(databaseOf({ dataDir }))) {
+  if (missing.includes("host-keys.json") && hasRows(databaseOf({ dataDir }), "accounts")) {
+    return fail(
+      "host-keys.json is missing: nobody stays signed in, and the audit log cannot be verified",
+      "restore it from a backup that has the keys, or let the next start create another",
+    );
+  }
+  if (missing.includes("master.key") && hasRows(databaseOf({ dataDir }), "secrets")) {
     return fail("master.key is missing: no secret can be read", "restore it from a backup that has the keys");
   }
   return pass(missing.length === 0 ? "complete" : `the next start creates ${missing.join(", ")}`);
@@ -134,10 +145,10 @@ function isGood(path: string, holdsKey: (content: Buffer) => boolean): boolean {
   }
 }
 
-function hasSecrets(path: string): boolean {
+function hasRows(path: string, table: "accounts" | "secrets"): boolean {
   const sqlite = new Database(path, { readonly: true });
   try {
-    return sqlite.query("SELECT 1 FROM secrets LIMIT 1").get() !== null;
+    return sqlite.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
   } finally {
     sqlite.close();
   }

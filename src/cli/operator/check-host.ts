@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { bindAddress } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
@@ -7,6 +8,7 @@ import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
 import { findOllama } from "../../models/ollama.ts";
 import { probeLevel } from "../../sandbox/probe.ts";
+import { serverOf } from "../../storage/lock.ts";
 import { jailLevel } from "../../workspace/jail.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
@@ -66,7 +68,10 @@ async function checkModelServer(name: string, baseUrl: string, apiKey: string | 
         "correct ROOST_OPENAI_BASE_URL: it ends with /v1",
       );
     }
-    return fail(`${url} did not answer within 5 s`, "start the model server, or correct ROOST_OPENAI_BASE_URL");
+    return fail(
+      `${url} cannot be reached, or did not answer within 5 s`,
+      "start the model server, or correct ROOST_OPENAI_BASE_URL",
+    );
   }
   if (answer.status === 401 || answer.status === 403) {
     return fail(`${url} rejects the key (${answer.status})`, "correct ROOST_OPENAI_API_KEY");
@@ -105,6 +110,15 @@ export async function checkMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | 
   const mail = createMail({ smtpUrl, from: mailFrom }, { append() {} });
   const { ok, detail } = await mail.check();
   return ok ? pass(detail) : fail(detail, "correct ROOST_SMTP_URL, or the mail server");
+}
+
+/** The configured address can be listened on, or the folder's own server does so. Throws, saying how to fix it. */
+export async function checkAddress(config: Config): Promise<Finding> {
+  const server = serverOf(config.dataDir);
+  if (server !== null) return pass(`the server is running${server.url === null ? "" : ` on ${server.url}`}`);
+  const listener = bindAddress(config, { warn() {} });
+  await listener.stop();
+  return pass(`the server can listen on ${config.port === 0 ? `a free port of ${config.host}` : listener.url}`);
 }
 
 const MIN_TIME = Date.UTC(2026, 0);

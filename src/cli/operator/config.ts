@@ -1,11 +1,11 @@
 import { allSettings, type SettingValue } from "../../config.ts";
 import { colours, printJson, printTable, say } from "../output.ts";
 import { wrapText } from "../settings-help.ts";
-import { readConfig, type ServeSettings } from "./data-folder.ts";
+import { readCheckedConfig, type ServeSettings } from "./data-folder.ts";
 
 /** `roost config`: every setting with its value (secrets masked), source and meaning. */
-export function showConfig({ json, ...options }: ServeSettings & { json?: true }): void {
-  const { settings } = readConfig(options);
+export async function showConfig({ json, ...options }: ServeSettings & { json?: true }): Promise<void> {
+  const { settings } = await readCheckedConfig(options);
   if (json) printJson(settings);
   else if (process.stdout.isTTY) printWrapped(settings, process.stdout.columns || 80);
   else

@@ -2,7 +2,9 @@ import { Database } from "bun:sqlite";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
-import { type Config, type LoadedConfig, loadConfig } from "../../config.ts";
+import type { Address } from "../../chain/networks.ts";
+import { hasValidChecksum } from "../../chain/wallet.ts";
+import { type Config, ConfigError, type LoadedConfig, loadConfig } from "../../config.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
@@ -26,6 +28,16 @@ export function readConfig({ data, host, port }: ServeSettings): LoadedConfig {
     ...(host === undefined ? {} : { ROOST_HOST: host }),
     ...(port === undefined ? {} : { ROOST_PORT: port }),
   });
+}
+
+/** Also checks the wallet's checksum, which takes a moment. Throws `ConfigError`. */
+export async function readCheckedConfig(options: ServeSettings): Promise<LoadedConfig> {
+  const loaded = readConfig(options);
+  const { wallet } = loaded.config;
+  if (wallet === null || (await hasValidChecksum(wallet as Address))) return loaded;
+  throw new ConfigError(
+    `ROOST_WALLET is "${wallet}": expected an address with a valid checksum in its capital letters (EIP-55)`,
+  );
 }
 
 const MIGRATION_WAIT_MS = 5000;

@@ -1,7 +1,7 @@
 import { messageOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
-import { checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
+import { checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, fail } from "./finding.ts";
@@ -13,6 +13,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
     ["database", () => checkDatabase(config)],
     ["disk", () => checkDisk(config)],
     ["keys", () => checkKeys(config)],
+    ["address", () => checkAddress(config)],
     ["sandbox", checkSandbox],
     ["model", () => checkModel(config)],
     ["mail", () => checkMail(config)],

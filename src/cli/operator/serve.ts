@@ -1,14 +1,14 @@
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
-import { startApp } from "../../app/start.ts";
+import { bindAddress, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { isEveryAddress } from "../../http/reachable-url.ts";
 import { createLog, type Log } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
-import { lockDataFolder } from "../../storage/lock.ts";
+import { lockDataFolder, requireNoServer } from "../../storage/lock.ts";
 import { makePrivate } from "../../storage/private-folder.ts";
 import { colours, say, shortMoney } from "../output.ts";
 import { roost } from "./advice.ts";
-import { readConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
+import { readCheckedConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
 /** The account that the sign-in link shown at each start signs in to. */
@@ -20,15 +20,17 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
  * Signals).
  */
 export async function serve(options: ServeSettings): Promise<void> {
-  const { config } = readConfig(options);
+  const { config } = await readCheckedConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
   requireOwnFolder(config);
+  requireNoServer(config.dataDir);
+  const listener = bindAddress(config, log);
   for (const change of makePrivate(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
   const foundation = openFoundation(config);
   const onTerminal = process.stdout.isTTY;
   const outbox = onTerminal ? showCodes(foundation.outbox) : foundation.outbox;
-  const app = await startApp(config, { ...foundation, outbox }, log);
+  const app = await startApp(listener, config, { ...foundation, outbox }, log);
   const signalled = waitForSignal();
   const url = config.publicUrl ?? app.url;
   lock.announce(url);
@@ -36,6 +38,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
   else logHowToSignIn(log, config);
+  void warnOfServers(config, log);
   await signalled;
   log.info({ event: "stopping" }, "stopping");
   const timer = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
@@ -45,6 +48,17 @@ export async function serve(options: ServeSettings): Promise<void> {
   lock.release();
   log.info({ event: "stopped" }, "stopped");
   process.exit(0);
+}
+
+/** Says now what users would notice first: a model server or mail server that does not work. It need not be up yet. */
+async function warnOfServers(config: Config, log: Log): Promise<void> {
+  if (config.openAiBaseUrl === null && config.smtpUrl === null) return;
+  const { checkMail, checkModel } = await import("./check-host.ts");
+  const checks = [
+    ...(config.model.startsWith("openai:") ? [checkModel(config)] : []),
+    ...(config.smtpUrl === null ? [] : [checkMail(config)]),
+  ];
+  for (const { ok, detail, mend } of await Promise.all(checks)) if (!ok) log.warn(`${detail}; ${mend}`);
 }
 
 /** Shows a person how to get in. Secrets are shown on a terminal only, never logged. */

@@ -63,7 +63,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
       shortTime(createdAt),
       type,
       shortMoney(amount),
-      shortMoney(balanceAfter),
+      cents(balanceAfter),
       instanceId ?? (txHash === null ? "-" : `${network} ${txHash}`),
     ]),
     "Nothing was credited or used yet.",

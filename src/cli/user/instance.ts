@@ -1,5 +1,5 @@
 import type { InstanceStatus } from "../../instances/schema.ts";
-import { colours, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { cents, colours, printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
 import { confirm } from "./prompt.ts";
@@ -20,7 +20,7 @@ export async function listInstances(options: Options & { status?: InstanceStatus
         name,
         statusReason === null ? status : `${status} (${statusReason})`,
         String(agentCount),
-        shortMoney(billing.accrued),
+        cents(billing.accrued),
         shortTime(createdAt),
         instanceId,
       ]),

@@ -60,7 +60,13 @@ export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<st
 
   const fresh = `${folder}.${process.pid}.tmp`;
   await rm(fresh, { recursive: true, force: true });
-  for (const [name, { path }] of Object.entries(files)) await write(path, join(fresh, name));
+  try {
+    for (const [name, { path }] of Object.entries(files)) await write(path, join(fresh, name));
+  } catch (error) {
+    // On a full disk, what was unpacked so far is the space that everything else waits for.
+    await rm(fresh, { recursive: true, force: true });
+    throw error;
+  }
   await replaceFolder(fresh, folder, files);
   await removeOld(cacheDir, folder);
   return folder;
