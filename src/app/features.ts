@@ -38,11 +38,10 @@ import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
-import type { Tool } from "../tools/tool.ts";
 import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
-import { createTools } from "./tools.ts";
+import { createTools, type ToolChoice } from "./tools.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
@@ -56,7 +55,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  onlyTools?: readonly Tool[],
+  toolChoice: ToolChoice = {},
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -132,7 +131,7 @@ export async function createFeatures(
   });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
   const toolParts = { store, instances, agents, workspaces, audit, approvals, rules, appendEvents };
-  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
+  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, toolChoice);
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {

@@ -23,7 +23,6 @@ import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
-import type { Tool } from "../tools/tool.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -31,6 +30,7 @@ import { gaugesOf } from "./gauges.ts";
 import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
+import type { ToolChoice } from "./tools.ts";
 
 export const VERSION = packageFile.version;
 
@@ -60,8 +60,7 @@ export interface App {
 export interface AppOptions {
   /** Where the console looks for a model to offer. */
   ollamaUrl?: string | undefined;
-  /** What agents can do: Roost's own tools if absent. */
-  tools?: readonly Tool[] | undefined;
+  tools?: ToolChoice | undefined;
 }
 
 /**
