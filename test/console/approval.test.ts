@@ -46,14 +46,23 @@ const withPage = (use: (page: Page) => Promise<void>) =>
     },
   );
 
+/** Writes a message whose run makes these calls; waits until the last of them asks. */
 async function write(page: Page, text: string, ...calls: [name: string, input: object][]): Promise<void> {
-  for (const [name, input] of calls)
+  const asked = await page.locator(".approval").count();
+  for (const [name, input] of calls) {
     model.script({ kind: "tools", calls: [{ name, arguments: input }], text: "Wait. " });
-  model.script({ kind: "text", tokens: ["Done."] });
+  }
   await page.fill("#chat-input", text);
   await page.keyboard.press("Enter");
-  await page.locator(".approval").waitFor();
+  await page.locator(".approval").nth(asked).waitFor();
 }
+/** What the model says once the call is decided. */
+const thenSay = (text: string) => model.script({ kind: "text", tokens: [text] });
+
+/** A picture for whoever wants to look, in the folder that `SHOTS` names. */
+const shoot = async (page: Page, name: string): Promise<void> => {
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
+};
 
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
@@ -74,10 +83,11 @@ browserTest("an approval is shown whole, also after a reload, and approved by ke
     // What turns the direction of text around is to be seen, and markup is text.
     expect(await card.locator("pre").textContent()).toBe('{\n  "key": "a\\u202eb <b>bold</b>",\n  "method": "GET"\n}');
     expect(mail.acted).toEqual([]);
+    thenSay("Mailed.");
     await card.getByRole("button", { name: "Approve" }).focus();
     await page.keyboard.press("Enter");
-    await page.getByText("Wait. Done.").waitFor();
     await card.getByText("Approved by").waitFor();
+    await page.getByText("Wait. Mailed.").waitFor();
     expect(mail.acted).toEqual(["a\u202eb <b>bold</b>"]);
     expect(await card.evaluate((element) => element === document.activeElement)).toBe(true);
     expect(await card.getByRole("button").count()).toBe(0);
@@ -86,24 +96,26 @@ browserTest("an approval is shown whole, also after a reload, and approved by ke
 
 browserTest("a call is denied, and one that was decided elsewhere or cancelled can no longer be decided", async () => {
   await withPage(async (page) => {
+    const card = (at: number) => page.locator(".approval").nth(at);
     await write(page, "Mail it", ["mail", { key: "a" }]);
-    await page.getByRole("button", { name: "Deny" }).click();
-    await page.locator(".approval").getByText("Denied by").waitFor();
-    await page.getByText("Wait. Done.").waitFor();
+    thenSay("Not mailed.");
+    await card(0).getByRole("button", { name: "Deny" }).click();
+    await card(0).getByText("Denied by").waitFor();
+    await page.getByText("Wait. Not mailed.").waitFor();
 
     await write(page, "Mail again", ["mail", { key: "b" }]);
-    const second = page.locator(".approval").nth(1);
-    await second.getByRole("button", { name: "Approve" }).waitFor();
+    await card(1).getByRole("button", { name: "Approve" }).waitFor();
+    thenSay("Not this either.");
     const [open] = (await person.ask("GET", "/v1/approvals?status=open")).body.data;
     await person.ask("POST", `/v1/approvals/${open.approvalId}/decision`, { decision: "deny" });
-    await second.getByText("Denied by").waitFor();
-    expect(await second.getByRole("button").count()).toBe(0);
+    await card(1).getByText("Denied by").waitFor();
+    expect(await card(1).getByRole("button").count()).toBe(0);
+    await page.getByText("Wait. Not this either.").waitFor();
 
     await write(page, "And again", ["mail", { key: "c" }]);
-    const third = page.locator(".approval").nth(2);
-    await third.getByRole("button", { name: "Approve" }).waitFor();
+    await card(2).getByRole("button", { name: "Approve" }).waitFor();
     await page.click("#chat-cancel");
-    await third.getByText("Cancelled").waitFor();
+    await card(2).getByText("Cancelled").waitFor();
     expect(mail.acted).toEqual([]);
   });
 });
@@ -117,52 +129,51 @@ browserTest("questions are answered, by choice and in own words", async () => {
   await withPage(async (page) => {
     await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
     const card = page.locator(".approval");
-    await card.getByRole("button", { name: "Answer", exact: true }).click();
+    for (const size of [PHONE, LAPTOP]) {
+      await page.setViewportSize(size);
+      expect(await faults(page)).toEqual([]);
+      await shoot(page, `questions-${size.width}`);
+    }
     // Nothing is sent while an answer is missing.
+    await card.getByRole("button", { name: "Answer", exact: true }).click();
     expect((await person.ask("GET", "/v1/approvals?status=open")).body.data.length).toBe(1);
     await card.getByLabel("Friday").check();
-    await card.getByLabel("What should I bring?").fill("bread");
+    await card.getByRole("textbox", { name: "What should I bring?" }).fill("bread");
+    thenSay("Friday, with bread.");
     await page.keyboard.press("Enter");
-    await page.getByText("Wait. Done.").waitFor();
+    await card.getByText("Friday · bread").waitFor();
+    await page.getByText("Wait. Friday, with bread.").waitFor();
     const [{ answers }] = (await person.ask("GET", "/v1/approvals")).body.data;
     expect(answers).toEqual(["Friday", "bread"]);
-    await card.getByText("Friday · bread").waitFor();
   });
 });
 
-browserTest(
-  "what is to be decided fits a thumb, and axe finds no problem in it, light or dark, large or small",
-  async () => {
-    await person.ask("PATCH", agentPath, { tools: { mail: "allow" } });
-    await withPage(async (page) => {
-      await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
-      await page.getByRole("button", { name: "Do not answer" }).click();
-      await page.getByText("Wait. Done.").waitFor();
-      const text = "A paragraph of the letter that goes on for a while.\n".repeat(12);
-      await write(page, "Mail what it says", ["fetch", {}], ["mail", { key: text }]);
-      const asked = page.locator(".approval").nth(1);
-      await asked.getByText("a stranger may have written").waitFor();
-      expect(await asked.getByRole("checkbox").count()).toBe(0);
-      await write(page, "Plan more", ["ask_user", { questions: QUESTIONS }]).catch(() => undefined);
-      for (const size of [LAPTOP, PHONE]) {
-        for (const colorScheme of ["light", "dark"] as const) {
-          await page.emulateMedia({ colorScheme });
-          await page.setViewportSize(size);
-          expect(await faults(page)).toEqual([]);
-        }
-        await page.emulateMedia({ colorScheme: "light" });
-        await asked.scrollIntoViewIfNeeded();
-        for (const button of await asked.getByRole("button").all()) {
-          const box = await button.boundingBox();
-          expect(box?.height).toBeGreaterThanOrEqual(THUMB);
-          expect(box?.width).toBeGreaterThanOrEqual(THUMB);
-          expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(size.width);
-        }
-        const shots = process.env.ROOST_TEST_SHOTS;
-        if (shots) await page.screenshot({ path: `${shots}/approval-${size.width}.png` });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-        expect(wide).toBe(false);
+browserTest("what is to be decided fits a thumb, and axe finds no problem, light or dark, large or small", async () => {
+  await person.ask("PATCH", agentPath, { tools: { mail: "allow" } });
+  await withPage(async (page) => {
+    const text = "A paragraph of the letter that goes on for a while.\n".repeat(12);
+    await write(page, "Mail what it says", ["fetch", {}], ["mail", { key: text }]);
+    const card = page.locator(".approval");
+    await card.getByText("a stranger may have written").waitFor();
+    // Nothing is remembered of a tainted run.
+    expect(await card.getByRole("checkbox").count()).toBe(0);
+    for (const size of [LAPTOP, PHONE]) {
+      await page.setViewportSize(size);
+      for (const colorScheme of ["dark", "light"] as const) {
+        await page.emulateMedia({ colorScheme });
+        expect(await faults(page)).toEqual([]);
       }
-    });
-  },
-);
+      for (const name of ["Approve", "Deny"]) {
+        const button = card.getByRole("button", { name });
+        await button.scrollIntoViewIfNeeded();
+        const box = await button.boundingBox();
+        expect(box?.height).toBeGreaterThanOrEqual(THUMB);
+        expect(box?.width).toBeGreaterThanOrEqual(THUMB);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(size.width);
+      }
+      await shoot(page, `approval-${size.width}`);
+      const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      expect(isWide).toBe(false);
+    }
+  });
+});

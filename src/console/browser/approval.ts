@@ -46,7 +46,7 @@ export function showApproval(approval: Approval): Asked {
   const deny = (text: string) => button(text, "quiet", () => ({ decision: "deny" }));
 
   if (tainted) {
-    const warning = "It has read what a stranger may have written. Check that this is what you want.";
+    const warning = "Your agent has read what a stranger may have written. Check that this is what you want.";
     element.append(make("p", "warning", warning));
   }
   if (questions) {
