@@ -39,11 +39,10 @@ import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
 import { createCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
-import type { Tool } from "../tools/tool.ts";
 import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
-import { createTools } from "./tools.ts";
+import { createTools, type ToolChoice } from "./tools.ts";
 import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
@@ -63,7 +62,7 @@ export async function createFeatures(
   machine: MachineLimits,
   publicUrl: () => string,
   sandbox: Sandbox,
-  onlyTools?: readonly Tool[],
+  toolChoice: ToolChoice = {},
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -156,7 +155,7 @@ export async function createFeatures(
     sandbox,
     skills,
   };
-  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, onlyTools);
+  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, toolChoice);
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);

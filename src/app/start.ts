@@ -25,7 +25,6 @@ import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
 import { probeLevel } from "../sandbox/probe.ts";
 import { createSandbox } from "../sandbox/sandbox.ts";
-import type { Tool } from "../tools/tool.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -33,6 +32,7 @@ import { gaugesOf } from "./gauges.ts";
 import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
+import type { ToolChoice } from "./tools.ts";
 
 export const VERSION = packageFile.version;
 
@@ -63,7 +63,7 @@ export interface AppOptions {
   /** Where the console looks for a model to offer. */
   ollamaUrl?: string | undefined;
   /** What agents can do: Roost's own tools if absent. */
-  tools?: readonly Tool[] | undefined;
+  tools?: ToolChoice | undefined;
   /** Finds out what locks scripts in. */
   probeSandbox?: typeof probeLevel | undefined;
 }

@@ -44,8 +44,14 @@ export interface Tools {
   counts(): ToolCalls[];
 }
 
-/** What agents can do, and what the decision about a call knows. `only` replaces all of Roost's own tools. */
-export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
+/** Other tools than Roost's own, for tests: in their place, or beside them. */
+export interface ToolChoice {
+  only?: readonly Tool[] | undefined;
+  more?: readonly Tool[] | undefined;
+}
+
+/** What agents can do, and what the decision about a call knows. */
+export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): Tools {
   const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox, skills } = parts;
   const files = createAgentFiles(parts);
 
@@ -94,5 +100,5 @@ export function createTools(parts: ToolParts, only?: readonly Tool[]): Tools {
     runJavaScript(sandbox, runCode),
     createReadSkill(skills),
   ];
-  return { toolbox: createToolbox(only ?? own), policy, counts: () => [...counts.values()] };
+  return { toolbox: createToolbox([...(only ?? own), ...more]), policy, counts: () => [...counts.values()] };
 }

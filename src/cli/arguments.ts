@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { type Micros, parseMoney } from "../lib/money.ts";
+import { POLICIES, type Policy } from "../tools/tool.ts";
 
 /** Parsers for options and arguments. What they throw becomes commander's usage error, exit code 2. */
 
@@ -67,4 +68,14 @@ export function fileOfPath(text: string, before: Record<string, string> = {}): R
   const match = /^([^=]+)=(.*)$/s.exec(text);
   if (match?.[1] === undefined) throw new InvalidArgumentError("Expected NAME=PATH, such as SOUL.md=./soul.md.");
   return { ...before, [match[1]]: match[2] ?? "" };
+}
+
+/** Collects every `--tool NAME=POLICY`; null for `default`, which takes the owner's word back. */
+export function toolPolicy(text: string, before: Record<string, Policy | null> = {}): Record<string, Policy | null> {
+  const [, name, given] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  const policy = given === "default" ? null : POLICIES.find((one) => one === given);
+  if (name !== undefined && policy !== undefined) return { ...before, [name]: policy };
+  throw new InvalidArgumentError(
+    `Expected NAME=POLICY with ${POLICIES.join(", ")} or default, such as write_file=ask.`,
+  );
 }

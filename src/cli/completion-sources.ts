@@ -1,3 +1,5 @@
+import type { ApprovalRecord } from "../approvals/record.ts";
+import { visibleJson } from "../lib/visible-json.ts";
 import { serverUrl } from "./arguments.ts";
 import { oneLine } from "./output.ts";
 import { type Client, createClient, type Page } from "./user/client.ts";
@@ -54,6 +56,16 @@ export const SOURCES: Readonly<Record<string, Source>> = {
       return isOwn ? { value: title, description: "" } : { value: conversationId, description: title ?? "" };
     });
   },
+  approval: async (typed) => {
+    const open = await pageOf<ApprovalRecord>(clientOf(typed), "/v1/approvals", "status=open&");
+    const kind = typed.words.at(-1) === "approve" ? "tool" : typed.words.at(-1) === "answer" ? "question" : null;
+    return open
+      .filter((one) => kind === null || one.kind === kind)
+      .map(({ approvalId, tool, questions, input }) => ({
+        value: approvalId,
+        description: `${tool} ${questions?.[0]?.question ?? visibleJson(input)}`.slice(0, 80),
+      }));
+  },
   skill: async (typed) => {
     const { client, instance } = await whereOf(typed);
     const isInstalled = typed.words.at(-1) === "remove";
@@ -105,8 +117,8 @@ function clientOf({ options: { url, profile, key } }: Typed): Client {
   return createClient(at, credential, DEADLINE_MS);
 }
 
-async function pageOf<T>(client: Client, path: string): Promise<T[]> {
-  return (await client.call<Page<T>>("GET", `${path}?limit=${PAGE}`)).data;
+async function pageOf<T>(client: Client, path: string, filter = ""): Promise<T[]> {
+  return (await client.call<Page<T>>("GET", `${path}?${filter}limit=${PAGE}`)).data;
 }
 
 const instancesOf = (client: Client): Promise<InstanceRecord[]> => pageOf<InstanceRecord>(client, "/v1/instances");

@@ -47,6 +47,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "agent edit": [
     "roost agent edit home librarian --file SOUL.md=./soul.md",
     "roost agent edit home librarian --model openai:gpt-4o-mini",
+    "roost agent edit home librarian --tool write_file=ask --tool delete_file=deny",
   ],
   "agent delete": ["roost agent delete home librarian"],
   "conversation list": ["roost conversation list home librarian"],
@@ -67,6 +68,14 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost send home librarian 'Hello' --json | jq -r .message",
   ],
   events: ["roost events home librarian", "roost events home librarian --after 0 --json"],
+  "approval list": ["roost approval list", "roost approval list --status denied --json"],
+  "approval show": ["roost approval show appr_0123456789abcdef0123456789abcdef"],
+  "approval approve": [
+    "roost approval approve appr_0123456789abcdef0123456789abcdef",
+    "roost approval approve appr_0123456789abcdef0123456789abcdef --remember --yes",
+  ],
+  "approval deny": ["roost approval deny appr_0123456789abcdef0123456789abcdef --note 'not before Monday'"],
+  "approval answer": ["roost approval answer appr_0123456789abcdef0123456789abcdef Friday 'two or three'"],
   "skill list": ["roost skill list", "roost skill list home"],
   "skill install": ["roost skill install home meeting-notes"],
   "skill remove": ["roost skill remove home meeting-notes"],

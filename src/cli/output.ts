@@ -1,4 +1,5 @@
 import pc from "picocolors";
+import { visibleJson } from "../lib/visible-json.ts";
 
 /**
  * Whether standard output is a terminal that takes colour and text that is overwritten later. (Picocolors' own check
@@ -71,17 +72,10 @@ export const note = (...pieces: Piece[]): void => console.error(show(pieces, one
 /** A question on standard error; the answer is typed on the same line. */
 export const askFor = (question: string): void => void process.stderr.write(oneLine(question));
 
-export const printJson = (value: unknown): void => console.log(safeJson(value, 2));
+export const printJson = (value: unknown): void => console.log(visibleJson(value, 2));
 
 /** One record on one line. */
-export const streamJson = (value: unknown): void => void process.stdout.write(`${safeJson(value)}\n`);
-
-/** JSON escapes only C0. Everything else that a terminal would obey is escaped here. */
-const safeJson = (value: unknown, indent?: number): string =>
-  (JSON.stringify(value, null, indent) ?? "null").replaceAll(
-    /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
-    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+export const streamJson = (value: unknown): void => void process.stdout.write(`${visibleJson(value)}\n`);
 
 /** The terminal's width in columns; null when output is not a terminal that reports it. */
 export const terminalColumns = (): number | null =>

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
+import { APPROVAL_STATUSES } from "../approvals/schema.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
-import { eventId, fileOfPath, profileName, serverUrl } from "./arguments.ts";
+import { eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
 import type { ServerOptions } from "./user/credentials.ts";
 
 const USER = "On any server:";
@@ -73,6 +74,7 @@ export function addUserCommands(program: Command): void {
       (await import("./user/events.ts")).showEvents(instance, agent, options),
     );
 
+  addApprovalCommands(group("approval", "show and decide what agents ask for"));
   addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
   addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 
@@ -118,6 +120,11 @@ export function addUserCommands(program: Command): void {
       asJson(command)
         .option("--display-name <name>", "the name shown in conversations")
         .option("--model <model>", "local:<name>, openai:<name>, or default")
+        .option(
+          "--tool <name=policy>",
+          "deny, ask, allow, always or default for one of its tools; repeatable",
+          toolPolicy,
+        )
         .option("--file <name=path>", "a local persona file; an empty path removes it; repeatable", fileOfPath);
     asJson(inInstance(agent.command("list").description("list an instance's agents, oldest first"))).action(
       async (instance, options) => (await import("./user/agent.ts")).listAgents(instance, options),
@@ -161,6 +168,28 @@ export function addUserCommands(program: Command): void {
       async (instance, agent, given, options) =>
         (await import("./user/conversation.ts")).deleteConversation(instance, agent, given, options),
     );
+  }
+
+  function addApprovalCommands(approval: Command): void {
+    const one = (name: string, description: string): Command =>
+      asJson(approval.command(name).description(description)).argument("<approval>", "its id");
+    const decision = (command: Command): Command => command.option("--note <text>", "words for the agent");
+    asJson(approval.command("list").description("list what waits for a decision, newest first"))
+      .addOption(new Option("--status <status>", "those with this status").choices(APPROVAL_STATUSES).default("open"))
+      .action(async (options) => (await import("./user/approval.ts")).listApprovals(options));
+    one("show", "show all of an approval").action(async (given, options) =>
+      (await import("./user/approval.ts")).showApproval(given, options),
+    );
+    decision(one("approve", "let the agent do exactly what is shown"))
+      .option("--remember", "do not ask again for such calls")
+      .option("-y, --yes", "do not ask")
+      .action(async (given, options) => (await import("./user/approval.ts")).approve(given, options));
+    decision(one("deny", "do not let the agent do it, or leave its questions unanswered")).action(
+      async (given, options) => (await import("./user/approval.ts")).deny(given, options),
+    );
+    decision(one("answer", "answer the agent's questions"))
+      .argument("<answers...>", "one for each question")
+      .action(async (given, answers, options) => (await import("./user/approval.ts")).answer(given, answers, options));
   }
 
   function addSkillCommands(skill: Command): void {

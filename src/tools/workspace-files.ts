@@ -113,13 +113,12 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
 }
 
 function textOf(name: string, bytes: Uint8Array): string {
-  const problem = bytes.includes(0) ? "binary" : null;
   try {
-    if (problem === null) return decodeText(bytes);
+    if (!bytes.includes(0)) return decodeText(bytes);
   } catch {
-    // Said below.
+    // It is not UTF-8.
   }
-  throw new Error(`${name} is no text: it has ${bytes.byteLength} bytes that are not UTF-8`);
+  throw new Error(`${name} is binary, ${bytes.byteLength} bytes: only text can be read and edited`);
 }
 
 /** These lines, as many as fit an output; says which they are where they are not all. */

@@ -34,8 +34,12 @@ export interface Asking extends Conversation {
   results(text: string): string[];
 }
 
-export async function startAsking(tools?: readonly Tool[], settings: Record<string, string> = {}): Promise<Asking> {
-  const it = await startConversation(settings, undefined, tools);
+/** `tools` are in place of Roost's own. */
+export async function startAsking(
+  tools?: readonly Tool[],
+  options: Parameters<typeof startConversation>[3] = {},
+): Promise<Asking> {
+  const it = await startConversation({}, undefined, tools, options);
   // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
   type Message = any;
   return Object.assign(Object.create(it) as Conversation, {

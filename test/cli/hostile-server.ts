@@ -50,6 +50,16 @@ export const RECORD = {
   agentCount: 1,
   billing: { pricePerHour: MONEY, accrued: MONEY, currency: EVIL },
   key: EVIL,
+  approvalId: EVIL,
+  runId: EVIL,
+  tool: EVIL,
+  input: { [EVIL]: [EVIL] },
+  questions: [{ question: EVIL, options: [EVIL] }],
+  answers: [EVIL],
+  note: EVIL,
+  decidedBy: EVIL,
+  expiresAt: TIME,
+  tainted: true,
   version: EVIL,
   size: 1,
   description: EVIL,
@@ -79,7 +89,7 @@ export const RECORD = {
   installedAt: TIME,
 };
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files|conversations)$/;
+const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files|conversations|approvals)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

@@ -196,7 +196,8 @@ async function makeWorld(): Promise<World> {
     valid(
       "the owner's token with a limited key",
       { ...bearer(owner.token), "X-API-Key": limited.key },
-      SESSION,
+      // Only what both allow.
+      [...ALL, "token"],
       "limited",
     ),
   ];

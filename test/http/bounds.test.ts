@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { BOUNDS, bodyBytesOf, rateOf } from "../../src/http/bounds.ts";
 import type { Route } from "../../src/http/route.ts";
 import { handClock } from "../lib/hand-clock.ts";
+import { storeApproval } from "../support/stored-approval.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { hold } from "./held-request.ts";
 
@@ -19,7 +20,18 @@ beforeAll(async () => {
   const at = `/v1/instances/${instanceId}/agents/${agentId}/messages`;
   const { runId } = (await person.ask("POST", at, sent, { Prefer: "respond-async" })).body;
   const conversationId = agentId.replace("agt_", "conv_");
-  ids = { instanceId, agentId, keyId, runId, conversationId, key: "TOKEN", name: "code-review", "*": "SOUL.md" };
+  const approvalId = storeApproval(server, { accountId: person.accountId, instanceId, agentId });
+  ids = {
+    approvalId,
+    instanceId,
+    agentId,
+    keyId,
+    runId,
+    conversationId,
+    key: "TOKEN",
+    name: "code-review",
+    "*": "SOUL.md",
+  };
 });
 afterAll(() => server.stop());
 

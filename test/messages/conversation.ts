@@ -43,6 +43,7 @@ export async function startConversation(
   settings: Record<string, string> = {},
   log?: Log,
   tools?: readonly Tool[],
+  options: Parameters<typeof startTestServer>[1] = {},
 ): Promise<Conversation> {
   const answers = new Map<string, MockAnswer[]>();
   const hello: MockAnswer = {
@@ -60,7 +61,7 @@ export async function startConversation(
   });
   const server = await startTestServer(
     { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...settings },
-    { ...(log && { log }), ...(tools && { tools }) },
+    { ...options, ...(log && { log }), ...(tools && { tools }) },
   );
   const person = await server.signUp();
   const instance = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId as string;

@@ -4,6 +4,7 @@ import { signedToken } from "../http/signed-token.ts";
 import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
+import { storeApproval } from "../support/stored-approval.ts";
 import { type Answer, type Ask, type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /**
@@ -52,7 +53,9 @@ beforeAll(async () => {
   const { runId } = await made(messages, { message: "hello" }, { Prefer: "respond-async" });
   const { keyId } = await made("/v1/auth/keys", {});
   const conversationId = agentId.replace("agt_", "conv_");
-  ids = { instanceId, agentId, conversationId, runId, keyId, name: "code-review", key: "TOKEN", "*": "SOUL.md" };
+  const approvalId = storeApproval(server, { accountId: owner.accountId, instanceId, agentId });
+  ids = { instanceId, agentId, conversationId, runId, keyId, approvalId, ruleId: `rule_${UNKNOWN}` };
+  ids = { ...ids, name: "code-review", key: "TOKEN", "*": "SOUL.md" };
   stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 
@@ -72,7 +75,13 @@ const pathOf = ({ path }: Route, values: Record<string, string> = ids): string =
   path.replace(/:(\w+)|\*/g, (part, name = part) => values[name] ?? "");
 const takesBody = ({ method }: Route) => method === "POST" || method === "PUT" || method === "PATCH";
 const UNKNOWN = "0".repeat(32);
-const nobodys = () => ({ ...ids, instanceId: `inst_${UNKNOWN}`, keyId: `key_${UNKNOWN}`, name: "nothing" });
+const nobodys = () => ({
+  ...ids,
+  instanceId: `inst_${UNKNOWN}`,
+  keyId: `key_${UNKNOWN}`,
+  approvalId: "x",
+  name: "nothing",
+});
 const json = (body: unknown): Request => ({
   body: JSON.stringify(body),
   headers: { "Content-Type": "application/json" },
@@ -107,6 +116,9 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/auth/redeem-link unauthorized": () => json({ link: "nothing" }),
   "POST /v1/auth/redeem-link forbidden": () => json({ link: server.foundation.links.create(suspended.email, 0n) }),
   "POST /v1/auth/keys not_found": () => json({ instanceId: `inst_${UNKNOWN}` }),
+  "GET /v1/approvals not_found": () => ({ path: `/v1/approvals?instanceId=inst_${UNKNOWN}` }),
+  /** Its run does not wait for it. */
+  "POST /v1/approvals/:approvalId/decision conflict": () => json({ decision: "deny" }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
   "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),

@@ -66,8 +66,18 @@ export async function startTestServer(
     dataDir = mkdtempSync(join(tmpdir(), "roost-test-")),
     log,
     ollamaUrl = "http://127.0.0.1:9/v1",
-    tools,
-  }: { clock?: Clock; dataDir?: string; log?: Log; ollamaUrl?: string; tools?: readonly Tool[] } = {},
+    tools: only,
+    moreTools: more,
+  }: {
+    clock?: Clock;
+    dataDir?: string;
+    log?: Log;
+    ollamaUrl?: string;
+    /** In place of Roost's own. */
+    tools?: readonly Tool[];
+    /** Beside them. */
+    moreTools?: readonly Tool[];
+  } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
     ROOST_PORT: "0",
@@ -82,7 +92,11 @@ export async function startTestServer(
     const told = log ?? (await createLog(config.logLevel, "json"));
     return {
       foundation,
-      app: await startApp(bindAddress(config, told), config, foundation, told, { ollamaUrl, tools, probeSandbox }),
+      app: await startApp(bindAddress(config, told), config, foundation, told, {
+        ollamaUrl,
+        tools: { only, more },
+        probeSandbox,
+      }),
     };
   };
   let { foundation, app } = await open();

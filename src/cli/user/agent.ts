@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -15,6 +16,8 @@ interface AgentOptions extends Options {
   displayName?: string;
   /** `default` for the host's default. */
   model?: string;
+  /** Name of a tool → what the owner says about it. */
+  tool?: Record<string, Policy | null>;
   /** Name in the workspace → local path. */
   file?: Record<string, string>;
 }
@@ -53,6 +56,7 @@ export async function showAgent(instance: string, given: string, options: Option
     ["Shown as", agent.displayName],
     ["Slug", agent.slug],
     ["Model", agent.model ?? "default"],
+    ["Tools", policiesOf(agent)],
     ["Created", shortTime(agent.createdAt)],
     ["Changed", shortTime(agent.updatedAt)],
     ["ID", agent.agentId],
@@ -65,6 +69,12 @@ export async function showAgent(instance: string, given: string, options: Option
     "Its workspace is empty.",
   );
 }
+
+/** What the owner has said; a server of an older version says nothing. */
+const policiesOf = ({ tools }: AgentRecord): string =>
+  Object.entries(tools ?? {})
+    .map(([tool, policy]) => `${tool}=${policy}`)
+    .join(" ") || "default";
 
 /** `roost agent create INSTANCE NAME` */
 export async function createAgent(
@@ -85,16 +95,16 @@ export async function createAgent(
 export async function editAgent(instance: string, given: string, options: AgentOptions): Promise<void> {
   const fields = fieldsOf(options);
   if (Object.keys(fields).length === 0) {
-    throw new UsageError("nothing to change", "give --name, --display-name, --model or --file");
+    throw new UsageError("nothing to change", "give --name, --display-name, --model, --tool or --file");
   }
   const client = openClient(options);
   const { path } = await findAgent(client, instance, given);
   print("Changed", await client.call<AgentRecord>("PATCH", path, { body: fields }), options);
 }
 
-function fieldsOf({ name, slug, displayName, model, file }: AgentOptions): Record<string, unknown> {
+function fieldsOf({ name, slug, displayName, model, tool, file }: AgentOptions): Record<string, unknown> {
   const files = file && Object.fromEntries(Object.entries(file).map(([to, path]) => [to, readText(path)]));
-  const fields = { name, slug, displayName, model: model === "default" ? null : model, files };
+  const fields = { name, slug, displayName, model: model === "default" ? null : model, tools: tool, files };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

@@ -65,6 +65,9 @@ export function openAnswerView(name: string | null): AnswerView {
         case "run.waiting":
           aside("· waiting for a decision");
           break;
+        case "approval.requested":
+          aside(`· ${event.approval.tool} needs your decision: roost approval show ${event.approval.approvalId}`);
+          break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");
           break;

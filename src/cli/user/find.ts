@@ -18,6 +18,7 @@ export interface AgentRecord {
   slug: string;
   displayName: string;
   model: string | null;
+  tools?: Record<string, string>;
   /** Only the names, in lists. */
   files: string[] | Record<string, string>;
   createdAt: string;

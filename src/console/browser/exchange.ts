@@ -1,3 +1,4 @@
+import { type Asked, showApproval } from "./approval.ts";
 import { make } from "./dom.ts";
 import type { Message } from "./records.ts";
 import type { RunEvent } from "./run.ts";
@@ -28,10 +29,14 @@ export function makeExchange(): Exchange {
   const note = make("small", "soft");
   const answer = make("div", "turn agent", said, note);
   const element = make("div", "exchange", answer);
+  const asked = new Map<string, Asked>();
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
   const explain = (why: string) => {
     thinking(false);
     note.replaceChildren(why);
+    // What is open at the end of a run can no longer be decided.
+    for (const one of asked.values()) one.decided({ status: "cancelled", decidedBy: null, answers: null });
+    asked.clear();
   };
   return {
     element,
@@ -46,7 +51,7 @@ export function makeExchange(): Exchange {
       note.textContent = "";
       thinking(said.textContent === "");
     },
-    show({ type, delta, message, name, error }) {
+    show({ type, delta, message, name, approval, error }) {
       switch (type) {
         case "message.delta":
           thinking(false);
@@ -62,7 +67,20 @@ export function makeExchange(): Exchange {
           break;
         case "run.waiting":
           thinking(false);
-          note.textContent = "waiting for a decision";
+          note.textContent = "waiting for your decision";
+          break;
+        case "approval.requested":
+          if (approval) {
+            const shown = showApproval(approval);
+            asked.set(approval.approvalId, shown);
+            answer.append(shown.element);
+          }
+          break;
+        case "approval.decided":
+          if (approval) {
+            asked.get(approval.approvalId)?.decided(approval);
+            asked.delete(approval.approvalId);
+          }
           break;
         case "run.resumed":
           this.begin();

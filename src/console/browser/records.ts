@@ -45,6 +45,17 @@ export interface Run {
   status: string;
   error: { message: string } | null;
 }
+export interface Approval {
+  approvalId: string;
+  status: string;
+  tool: string;
+  input: unknown;
+  inputHash: string;
+  tainted: boolean;
+  questions: { question: string; options: string[] }[] | null;
+  answers: string[] | null;
+  decidedBy: string | null;
+}
 export interface Host {
   model: string;
   /** An Ollama on the host's machine, and the settings file to configure it in. */

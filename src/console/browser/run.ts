@@ -1,5 +1,5 @@
 import { ApiError, call, open, unreachable } from "./api.ts";
-import type { Message } from "./records.ts";
+import type { Approval, Message } from "./records.ts";
 
 /** The fields of a run's events that this page reads (`GET …/events`). */
 export interface RunEvent {
@@ -8,6 +8,7 @@ export interface RunEvent {
   delta?: string;
   name?: string;
   message?: Message;
+  approval?: Approval;
   error?: { code: string; message: string };
 }
 

@@ -1,0 +1,124 @@
+import type { ApprovalRecord } from "../../approvals/record.ts";
+import type { ApprovalStatus } from "../../approvals/schema.ts";
+import { visibleJson } from "../../lib/visible-json.ts";
+import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import type { Client } from "./client.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { confirm } from "./prompt.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+interface DecisionOptions extends Options {
+  note?: string;
+}
+
+const pathOf = (approvalId: string): string => `/v1/approvals/${encodeURIComponent(approvalId)}`;
+
+/** `roost approval list`: the open ones, newest first. */
+export async function listApprovals({ status, ...options }: Options & { status: ApprovalStatus }): Promise<void> {
+  const client = openClient(options);
+  const approvals = await client.all<ApprovalRecord>(`/v1/approvals?status=${encodeURIComponent(status)}`);
+  if (options.json) {
+    printJson(approvals);
+    return;
+  }
+  printTable(
+    ["ASKED", "FOR", "WHAT", "AGENT", "ID"],
+    approvals.map((approval) => [
+      shortTime(approval.createdAt),
+      approval.tool,
+      summaryOf(approval),
+      approval.agentId,
+      approval.approvalId,
+    ]),
+    `There are no ${status} approvals.`,
+    { leaveOut: ["AGENT", "ASKED"], shorten: ["WHAT"] },
+  );
+}
+
+const summaryOf = ({ questions, input }: ApprovalRecord): string =>
+  Array.isArray(questions) && questions.length > 0
+    ? questions.map(({ question }) => question).join(" ")
+    : visibleJson(input);
+
+/** `roost approval show APPROVAL`: all of it. */
+export async function showApproval(approvalId: string, options: Options): Promise<void> {
+  const approval = await openClient(options).call<ApprovalRecord>("GET", pathOf(approvalId));
+  if (options.json) printJson(approval);
+  else print(approval);
+}
+
+function print(approval: ApprovalRecord): void {
+  printFields([
+    ["Status", approval.decidedBy === null ? approval.status : `${approval.status} by ${approval.decidedBy}`],
+    ["Tool", approval.tool],
+    ["Agent", approval.agentId],
+    ["Run", approval.runId],
+    ["Asked", shortTime(approval.createdAt)],
+    ["Until", shortTime(approval.expiresAt)],
+    ["Note", approval.note ?? "-"],
+  ]);
+  if (approval.tainted) {
+    say(colours.yellow("The agent has read what a stranger may have written: check that this is what you want."));
+  }
+  if (approval.questions === null) printInput(approval.input);
+  else printQuestions(approval);
+}
+
+/** Indented, so that no line of it passes for one of this program. */
+function printInput(input: unknown): void {
+  for (const line of visibleJson(input, 2).split("\n")) say("  ", line);
+}
+
+function printQuestions({ questions, answers }: ApprovalRecord): void {
+  for (const [at, { question, options }] of (questions ?? []).entries()) {
+    say(`  ${at + 1}. ${question}`);
+    if (options.length > 0) say(`     one of: ${options.join(", ")}`);
+    if (answers !== null) say(`     answer: ${answers[at] ?? ""}`);
+  }
+}
+
+/** `roost approval approve APPROVAL`: shows it, and approves exactly what was shown. */
+export async function approve(
+  approvalId: string,
+  { note, remember, yes, ...options }: DecisionOptions & { remember?: true; yes?: true },
+): Promise<void> {
+  const client = openClient(options);
+  const approval = await client.call<ApprovalRecord>("GET", pathOf(approvalId));
+  if (!options.json) print(approval);
+  await confirm("Approve this?", yes);
+  const { inputHash } = approval;
+  const decision = { decision: "approve", inputHash, ...(remember && { remember }) };
+  await decide(client, approvalId, { ...decision, ...(note !== undefined && { note }) }, options);
+}
+
+/** `roost approval deny APPROVAL` */
+export async function deny(approvalId: string, { note, ...options }: DecisionOptions): Promise<void> {
+  const decision = { decision: "deny", ...(note !== undefined && { note }) };
+  await decide(openClient(options), approvalId, decision, options);
+}
+
+/** `roost approval answer APPROVAL ANSWER…`: one for each question, in their order. */
+export async function answer(
+  approvalId: string,
+  answers: string[],
+  { note, ...options }: DecisionOptions,
+): Promise<void> {
+  const decision = { decision: "answer", answers, ...(note !== undefined && { note }) };
+  await decide(openClient(options), approvalId, decision, options);
+}
+
+async function decide(client: Client, approvalId: string, body: object, { json }: Options): Promise<void> {
+  const approval = await client.call<ApprovalRecord>("POST", `${pathOf(approvalId)}/decision`, {
+    body,
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  if (json) {
+    printJson(approval);
+    return;
+  }
+  say(`It is ${approval.status}. The agent goes on.`);
+  noteLine(`To see how: roost events INSTANCE ${approval.agentId}`);
+}

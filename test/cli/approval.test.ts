@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Home, makeHome, run, type Server, signIn, startServer } from "./command-line.ts";
+
+let home: Home;
+let mock: MockModelServer;
+let server: Server;
+beforeAll(async () => {
+  home = makeHome();
+  mock = startMockModelServer();
+  server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
+  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "home"]);
+});
+afterAll(async () => {
+  await server.stop();
+  await mock.stop();
+  home.remove();
+});
+
+const approvals = async (...words: string[]) => (await run(home, ["approval", "list", ...words, "--json"])).json();
+
+test("questions are listed, shown, completed and answered, and the agent goes on with the answers", async () => {
+  await run(home, ["agent", "create", "home", "Ada"]);
+  const questions = [{ question: "Which day?", options: ["Monday", "Friday"] }];
+  mock.script({ kind: "tools", calls: [{ name: "ask_user", arguments: { questions } }] });
+  mock.script({ kind: "text", tokens: ["Friday it is."] });
+  const sent = run(home, ["send", "home", "ada", "Plan the trip"]);
+  let open: { approvalId: string }[] = [];
+  while (open.length === 0) open = await approvals();
+  const id = open[0]?.approvalId ?? "";
+  expect((await run(home, ["approval", "list"])).output).toContain(id);
+  const shown = (await run(home, ["approval", "show", id])).output;
+  expect(shown).toContain("  1. Which day?\n     one of: Monday, Friday\n");
+  const completed = await run(home, ["__complete", "fish", "--", "approval", "answer", ""]);
+  expect(completed.output).toContain(`${id}\task_user Which day?`);
+  expect((await run(home, ["__complete", "fish", "--", "approval", "approve", ""])).output).not.toContain(id);
+  expect(await run(home, ["approval", "approve", id, "--yes"])).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining("this is a question"),
+  });
+  const answered = await run(home, ["approval", "answer", id, "Friday"]);
+  expect([answered.code, answered.output]).toEqual([0, "It is answered. The agent goes on.\n"]);
+  expect(await sent).toMatchObject({ code: 0, output: "Friday it is.\n" });
+  expect(await approvals()).toEqual([]);
+  expect(await approvals("--status", "answered")).toMatchObject([{ approvalId: id, answers: ["Friday"] }]);
+});
+
+test("a call is approved exactly as it was shown, or denied with a note", async () => {
+  await run(home, ["agent", "create", "home", "Bob"]);
+  const edited = await run(home, ["agent", "edit", "home", "bob", "--tool", "write_file=ask"]);
+  expect(edited.code).toBe(0);
+  expect((await run(home, ["agent", "show", "home", "bob"])).output).toContain("write_file=ask");
+  expect((await run(home, ["agent", "edit", "home", "bob", "--tool", "write_file=maybe"])).code).toBe(2);
+  for (const [words, status] of [
+    [["approve", "--yes"], "approved"],
+    [["deny", "--note", "not now"], "denied"],
+  ] as const) {
+    const name = `${status}.md`;
+    mock.script({ kind: "tools", calls: [{ name: "write_file", arguments: { name, text: "a\u202eb" } }] });
+    mock.script({ kind: "text", tokens: ["Done."] });
+    const sent = run(home, ["send", "home", "bob", "Write it"]);
+    let open: { approvalId: string }[] = [];
+    while (open.length === 0) open = await approvals();
+    const [verb = "", ...options] = words;
+    const decided = await run(home, ["approval", verb, open[0]?.approvalId ?? "", ...options]);
+    expect([decided.code, decided.output]).toEqual([0, expect.stringContaining(`It is ${status}.`)]);
+    if (status === "approved") expect(decided.output).toContain('    "text": "a\\u202eb"\n');
+    expect((await sent).code).toBe(0);
+  }
+  const { output } = await run(home, ["agent", "show", "home", "bob"]);
+  expect([output.includes("approved.md"), output.includes("denied.md")]).toEqual([true, false]);
+});

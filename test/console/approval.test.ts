@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { outsideTool, strangersTool } from "../approvals/asking.ts";
+import { browserTest } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+const LAPTOP = { width: 1366, height: 640 };
+const PHONE = { width: 390, height: 844 };
+/** The height of a thumb's target, in CSS pixels. */
+const THUMB = 44;
+
+const mail = outsideTool("mail");
+let model: MockModelServer;
+let server: TestServer;
+let person: Person;
+let agentPath: string;
+let axe: string;
+
+beforeAll(async () => {
+  axe = await Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
+  model = startMockModelServer();
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
+  server = await startTestServer(settings, { moreTools: [mail.tool, strangersTool()] });
+});
+afterAll(async () => {
+  await server.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  mail.acted.length = 0;
+  person = await server.signUp();
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
+  const agents = `/v1/instances/${instance.instanceId}/agents`;
+  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
+  agentPath = `${agents}/${agent.agentId}`;
+});
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await use(page);
+    },
+  );
+
+/** Writes a message whose run makes these calls; waits until the last of them asks. */
+async function write(page: Page, text: string, ...calls: [name: string, input: object][]): Promise<void> {
+  const asked = await page.locator(".approval").count();
+  for (const [name, input] of calls) {
+    model.script({ kind: "tools", calls: [{ name, arguments: input }], text: "Wait. " });
+  }
+  await page.fill("#chat-input", text);
+  await page.keyboard.press("Enter");
+  await page.locator(".approval").nth(asked).waitFor();
+}
+/** What the model says once the call is decided. */
+const thenSay = (text: string) => model.script({ kind: "text", tokens: [text] });
+
+/** A picture for whoever wants to look, in the folder that `SHOTS` names. */
+const shoot = async (page: Page, name: string): Promise<void> => {
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
+};
+
+async function faults(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations as { id: string; nodes: { html: string }[] }[];
+  });
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}
+
+browserTest("an approval is shown whole, also after a reload, and approved by keyboard alone", async () => {
+  await withPage(async (page) => {
+    await write(page, "Mail it", ["mail", { key: "a\u202eb <b>bold</b>" }]);
+    await page.reload();
+    const card = page.locator(".approval");
+    await card.waitFor();
+    // What turns the direction of text around is to be seen, and markup is text.
+    expect(await card.locator("pre").textContent()).toBe('{\n  "key": "a\\u202eb <b>bold</b>",\n  "method": "GET"\n}');
+    expect(mail.acted).toEqual([]);
+    thenSay("Mailed.");
+    await card.getByRole("button", { name: "Approve" }).focus();
+    await page.keyboard.press("Enter");
+    await card.getByText("Approved by").waitFor();
+    await page.getByText("Wait. Mailed.").waitFor();
+    expect(mail.acted).toEqual(["a\u202eb <b>bold</b>"]);
+    expect(await card.evaluate((element) => element === document.activeElement)).toBe(true);
+    expect(await card.getByRole("button").count()).toBe(0);
+  });
+});
+
+browserTest("a call is denied, and one that was decided elsewhere or cancelled can no longer be decided", async () => {
+  await withPage(async (page) => {
+    const card = (at: number) => page.locator(".approval").nth(at);
+    await write(page, "Mail it", ["mail", { key: "a" }]);
+    thenSay("Not mailed.");
+    await card(0).getByRole("button", { name: "Deny" }).click();
+    await card(0).getByText("Denied by").waitFor();
+    await page.getByText("Wait. Not mailed.").waitFor();
+
+    await write(page, "Mail again", ["mail", { key: "b" }]);
+    await card(1).getByRole("button", { name: "Approve" }).waitFor();
+    thenSay("Not this either.");
+    const [open] = (await person.ask("GET", "/v1/approvals?status=open")).body.data;
+    await person.ask("POST", `/v1/approvals/${open.approvalId}/decision`, { decision: "deny" });
+    await card(1).getByText("Denied by").waitFor();
+    expect(await card(1).getByRole("button").count()).toBe(0);
+    await page.getByText("Wait. Not this either.").waitFor();
+
+    await write(page, "And again", ["mail", { key: "c" }]);
+    await card(2).getByRole("button", { name: "Approve" }).waitFor();
+    await page.click("#chat-cancel");
+    await card(2).getByText("Cancelled").waitFor();
+    expect(mail.acted).toEqual([]);
+  });
+});
+
+const QUESTIONS = [
+  { question: "Which day suits you?", options: ["Monday", "Friday"] },
+  { question: "What should I bring?" },
+];
+
+browserTest("questions are answered, by choice and in own words", async () => {
+  await withPage(async (page) => {
+    await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
+    const card = page.locator(".approval");
+    for (const size of [PHONE, LAPTOP]) {
+      await page.setViewportSize(size);
+      expect(await faults(page)).toEqual([]);
+      await shoot(page, `questions-${size.width}`);
+    }
+    // Nothing is sent while an answer is missing.
+    await card.getByRole("button", { name: "Answer", exact: true }).click();
+    expect((await person.ask("GET", "/v1/approvals?status=open")).body.data.length).toBe(1);
+    await card.getByLabel("Friday").check();
+    await card.getByRole("textbox", { name: "What should I bring?" }).fill("bread");
+    thenSay("Friday, with bread.");
+    await page.keyboard.press("Enter");
+    await card.getByText("Friday · bread").waitFor();
+    await page.getByText("Wait. Friday, with bread.").waitFor();
+    const [{ answers }] = (await person.ask("GET", "/v1/approvals")).body.data;
+    expect(answers).toEqual(["Friday", "bread"]);
+  });
+});
+
+browserTest("what is to be decided fits a thumb, and axe finds no problem, light or dark, large or small", async () => {
+  await person.ask("PATCH", agentPath, { tools: { mail: "allow" } });
+  await withPage(async (page) => {
+    const text = "A paragraph of the letter that goes on for a while.\n".repeat(12);
+    await write(page, "Mail what it says", ["fetch", {}], ["mail", { key: text }]);
+    const card = page.locator(".approval");
+    await card.getByText("a stranger may have written").waitFor();
+    // Nothing is remembered of a tainted run.
+    expect(await card.getByRole("checkbox").count()).toBe(0);
+    for (const size of [LAPTOP, PHONE]) {
+      await page.setViewportSize(size);
+      for (const colorScheme of ["dark", "light"] as const) {
+        await page.emulateMedia({ colorScheme });
+        expect(await faults(page)).toEqual([]);
+      }
+      for (const name of ["Approve", "Deny"]) {
+        const button = card.getByRole("button", { name });
+        await button.scrollIntoViewIfNeeded();
+        const box = await button.boundingBox();
+        expect(box?.height).toBeGreaterThanOrEqual(THUMB);
+        expect(box?.width).toBeGreaterThanOrEqual(THUMB);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(size.width);
+      }
+      await shoot(page, `approval-${size.width}`);
+      const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      expect(isWide).toBe(false);
+    }
+  });
+});
