@@ -27,7 +27,7 @@ export interface AgentParts {
   /** The persona files of a new agent, name → text. */
   defaultFiles: ReadonlyMap<string, string>;
   /** The models that an agent may use. */
-  modelChoice: { allows(model: string): boolean; expected: string };
+  modelChoice: { allows(model: string, instanceId: string): boolean; expected: string };
 }
 
 export interface NewAgent {
@@ -130,8 +130,8 @@ export function createAgents(parts: AgentParts): Agents {
     for (const listener of listeners) listener.updated({ ...agent, updatedAt });
   }
 
-  function requireAllowed(model: string | null | undefined): void {
-    if (model == null || modelChoice.allows(model)) return;
+  function requireAllowed(model: string | null | undefined, instanceId: string): void {
+    if (model == null || modelChoice.allows(model, instanceId)) return;
     throw new AppError("invalid_request", `model: expected ${modelChoice.expected}, or null for the host's default`);
   }
 
@@ -152,7 +152,7 @@ export function createAgents(parts: AgentParts): Agents {
       return { instance, agent };
     },
     create(find, input, commit) {
-      requireAllowed(input.model);
+      requireAllowed(input.model, find().instanceId);
       return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
@@ -183,7 +183,7 @@ export function createAgents(parts: AgentParts): Agents {
       });
     },
     update(find, { files = [], useDefaults, ...fields }, commit) {
-      requireAllowed(fields.model);
+      requireAllowed(fields.model, find().instance.instanceId);
       const set = (agent: Agent): Agent => {
         const updated = { ...agent, ...fields, updatedAt: Math.max(clock.now(), agent.updatedAt) };
         db.update(agents)

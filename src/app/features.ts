@@ -22,7 +22,7 @@ import { createMail } from "../mail/mail.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
 import { createMeter } from "../meter/meter.ts";
 import { mailRunways } from "../meter/runway-notice.ts";
-import { createModelChoice } from "../models/choice.ts";
+import { createModelChoice, withOwnServers } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
@@ -40,6 +40,7 @@ import type { Tool } from "../tools/tool.ts";
 import { createToolbox } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createOwnServers } from "./own-servers.ts";
 import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
@@ -113,9 +114,6 @@ export async function createFeatures(
     removals,
     createFolder: workspaces.createInstanceFolder,
   });
-  const modelChoice = createModelChoice(config.models, config.model);
-  const defaultFiles = readDefaultFiles();
-  const agents = createAgents({ store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice });
   const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
   const locked = secrets.countLocked();
   if (locked > 0) {
@@ -123,10 +121,16 @@ export async function createFeatures(
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names });
+  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const ownServers = createOwnServers(store, secrets, web.egress);
+  const hostModels = createModelChoice(config.models, config.model);
+  const modelChoice = withOwnServers(hostModels, ownServers);
+  const defaultFiles = readDefaultFiles();
+  const agents = createAgents({ store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice });
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
-  const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const local = { cacheDir, idleMs, answerTokens, log };
+  const engines = createEngines(local, openAiOptions(config, log), hostModels, ownServers);
   const toolbox = createToolbox(ownTools ?? [now as Tool, ...web.tools], web.broker.redact);
   const host = createHost({
     clock,
