@@ -6,7 +6,7 @@ import { median, type Row } from "./figure.ts";
 const REQUESTS = 500;
 const PAGES = 20;
 /** Less than a request over the shortest network takes. */
-const OVERHEAD_MS = 1;
+const OVERHEAD_MS = 2;
 const signal = new AbortController().signal;
 
 /** What agents' requests cost beside plain ones, and whether a page that is slow to read holds anybody up. */

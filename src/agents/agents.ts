@@ -30,7 +30,7 @@ export interface AgentParts {
   /** Whether the host has a tool of this name, or might come to have it. */
   mayHaveTool(name: string): boolean;
   /** The models that an agent may use. */
-  modelChoice: { allows(model: string): boolean; expected: string };
+  modelChoice: { allows(model: string, instanceId: string): boolean; expected: string };
 }
 
 /** An agent and its workspace's texts, as of the commit. */
@@ -124,8 +124,8 @@ export function createAgents(parts: AgentParts): Agents {
     for (const listener of listeners) listener.updated({ ...agent, updatedAt });
   }
 
-  function requireAllowed(model: string | null | undefined): void {
-    if (model == null || modelChoice.allows(model)) return;
+  function requireAllowed(model: string | null | undefined, instanceId: string): void {
+    if (model == null || modelChoice.allows(model, instanceId)) return;
     throw new AppError("invalid_request", `model: expected ${modelChoice.expected}, or null for the host's default`);
   }
 
@@ -146,7 +146,7 @@ export function createAgents(parts: AgentParts): Agents {
       return { instance, agent };
     },
     create(find, input, commit) {
-      requireAllowed(input.model);
+      requireAllowed(input.model, find().instanceId);
       requireTools(input.tools, mayHaveTool);
       return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
         const { instanceId } = find();
@@ -179,7 +179,7 @@ export function createAgents(parts: AgentParts): Agents {
       });
     },
     update(find, { files = [], useDefaults, tools: policies = {}, ...fields }, commit) {
-      requireAllowed(fields.model);
+      requireAllowed(fields.model, find().instance.instanceId);
       requireTools(policies, mayHaveTool);
       const set = (agent: Agent): Agent => {
         const tools = withPolicies(agent.tools, policies);

@@ -25,7 +25,7 @@ import type { EventLog } from "../messages/events/event-log.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
 import { createMeter } from "../meter/meter.ts";
 import { mailRunways } from "../meter/runway-notice.ts";
-import { createModelChoice } from "../models/choice.ts";
+import { createModelChoice, withOwnServers } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import type { OpenAiOptions } from "../models/openai.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
@@ -42,6 +42,7 @@ import { createRemovals } from "../storage/removals.ts";
 import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createOwnServers } from "./own-servers.ts";
 import { createTools, type ToolChoice } from "./tools.ts";
 import { createWeb } from "./web.ts";
 
@@ -117,7 +118,18 @@ export async function createFeatures(
     removals,
     createFolder: workspaces.createInstanceFolder,
   });
-  const modelChoice = createModelChoice(config.models, config.model);
+  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
+  const locked = secrets.countLocked();
+  if (locked > 0) {
+    log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
+  }
+  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
+  const toolNames = () => toolbox.offered.map(({ name }) => name);
+  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
+  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const ownServers = createOwnServers(store, secrets, web.egress);
+  const hostModels = createModelChoice(config.models, config.model);
+  const modelChoice = withOwnServers(hostModels, ownServers);
   const defaultFiles = readDefaultFiles();
   const mayHaveTool = (name: string) => toolbox.find(name) !== undefined || isOfServer(name);
   const agentParts = { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice, mayHaveTool };
@@ -132,33 +144,13 @@ export async function createFeatures(
     resume: (...decision) => conversations.runs.resume(...decision),
     append: (...batch) => void conversations.events.append(...batch),
   });
-  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
-  const locked = secrets.countLocked();
-  if (locked > 0) {
-    log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
-  }
-  const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
-  const toolNames = () => toolbox.offered.map(({ name }) => name);
-  const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
-  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
-  const toolParts = {
-    store,
-    instances,
-    agents,
-    workspaces,
-    audit,
-    approvals,
-    rules,
-    appendEvents,
-    web,
-    sandbox,
-    skills,
-  };
-  const { toolbox, policy, counts: toolCalls } = createTools(toolParts, toolChoice);
+  const rooms = { store, instances, agents, workspaces, audit, approvals, rules, web, sandbox, skills };
+  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, toolChoice);
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
-  const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
+  const local = { cacheDir, idleMs, answerTokens, log };
+  const engines = createEngines(local, openAiOptions(config, log), hostModels, ownServers);
   const host = createHost({
     clock,
     log,

@@ -1,15 +1,12 @@
-import type { Socket } from "node:net";
 import { createFairPlaces } from "../limits/fair-places.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { type AddressKind, kindFromHere } from "./address.ts";
-import { readBody } from "./body.ts";
-import { connectTo } from "./connect.ts";
-import { type AnswerHead, readHead, valuesOf } from "./head.ts";
+import { createExchange, type OpenAnswer } from "./exchange.ts";
+import { type AnswerHead, valuesOf } from "./head.ts";
 import type { EgressPolicy } from "./policy.ts";
-import { createSocketReader } from "./reader.ts";
 import { EgressError, type EgressFault, isRefusal } from "./refusal.ts";
-import { type Message, type PreparedMessage, redirected, writeMessage } from "./request.ts";
-import { addressesOf, type Resolve, resolveBySystem } from "./resolve.ts";
+import { type Message, type PreparedMessage, redirected } from "./request.ts";
+import { type Resolve, resolveBySystem } from "./resolve.ts";
 import { shownHost, type Target, targetOf } from "./target.ts";
 
 /** A request that an agent causes. */
@@ -36,11 +33,6 @@ export interface EgressAnswer extends AnswerHead {
   body: Buffer;
 }
 
-interface Redirect {
-  status: number;
-  to: Target;
-}
-
 /** What was refused: `host` is the one that was asked for, which a stranger may have written. */
 export interface Refusal {
   accountId: string;
@@ -53,6 +45,11 @@ export interface Refusal {
 export interface Egress {
   /** Throws `EgressError` for everything that is no complete answer of a server. */
   send(request: EgressRequest): Promise<EgressAnswer>;
+  /**
+   * The answer to one message, redirects included, as it comes: at most 64 MiB, until the signal aborts. It counts for none
+   * of the account's connections: whoever calls this bounds how many there are, and how long they are silent.
+   */
+  open(request: Omit<EgressRequest, "prepare">): Promise<OpenAnswer>;
   readonly policy: EgressPolicy;
   /** Requests so far by outcome: `answered`, or what went wrong. */
   outcomes(): ReadonlyMap<EgressFault | "answered", number>;
@@ -70,8 +67,8 @@ export interface EgressParts {
 }
 
 const { deadlineMs: DEADLINE_MS, answerBytes: MAX_ANSWER, redirects: MAX_REDIRECTS } = OUTGOING.agents;
-/** Addresses of one name that are tried, one after the other. */
-const MAX_ADDRESSES = 4;
+/** A model's answer: larger than any that it could write. */
+const MAX_STREAM = 64 * 1024 * 1024;
 const GET: Message = { method: "GET", headers: {}, body: null };
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
@@ -81,43 +78,9 @@ export function createEgress(parts: EgressParts): Egress {
   const outcomes = new Map<EgressFault | "answered", number>();
   const count = (outcome: EgressFault | "answered") => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 
-  /** A connection to one of the target's addresses, each of which was judged. */
-  async function reach(target: Target, signal: AbortSignal): Promise<Socket> {
-    const addresses = await addressesOf(target, resolve, signal);
-    policy.requireReachable(target, addresses, kindOf);
-    let failure: unknown;
-    for (const address of addresses.slice(0, MAX_ADDRESSES)) {
-      try {
-        return await connectTo(address, target, signal, parts.ca);
-      } catch (error) {
-        signal.throwIfAborted();
-        failure = error;
-      }
-    }
-    throw failure;
-  }
+  const exchange = createExchange({ policy, resolve, kindOf, ca: parts.ca });
 
-  /** One request and its answer; or where it is redirected to. */
-  async function exchange(target: Target, message: Message, signal: AbortSignal): Promise<EgressAnswer | Redirect> {
-    const bytes = writeMessage(target, message);
-    const socket = await reach(target, signal);
-    try {
-      const reader = createSocketReader(socket, signal);
-      socket.write(bytes);
-      const head = await readHead(reader);
-      const [location] = valuesOf(head, "location");
-      if (REDIRECTS.has(head.status) && location !== undefined) {
-        return { status: head.status, to: targetOf(Buffer.from(location, "latin1").toString(), target.url) };
-      }
-      const pieces: Buffer[] = [];
-      for await (const piece of readBody(reader, message.method, head, MAX_ANSWER, signal)) pieces.push(piece);
-      return { ...head, url: target.url.href, body: Buffer.concat(pieces) };
-    } finally {
-      socket.destroy();
-    }
-  }
-
-  async function follow(request: EgressRequest, signal: AbortSignal, judge: (target: Target) => void) {
+  async function follow(request: EgressRequest, judge: Judge, signal: AbortSignal): Promise<EgressAnswer> {
     let target = targetOf(request.url);
     judge(target);
     const prepared = await request.prepare?.(target);
@@ -125,14 +88,43 @@ export function createEgress(parts: EgressParts): Egress {
     const { headers, ...message } = prepared ?? request.message ?? GET;
     let next: Message = { ...message, headers: { "User-Agent": "Roost", ...headers } };
     for (let redirects = 0; ; redirects++) {
-      const found = await exchange(target, next, signal);
-      if (!("to" in found)) return found;
+      const answer = await exchange(target, next, MAX_ANSWER, signal);
+      const { status, headers, body } = answer;
+      const [location] = valuesOf(answer, "location");
+      if (!REDIRECTS.has(status) || location === undefined) {
+        return { status, headers, url: target.url.href, body: Buffer.concat(await Array.fromAsync(body)) };
+      }
+      answer.close();
       if (redirects === MAX_REDIRECTS) {
         throw new EgressError("redirect", `the server redirects more than ${MAX_REDIRECTS} times`);
       }
-      next = redirected(next, found.status, target, found.to);
-      target = found.to;
+      const to = targetOf(Buffer.from(location, "latin1").toString(), target.url);
+      next = redirected(next, status, target, to);
+      target = to;
       judge(target);
+    }
+  }
+
+  /** Counts how the work ends, and reports what was refused. */
+  async function settle<T>(
+    { accountId, instanceId, requireAllowed }: EgressRequest,
+    signal: AbortSignal,
+    work: (judge: Judge) => Promise<T>,
+  ): Promise<T> {
+    let asked = "";
+    try {
+      const result = await work((target) => {
+        asked = shownHost(target);
+        requireAllowed?.(target);
+        policy.requirePermitted(target);
+      });
+      count("answered");
+      return result;
+    } catch (thrown) {
+      const error = egressErrorOf(signal.aborted ? signal.reason : thrown);
+      count(error.fault);
+      if (isRefusal(error.fault)) parts.onRefused?.({ accountId, instanceId, host: asked, fault: error.fault });
+      throw error;
     }
   }
 
@@ -141,43 +133,40 @@ export function createEgress(parts: EgressParts): Egress {
     outcomes: () => outcomes,
     connections: connections.inUse,
     async send(request) {
-      const { accountId, instanceId } = request;
       const end = new AbortController();
       const { signal } = end;
-      const cancel = () => end.abort(new EgressError("cancelled", "the request was cancelled"));
-      const timer = setTimeout(
-        () =>
-          end.abort(new EgressError("deadline", `there was no complete answer within ${deadlineMs / 1000} seconds`)),
-        deadlineMs,
-      );
+      const late = new EgressError("deadline", `there was no complete answer within ${deadlineMs / 1000} seconds`);
+      const timer = setTimeout(() => end.abort(late), deadlineMs);
+      const cancel = () => end.abort(cancelled());
       request.signal.addEventListener("abort", cancel, { once: true });
       if (request.signal.aborted) cancel();
-      let asked = "";
-      const judge = (target: Target) => {
-        asked = shownHost(target);
-        request.requireAllowed?.(target);
-        policy.requirePermitted(target);
-      };
       let release: (() => void) | null = null;
       try {
-        release = await connections.take(accountId, signal);
-        if (release === null) throw new EgressError("busy", "too many requests of this account wait: try again later");
-        const answer = await follow(request, signal, judge);
-        count("answered");
-        return answer;
-      } catch (thrown) {
-        const error = egressErrorOf(signal.aborted ? signal.reason : thrown);
-        count(error.fault);
-        if (isRefusal(error.fault)) parts.onRefused?.({ accountId, instanceId, host: asked, fault: error.fault });
-        throw error;
+        return await settle(request, signal, async (judge) => {
+          release = await connections.take(request.accountId, signal);
+          if (release === null)
+            throw new EgressError("busy", "too many requests of this account wait: try again later");
+          return await follow(request, judge, signal);
+        });
       } finally {
         clearTimeout(timer);
         request.signal.removeEventListener("abort", cancel);
-        release?.();
+        (release as (() => void) | null)?.();
       }
     },
+    open: ({ signal, ...request }) =>
+      settle({ ...request, signal }, signal, async (judge) => {
+        signal.throwIfAborted();
+        const target = targetOf(request.url);
+        judge(target);
+        return await exchange(target, request.message ?? GET, MAX_STREAM, signal);
+      }),
   };
 }
+
+type Judge = (target: Target) => void;
+
+const cancelled = (): EgressError => new EgressError("cancelled", "the request was cancelled");
 
 const egressErrorOf = (thrown: unknown): EgressError =>
   thrown instanceof EgressError

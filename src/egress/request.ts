@@ -9,6 +9,8 @@ export interface Message {
   method: string;
   headers: Readonly<Record<string, string>>;
   body: Uint8Array | null;
+  /** Asks for no compression, which would hold back what is streamed. */
+  uncompressed?: boolean;
 }
 
 /** A message, and the query that it is sent with. */
@@ -43,7 +45,7 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const BODILESS = new Set(["GET", "HEAD"]);
 
 /** The bytes of the request. Throws `EgressError`, naming the header but never its value. */
-export function writeMessage(target: Target, { method, headers, body }: Message): Buffer {
+export function writeMessage(target: Target, { method, headers, body, uncompressed }: Message): Buffer {
   if (!METHOD.test(method) || REFUSED_METHODS.has(method)) {
     throw new EgressError("url", `the method ${JSON.stringify(method.slice(0, 20))} cannot be used`);
   }
@@ -52,7 +54,7 @@ export function writeMessage(target: Target, { method, headers, body }: Message)
     `${method} ${target.url.pathname}${target.url.search} HTTP/1.1`,
     `Host: ${shownHost(target)}`,
     "Connection: close",
-    `Accept-Encoding: ${ENCODINGS}`,
+    `Accept-Encoding: ${uncompressed ? "identity" : ENCODINGS}`,
   ];
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADER_NAME.test(name))

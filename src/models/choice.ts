@@ -23,3 +23,12 @@ export function createModelChoice(names: readonly string[], ownModel: string): M
 const isLocal = (model: string): boolean => model.startsWith("local:");
 
 const withPrefix = (name: string): string => (name.startsWith("openai:") ? name : `openai:${name}`);
+
+/** As the host's choice; an instance that brings a server of its own pays for its models, and may name any of them. */
+export const withOwnServers = (
+  { allows, expected }: ModelChoice,
+  servers: { versionOf(instanceId: string): string | null },
+): { allows(model: string, instanceId: string): boolean; expected: string } => ({
+  expected,
+  allows: (model, instanceId) => allows(model) || (/^openai:./.test(model) && servers.versionOf(instanceId) !== null),
+});

@@ -2,10 +2,14 @@ import type { ModelChoice } from "./choice.ts";
 import { type ModelEngine, ModelError } from "./engine.ts";
 import { createLocalEngine, type LocalEngineOptions } from "./local.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "./openai.ts";
+import { createOwnServerEngine, type OwnServers } from "./own-server.ts";
 
 /** The host's engines. */
 export interface Engines {
-  /** The engine that answers for `local:…` or `openai:…`. Throws `ModelError` for a model that agents may not use. */
+  /**
+   * The engine that answers for `local:…` or `openai:…`. It, or its `stream`, throws `ModelError` for a model that agents
+   * may not use.
+   */
   of(model: string): ModelEngine;
   close(): Promise<void>;
 }
@@ -14,18 +18,32 @@ export function createEngines(
   local: LocalEngineOptions,
   openai: OpenAiOptions | null,
   choice: Pick<ModelChoice, "allows" | "expected">,
+  ownServers: OwnServers | null = null,
 ): Engines {
   const localEngine = createLocalEngine(local);
   const openAiEngine = openai && createOpenAiEngine(openai);
+  const ownEngine = ownServers && createOwnServerEngine(ownServers, openai?.answerTokens);
+
+  /** Throws `ModelError` for a model that this host has not, or does not let agents use. */
+  function ofHost(model: string): ModelEngine {
+    const refusal = `This host does not offer the model "${model}": choose another for this agent`;
+    // The agent may have been created while the host still allowed this model.
+    if (!choice.allows(model)) throw new ModelError("rejected", `${refusal}, ${choice.expected}.`);
+    if (openAiEngine && model.startsWith("openai:")) return openAiEngine;
+    const detail = `the model ${model} needs an OpenAI-compatible server: set ROOST_OPENAI_BASE_URL`;
+    throw new ModelError("rejected", `${refusal}, or ask the host's operator.`, { detail });
+  }
+
   return {
     of(model) {
       if (model.startsWith("local:")) return localEngine;
-      const refusal = `This host does not offer the model "${model}": choose another for this agent`;
-      // The agent may have been created while the host still allowed this model.
-      if (!choice.allows(model)) throw new ModelError("rejected", `${refusal}, ${choice.expected}.`);
-      if (openAiEngine && model.startsWith("openai:")) return openAiEngine;
-      const detail = `the model ${model} needs an OpenAI-compatible server: set ROOST_OPENAI_BASE_URL`;
-      throw new ModelError("rejected", `${refusal}, or ask the host's operator.`, { detail });
+      if (ownServers === null || ownEngine === null || !model.startsWith("openai:")) return ofHost(model);
+      return {
+        abilities: ownEngine.abilities,
+        // Whose server it is depends on the instance that asks.
+        stream: (request, signal) =>
+          (ownServers.versionOf(request.instanceId) === null ? ofHost(model) : ownEngine).stream(request, signal),
+      };
     },
     close: () => localEngine.close(),
   };

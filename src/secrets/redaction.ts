@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { undoEscapes } from "./escapes.ts";
-import { type Needle, needlesOf } from "./needles.ts";
+import { createNeedleTree } from "./needle-tree.ts";
+import { needlesOf } from "./needles.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
 const MAX_LEVELS = 3;
@@ -54,43 +55,23 @@ async function createFinder(
   secrets: ReadonlyMap<string, string>,
   pause: () => Promise<void> | undefined,
 ): Promise<Find | null> {
-  /** By their first four characters; longer ones first. */
-  const byStart = new Map<string, Needle[]>();
-  /** Most places of a text are ruled out by a look at one bit. */
-  const starts = new Uint8Array(1 << 16);
+  const tree = createNeedleTree();
   for (const [name, value] of secrets) {
-    for (const needle of needlesOf(name, value)) {
-      const start = needle.text.slice(0, 4);
-      byStart.set(
-        start,
-        [...(byStart.get(start) ?? []), needle].sort((a, b) => b.text.length - a.text.length),
-      );
-      starts[hashAt(start, 0)] = 1;
-    }
+    for (const needle of needlesOf(name, value)) tree.add(needle);
     await pause();
   }
-  if (byStart.size === 0) return null;
+  if (tree.isEmpty()) return null;
   return async (text) => {
     const found: Range[] = [];
-    for (let at = 0; at + 4 <= text.length; ) {
+    for (let at = 0; at < text.length; ) {
       if ((at & 0x3ff) === 0) await pause();
-      const needle =
-        starts[hashAt(text, at)] === 1
-          ? byStart.get(text.slice(at, at + 4))?.find((one) => text.startsWith(one.text, at))
-          : undefined;
-      if (needle) found.push([at, at + needle.text.length, needle.name]);
-      at += needle?.text.length ?? 1;
+      const match = tree.longestAt(text, at);
+      if (match) found.push([at, match.end, match.name]);
+      at = match?.end ?? at + 1;
     }
     return found;
   };
 }
-
-const hashAt = (text: string, at: number): number =>
-  (text.charCodeAt(at) ^
-    (text.charCodeAt(at + 1) << 3) ^
-    (text.charCodeAt(at + 2) << 6) ^
-    (text.charCodeAt(at + 3) << 9)) &
-  0xffff;
 
 /** Returns what to await, if this turn of the event loop has lasted long enough. */
 function createPause(): () => Promise<void> | undefined {

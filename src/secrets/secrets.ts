@@ -36,6 +36,8 @@ export interface Secrets {
   read(instanceId: string, key: string): string | undefined;
   /** All values that can be read, by name, to be looked for in what comes back. Not audited: they go nowhere. */
   values(instanceId: string): Map<string, string>;
+  /** When the secret was stored last; undefined if there is none. */
+  changedAt(instanceId: string, key: string): number | undefined;
   /** How many cannot be read because they were stored with another master key. */
   countLocked(): number;
 }
@@ -97,6 +99,7 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
       }
       return values;
     },
+    changedAt: (instanceId, key) => queries.find(instanceId, key)?.updatedAt,
     countLocked() {
       const locked = queries.countByDataKey().filter(({ dataKeyId }) => dataKeys.open(dataKeyId) === null);
       return locked.reduce((sum, group) => sum + group.secrets, 0);

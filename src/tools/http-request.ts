@@ -15,7 +15,7 @@ const MAX_BODY = 1024 * 1024;
 const MAX_HEADER_TEXT = 8_000;
 
 const input = z.object({
-  method: z.preprocess((method) => (typeof method === "string" ? method.toUpperCase() : method), z.enum(METHODS)),
+  method: z.enum(METHODS),
   url: z.string().max(8_192).describe("in full, with https://"),
   headers: z
     .record(z.string().max(200), z.string().max(16_384))

@@ -171,6 +171,15 @@ describe("a name", () => {
     expect(await faultOf(open("none").send(request(url("/ok"))))).toBe("policy");
   });
 
+  test("may be an address of IPv6, if the operator names it", async () => {
+    const v6 = startHostileWeb({ hostname: "::1" });
+    const to = `http://[0:0:0:0:0:0:0:1]:${v6.port}/ok`;
+    expect((await open([`[::1]:${v6.port}`]).send(request(to))).url).toBe(`http://[::1]:${v6.port}/ok`);
+    expect(v6.requests[0]).toContain(`\r\nHost: [::1]:${v6.port}\r\n`);
+    expect(await faultOf(open().send(request(to)))).toBe("address");
+    v6.stop();
+  });
+
   test("with several addresses is tried at the next if one does not answer", async () => {
     names["two.test"] = ["127.0.0.3", PUBLIC];
     const egress = open("public", { kindOf: () => "public" });

@@ -108,3 +108,20 @@ test("any value is found in any form, anywhere in any text", async () => {
     { numRuns: 500 },
   );
 });
+
+test("among many secrets with common beginnings, the longest is found, and none that is only begun", async () => {
+  const secrets = new Map(
+    ["token", "token-1", "token-12", "token-2", "tok!", "other"].map((value) => [`OF_${value}`, value]),
+  );
+  const find = (text: string) => redact(text, secrets);
+  expect(await find("token-12 token-1 token-2 token- tok! tok othe other")).toBe(
+    "[secret OF_token-12] [secret OF_token-1] [secret OF_token-2] [secret OF_token]- [secret OF_tok!] tok othe [secret OF_other]",
+  );
+});
+
+test("a long value is found whole, and also where its end was cut off", async () => {
+  const value = Array.from({ length: 9_000 }, (_, at) => String.fromCharCode(33 + ((at * at + at) % 89))).join("");
+  expect(await hide(`a ${value} b`, value)).toBe("a [secret TOKEN] b");
+  expect(await hide(`a ${value.slice(0, 5_000)}… b`, value)).toBe("a [secret TOKEN]… b");
+  expect(await hide(`a ${value.slice(0, 500)}… b`, value)).toBe(`a ${value.slice(0, 500)}… b`);
+});

@@ -83,7 +83,9 @@ beforeAll(async () => {
   const instance = `/v1/instances/${instanceId}`;
   await person.ask("POST", `${instance}/secrets`, { key: "NOTES_TOKEN", value: SECRET });
   await person.ask("POST", `${instance}/skills`, { files: { "SKILL.md": skill(`127.0.0.1:${echo.port}`) } });
-  const { agentId } = (await person.ask("POST", `${instance}/agents`, { name: "Ada" })).body;
+  // Its calls are made without asking anybody.
+  const tools = { http_request: "always" };
+  const { agentId } = (await person.ask("POST", `${instance}/agents`, { name: "Ada", tools })).body;
   agent = `${instance}/agents/${agentId}`;
 });
 afterAll(async () => {
@@ -122,7 +124,7 @@ describe("an agent of a real host", () => {
 
   test("sends a secret that it never sees, and that no event, message or log has", async () => {
     const told = await call("http_request", {
-      method: "post",
+      method: "POST",
       url: at("/echo?q={{secret:NOTES_TOKEN}}"),
       body: { token: "{{secret:NOTES_TOKEN}}" },
     });

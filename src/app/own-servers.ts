@@ -1,0 +1,62 @@
+import type { Egress } from "../egress/egress.ts";
+import { EgressError, type EgressFault } from "../egress/refusal.ts";
+import { ModelError } from "../models/engine.ts";
+import { OWN_SERVER_SECRETS, type OwnServers } from "../models/own-server.ts";
+import type { Secrets } from "../secrets/secrets.ts";
+import type { Store } from "../storage/store.ts";
+
+/** No second try would end otherwise. */
+const FINAL: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "tls"]);
+
+/** The model servers that instances bring as secrets (docs/contract/api.md, Models), reached as agents reach anything. */
+export function createOwnServers(
+  store: Pick<Store, "commitSoon">,
+  secrets: Pick<Secrets, "read" | "changedAt">,
+  egress: Pick<Egress, "open">,
+): OwnServers {
+  const { url, key } = OWN_SERVER_SECRETS;
+  return {
+    versionOf(instanceId) {
+      const changedAt = secrets.changedAt(instanceId, url);
+      return changedAt === undefined ? null : `${changedAt} ${secrets.changedAt(instanceId, key) ?? ""}`;
+    },
+    read: (instanceId) =>
+      store.commitSoon(() => {
+        const baseUrl = secrets.read(instanceId, url)?.trim() ?? "";
+        return { baseUrl, apiKey: secrets.read(instanceId, key)?.trim() };
+      }, "full"),
+    fetchFor:
+      (accountId, instanceId) =>
+      async (address, { method, headers, body, signal }) => {
+        const message = {
+          method: method ?? "GET",
+          headers: headersOf(headers),
+          body: typeof body === "string" ? Buffer.from(body) : null,
+          uncompressed: true,
+        };
+        const idle = new AbortController().signal;
+        const request = { url: address, message, accountId, instanceId, signal: signal ?? idle };
+        const answer = await egress.open(request).catch((error: unknown) => {
+          if (error instanceof EgressError && FINAL.has(error.fault)) {
+            throw new ModelError("rejected", `The model server of this instance cannot be used: ${error.message}.`);
+          }
+          throw error;
+        });
+        return new Response(streamOf(answer.body), { status: answer.status, headers: answer.headers });
+      },
+  };
+}
+
+/** Without the one that the guard writes. */
+const headersOf = (headers: BunFetchRequestInit["headers"]): Record<string, string> =>
+  Object.fromEntries([...new Headers(headers ?? {})].filter(([name]) => name !== "accept-encoding"));
+
+const streamOf = (body: AsyncGenerator<Buffer>): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await body.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: async () => void (await body.return(undefined)),
+  });
