@@ -29,7 +29,8 @@ import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { probeLevel } from "../sandbox/probe.ts";
+import { createSandbox } from "../sandbox/sandbox.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -48,6 +49,13 @@ const MAX_WORK_PER_ACCOUNT = 64;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
+export interface FeatureOptions {
+  /** What agents can do: Roost's own tools if absent. */
+  tools?: readonly Tool[] | undefined;
+  /** Finds out what locks scripts in. */
+  probeSandbox?: typeof probeLevel | undefined;
+}
+
 /** Builds every room's rules once, from what they need. */
 export async function createFeatures(
   config: Config,
@@ -55,8 +63,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  sandbox: Sandbox,
-  tools: readonly Tool[] = [now, runJavaScript(sandbox)],
+  { tools, probeSandbox }: FeatureOptions,
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -128,7 +135,9 @@ export async function createFeatures(
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const engines = createEngines({ cacheDir, idleMs, answerTokens, log }, openAiOptions(config, log), modelChoice);
-  const toolbox = createToolbox(tools);
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
+  const toolbox = createToolbox(tools ?? [now, runJavaScript(sandbox)]);
   const host = createHost({
     clock,
     log,
@@ -167,7 +176,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host };
+  const run = { catalog, skills, engines, host, sandbox };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 
