@@ -5,7 +5,7 @@ import { median, type Row, residentMiB } from "./figure.ts";
 
 const ROUNDS = 31;
 const JOB = { kind: "script", source: "6 * 7", input: null } as const;
-const BY = { owner: "bench", signal: new AbortController().signal };
+const BY = { instanceId: "bench", signal: new AbortController().signal };
 
 /**
  * From a call to a script's result, with the binary's own processes: started for it, and locked beforehand. The baseline is
@@ -13,11 +13,14 @@ const BY = { owner: "bench", signal: new AbortController().signal };
  */
 export async function benchScripts(): Promise<Row[]> {
   const program = { command: [await buildBinary()], readable: [] };
-  const log = { warn() {} };
+  const base = { log: { warn() {} }, accountOf: (instanceId: string) => instanceId };
   const start = () => startLocked("landlock", null, program);
   const probe = async () => ({ level: "landlock" as const, detail: "" });
-  const cold = createSandbox({ log, probe, start, standby: 0 });
-  const [bare, started, locked, memory]: number[][] = [[], [], [], []];
+  const cold = createSandbox({ ...base, probe, start, standby: 0 });
+  const bare: number[] = [];
+  const started: number[] = [];
+  const locked: number[] = [];
+  const memory: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     bare.push(
       await timeOf(
@@ -28,7 +31,7 @@ export async function benchScripts(): Promise<Row[]> {
     const child = start();
     await child.ready;
     memory.push(residentMiB(child.pid));
-    const warm = createSandbox({ log, probe, start: () => child, standby: 0 });
+    const warm = createSandbox({ ...base, probe, start: () => child, standby: 0 });
     locked.push(await timeOf(() => warm.run(JOB, BY)));
     await child.gone;
   }

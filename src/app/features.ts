@@ -32,7 +32,8 @@ import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost } from "../runtime/host.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { probeLevel } from "../sandbox/probe.ts";
+import { createSandbox } from "../sandbox/sandbox.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -54,6 +55,11 @@ export type Features = Awaited<ReturnType<typeof createFeatures>>;
 const LOST_KEYS =
   "host-keys.json is missing, and is created anew: everybody has to sign in again, and earlier signatures of the audit log " +
   "cannot be verified; if a copy of the data folder has the file, stop the server and put it back";
+export interface FeatureOptions {
+  tools?: ToolChoice | undefined;
+  /** Finds out what locks scripts in. */
+  probeSandbox?: typeof probeLevel | undefined;
+}
 
 /** Builds every room's rules once, from what they need. */
 export async function createFeatures(
@@ -62,8 +68,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
-  sandbox: Sandbox,
-  toolChoice: ToolChoice = {},
+  { tools, probeSandbox }: FeatureOptions,
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -145,8 +150,10 @@ export async function createFeatures(
     append: (...batch) => void conversations.events.append(...batch),
   });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
   const rooms = { store, instances, agents, workspaces, audit, approvals, rules, web, sandbox, skills };
-  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, toolChoice);
+  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const local = { cacheDir, idleMs, answerTokens, log };
@@ -195,7 +202,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web };
+  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }
 

@@ -23,16 +23,13 @@ import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
-import { probeLevel } from "../sandbox/probe.ts";
-import { createSandbox } from "../sandbox/sandbox.ts";
 import { clearingPlan } from "./clearing.ts";
-import { createFeatures } from "./features.ts";
+import { createFeatures, type FeatureOptions } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
 import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
-import type { ToolChoice } from "./tools.ts";
 
 export const VERSION = packageFile.version;
 
@@ -44,6 +41,7 @@ const TURN_SHARE_MS = 1;
 
 /** How often approvals are looked for whose time is over. */
 const EXPIRY_MS = 30_000;
+const PROBE_AFTER_MS = 1_000;
 
 /** The running server. */
 export interface App {
@@ -59,13 +57,9 @@ export interface App {
   stop(): Promise<void>;
 }
 
-export interface AppOptions {
+export interface AppOptions extends FeatureOptions {
   /** Where the console looks for a model to offer. */
   ollamaUrl?: string | undefined;
-  /** What agents can do: Roost's own tools if absent. */
-  tools?: ToolChoice | undefined;
-  /** Finds out what locks scripts in. */
-  probeSandbox?: typeof probeLevel | undefined;
 }
 
 /**
@@ -98,15 +92,14 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, tools, probeSandbox = probeLevel }: AppOptions,
+  { ollamaUrl = OLLAMA_URL, ...options }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
-  const sandbox = createSandbox({ log, probe: probeSandbox });
-  const features = await createFeatures(config, foundation, log, machine, publicUrl, sandbox, tools);
-  const { workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
+  const features = await createFeatures(config, foundation, log, machine, publicUrl, options);
+  const { sandbox, workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   const seconds = secondsOf(foundation.clock);
   let ready = true;
   const lasting = createLastingAnswers({
@@ -126,7 +119,7 @@ async function startOn(
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
   const metrics = createMetrics();
-  for (const gauge of gaugesOf({ ...features, sandbox, db: store.db, hub: conversations.hub })) metrics.add(gauge);
+  for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
     version: VERSION,
     isReady: () => ready && store.keepsWrites(),
@@ -196,8 +189,9 @@ async function startOn(
     tried.catch((err: unknown) => log.error({ err }, "approvals whose time is over could not be closed"));
   }, EXPIRY_MS);
   expiry.unref();
-  // Last, for it needs a core for itself: whoever asks before it is done waits.
-  void sandbox.probe();
+  // It takes a core for a moment, which the first requests should have. Whoever asks earlier starts it.
+  const probing = setTimeout(() => void sandbox.probe(), PROBE_AFTER_MS);
+  probing.unref();
   const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
 
   return {
@@ -216,6 +210,7 @@ async function startOn(
     async stop() {
       ready = false;
       clearInterval(expiry);
+      clearTimeout(probing);
       housekeeping.stop();
       conversations.hub.endAll();
       lasting.stop();

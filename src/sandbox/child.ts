@@ -1,5 +1,5 @@
 /** The host's side of one process that runs one script: started, watched, and always killed in the end. */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
 
 /** How a run ended. `console` is what the script had written by then, whatever happened to it. */
@@ -17,6 +17,8 @@ export interface Child {
   pid: number;
   /** Resolves when the process is locked and waits; false if it died instead. */
   ready: Promise<boolean>;
+  /** Why it could not lock itself; null if it could, or died without a word. */
+  fault(): string | null;
   /** What a process that was told to probe has tried; null if it died instead. */
   probed: Promise<Attempts | null>;
   /** Gives it its only job. Never rejects. */
@@ -46,6 +48,7 @@ export function startChild(command: readonly string[]): Child {
   const ended = Promise.withResolvers<Extract<Frame, { type: "result" | "thrown" }> | null>();
   const lines: string[] = [];
   let killed: Killed | undefined;
+  let fault: string | null = null;
 
   function kill(why: Killed): void {
     killed ??= why;
@@ -55,6 +58,7 @@ export function startChild(command: readonly string[]): Child {
   function hear(frame: Frame): void {
     if (frame.type === "ready") ready.resolve(true);
     else if (frame.type === "console") lines.push(frame.text);
+    else if (frame.type === "fault") fault = frame.reason;
     else if (frame.type === "probed") probed.resolve(frame.attempts);
     else if (frame.type === "result" || frame.type === "thrown") ended.resolve(frame);
   }
@@ -76,6 +80,7 @@ export function startChild(command: readonly string[]): Child {
     ready: ready.promise,
     probed: probed.promise,
     gone,
+    fault: () => fault,
     kill: () => kill("cancelled"),
     async run(job, signal) {
       const deadline = setTimeout(() => kill("deadline"), LIMITS.runMs);
@@ -130,12 +135,18 @@ async function readFrames(stream: ReadableStream<Uint8Array>, hear: (frame: Fram
   return true;
 }
 
+/** The process itself, or the one that bubblewrap runs in its place. */
+function innermost(pid: number): number {
+  const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ")[0]);
+  return child > 0 ? innermost(child) : pid;
+}
+
 /** Looks at a process's anonymous memory until told to stop. Only on Linux, where the processes are. */
 function watchMemory(pid: number, onTooMuch: () => void): () => void {
   const text = Buffer.alloc(4096);
   let file: number;
   try {
-    file = openSync(`/proc/${pid}/status`, "r");
+    file = openSync(`/proc/${innermost(pid)}/status`, "r");
   } catch {
     return () => {}; // gone already
   }

@@ -79,8 +79,8 @@ export async function probeLevel(program?: Program): Promise<Probe> {
       problems.push("bubblewrap (bwrap) is not installed");
       continue;
     }
-    const { attempts, reached } = await attempt(level, program);
-    const hole = attempts === null ? "its process did not start" : findHole(level, attempts, reached);
+    const { attempts, reached, fault } = await attempt(level, program);
+    const hole = attempts === null ? fault : findHole(level, attempts, reached);
     if (hole === null) return { level, detail: detailOf(level, attempts?.landlockAbi ?? 0) };
     problems.push(`${level}: ${hole}`);
   }
@@ -109,9 +109,9 @@ async function attempt(level: Exclude<Level, "none">, program?: Program) {
     const attempts = await child.probed;
     child.kill();
     await child.gone;
-    return { attempts, reached };
-  } catch {
-    return { attempts: null, reached }; // the process could not be started
+    return { attempts, reached, fault: child.fault() ?? "its process died as it started" };
+  } catch (error) {
+    return { attempts: null, reached, fault: error instanceof Error ? error.message : String(error) };
   }
 }
 

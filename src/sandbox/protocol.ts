@@ -44,7 +44,9 @@ export type Frame =
   /** `json` is null if the script has no result, or one that JSON cannot express, such as a function. */
   | { type: "result"; json: string | null; leftOut: number }
   | { type: "thrown"; error: Thrown; leftOut: number }
-  | { type: "probed"; attempts: Attempts };
+  | { type: "probed"; attempts: Attempts }
+  /** It could not lock itself, and ends. */
+  | { type: "fault"; reason: string };
 
 /** A line as a frame; null for anything else: a process that was taken over may write what it likes. */
 export function readFrame(line: string): Frame | null {
@@ -59,6 +61,8 @@ export function readFrame(line: string): Frame | null {
   switch (frame.type) {
     case "ready":
       return { type: "ready" };
+    case "fault":
+      return { type: "fault", reason: textOf(frame.reason) };
     case "console":
       return { type: "console", text: textOf(frame.text) };
     case "result":

@@ -3,7 +3,7 @@
  * killed after it. One or two locked processes stand ready while scripts come, so that none waits for a start.
  */
 import { availableParallelism } from "node:os";
-import { createFairQueue } from "../limits/fair-queue.ts";
+import { createFairQueue, type FairQueue } from "../limits/fair-queue.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Child, Outcome } from "./child.ts";
 import { type Level, type Probe, probeLevel, startLocked } from "./probe.ts";
@@ -20,10 +20,10 @@ export interface Sandbox {
   /** Null until that is known. */
   level(): Level | null;
   /**
-   * Runs a script as soon as its owner has a place. Rejects with `NotRun`, or with the signal's reason while it waits; what
+   * Runs a script as soon as its instance has a place. Rejects with `NotRun`, or with the signal's reason while it waits; what
    * happens to a script that has started is its outcome.
    */
-  run(job: Job, by: { owner: string; signal: AbortSignal }): Promise<Outcome>;
+  run(job: Job, by: { instanceId: string; signal: AbortSignal }): Promise<Outcome>;
   figures(): { running: number; waiting: number; standby: number; ended: ReadonlyMap<string, number> };
   /** Kills every process. */
   close(): Promise<void>;
@@ -31,14 +31,16 @@ export interface Sandbox {
 
 export interface SandboxOptions {
   log: { warn(fields: Record<string, unknown>, message: string): void };
-  /** Scripts at once, of all owners. */
+  /** Whose instance it is: accounts take turns, and in the turns of one, its instances. */
+  accountOf(instanceId: string): string;
+  /** Scripts at once, of all accounts. */
   places?: number;
   /** How long a script waits for a place. */
   waitMs?: number;
   /** Processes that stand ready while scripts come; they end after `idleMs` without any. */
   standby?: number;
   idleMs?: number;
-  probe?: () => Promise<Probe>;
+  probe?: (() => Promise<Probe>) | undefined;
   start?: (level: Exclude<Level, "none">) => Child;
 }
 
@@ -65,7 +67,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const { log, waitMs = WAIT_MS, idleMs = IDLE_MS, probe = probeLevel, start = startLocked } = options;
   const most = options.standby ?? STANDBY;
   const slots = createSlots({ total: options.places ?? PLACES });
-  const queue = createFairQueue<Waiter>();
+  /** An entry for each script that waits; which one has the account's turn is found in its line. */
+  const turns = createFairQueue<Waiter>();
+  const lines = new Map<string, FairQueue<Waiter>>();
   const alive = new Set<Child>();
   const standby = new Set<Child>();
   const ended = new Map<string, number>();
@@ -86,11 +90,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return probing;
   }
 
-  /** Resolves when the owner has a place; the caller gives it back. */
-  function enter(owner: string, signal: AbortSignal): Promise<void> {
+  /** Resolves when the account has a place for this instance; the caller gives it back. */
+  function enter(accountId: string, instanceId: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (queue.length(owner) === 0 && slots.acquire(owner) === "taken") return Promise.resolve();
-    if (waiting >= MAX_WAITING || queue.length(owner) >= MAX_WAITING_OF_ONE) {
+    if (turns.length(accountId) === 0 && slots.acquire(accountId) === "taken") return Promise.resolve();
+    const line = lines.get(accountId) ?? createFairQueue<Waiter>();
+    if (waiting >= MAX_WAITING || line.length(instanceId) >= MAX_WAITING_OF_ONE) {
       throw new NotRun("too many scripts wait already; run this one again when others have ended");
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -111,18 +116,34 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const waiter: Waiter = { waits: true, enter: leave(resolve) };
     signal.addEventListener("abort", onAbort, { once: true });
     waiting++;
-    queue.add(owner, waiter);
+    lines.set(accountId, line);
+    line.add(instanceId, waiter);
+    turns.add(accountId, waiter);
     return promise;
   }
 
-  function leave(owner: string): void {
-    slots.release(owner);
-    queue.serve((waiter, next) => {
-      if (!waiter.waits) return "taken";
+  function leave(accountId: string): void {
+    slots.release(accountId);
+    turns.serve((_, next) => {
       if (slots.acquire(next) !== "taken") return "skip owner";
-      waiter.enter();
+      const waiter = nextOf(next);
+      if (waiter === undefined) slots.release(next);
+      else waiter.enter();
       return "taken";
     });
+  }
+
+  /** The first script of the instance whose turn it is; undefined if all have given up. */
+  function nextOf(accountId: string): Waiter | undefined {
+    const line = lines.get(accountId);
+    let found: Waiter | undefined;
+    line?.serve((waiter) => {
+      if (found !== undefined) return "skip owner";
+      if (waiter.waits) found = waiter;
+      return "taken";
+    });
+    if (line?.isEmpty()) lines.delete(accountId);
+    return found;
   }
 
   /** Throws if the system has no room for another process, and once the sandbox is closed. */
@@ -171,12 +192,13 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   return {
     probe: probeOnce,
     level: () => level,
-    async run(job, { owner, signal }) {
+    async run(job, { instanceId, signal }) {
       requireSize(job);
       const { level: inside } = await probeOnce();
       if (inside === "none")
         throw new NotRun("this host runs no scripts: it has no sandbox; its operator can tell why");
-      await enter(owner, signal);
+      const accountId = options.accountOf(instanceId);
+      await enter(accountId, instanceId, signal);
       try {
         let { child, stoodReady } = await take(inside);
         let outcome = await child.run(job, signal);
@@ -187,10 +209,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         }
         const how = outcome.type === "killed" ? outcome.why : outcome.type;
         ended.set(how, (ended.get(how) ?? 0) + 1);
-        if (how === "crash") log.warn({ owner }, "the process of a script died");
+        if (how === "crash") log.warn({ instanceId }, "the process of a script died");
         return outcome;
       } finally {
-        leave(owner);
+        leave(accountId);
         refill(inside);
       }
     },

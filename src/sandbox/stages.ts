@@ -9,7 +9,7 @@ import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, restrictToReading } from "./landlock.ts";
-import { type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
+import { type Attempts, type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
 import { filterSystemCalls } from "./seccomp.ts";
 import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
 
@@ -22,6 +22,20 @@ const FILES_WHILE_LOADING = 64;
 
 /** Locks what must be locked before the program starts anew, and starts it with `role`. Never returns. */
 export function enterSandbox(role: string, startJson: string): never {
+  try {
+    return enter(role, startJson);
+  } catch (error) {
+    return giveUp(error);
+  }
+}
+
+/** Tells the host why, as long as nothing of a script is here. */
+function giveUp(error: unknown): never {
+  send({ type: "fault", reason: error instanceof Error ? error.message : String(error) });
+  process.exit(1);
+}
+
+function enter(role: string, startJson: string): never {
   const start: Start = JSON.parse(startJson);
   const call = openSystemCalls();
   volunteerForOutOfMemory();
@@ -72,7 +86,30 @@ export type Work = (job: string, send: (frame: Frame) => void) => void | Promise
 export async function workInSandbox(startJson: string, sizes: number, prepare: () => Promise<Work>): Promise<never> {
   const start: Start = JSON.parse(startJson);
   const call = openSystemCalls();
-  const work = await prepare();
+  const { work, attempts } = await prepareAndLock();
+  if (attempts !== null) send({ type: "probed", attempts });
+  else await serve(work);
+  // At once: an orderly exit would need more than the filter allows.
+  call(CALL.exitGroup, 0);
+  throw new Error("this process should have ended");
+
+  async function prepareAndLock() {
+    try {
+      return { work: await prepare(), attempts: lock(call, start, sizes) };
+    } catch (error) {
+      return giveUp(error);
+    }
+  }
+}
+
+async function serve(work: Work): Promise<void> {
+  send({ type: "ready" });
+  const job = readAll();
+  if (job !== "") await work(job, send);
+}
+
+/** Returns what was tried, if it was told to try. */
+function lock(call: SystemCall, start: Start, sizes: number): Attempts | null {
   limitMemory(call, sizes);
   const abi = landlockAbi(call);
   if (start.landlock) restrictToReading(call, [], "files");
@@ -81,16 +118,8 @@ export async function workInSandbox(startJson: string, sizes: number, prepare: (
   // No new descriptor of any kind, so no UDP socket either. Not earlier: without a descriptor, nothing else is tried.
   limit(call, "nofile", 0);
   filterSystemCalls(call);
-  if (start.probe !== null && outer !== null) {
-    send({ type: "probed", attempts: { landlockAbi: abi, outer, filtered: tryAll(start.probe, true) } });
-  } else {
-    send({ type: "ready" });
-    const job = readAll();
-    if (job !== "") await work(job, send);
-  }
-  // At once: an orderly exit would need more than the filter allows.
-  call(CALL.exitGroup, 0);
-  throw new Error("this process should have ended");
+  if (start.probe === null || outer === null) return null;
+  return { landlockAbi: abi, outer, filtered: tryAll(start.probe, true) };
 }
 
 /**

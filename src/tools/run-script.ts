@@ -27,7 +27,7 @@ export async function runScript(
   job: Job,
   { instanceId, signal }: Pick<ToolContext, "instanceId" | "signal">,
 ): Promise<string> {
-  const outcome = await sandbox.run(job, { owner: instanceId, signal });
+  const outcome = await sandbox.run(job, { instanceId, signal });
   switch (outcome.type) {
     case "result":
       return `${outcome.json === null ? noResult(job) : `result: ${outcome.json}`}${consoleOf(outcome)}`;

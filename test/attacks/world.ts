@@ -38,6 +38,8 @@ export interface World extends AsyncDisposable {
 const OWN_LIMITS = { ROOST_ADDRESS_REQUESTS: "300", ROOST_ADDRESS_REFUSALS: "30" };
 /** A message with this word is never answered by the model. */
 export const HANG = "hang";
+/** For a message that begins with this, the model runs the rest as JavaScript, four times at once. */
+export const SCRIPT = "script:";
 const MAX_MIB = 150;
 const PAUSE_MS = 10;
 /** The least rounds of the neighbour during each attack, however short that is. */
@@ -102,8 +104,16 @@ export async function startWorld({ owner, env, ...options }: StartOptions & { ow
   };
 }
 
-const answerOf = ({ body }: { body: { messages: unknown[] } }): MockAnswer =>
-  JSON.stringify(body.messages.at(-1)).includes(HANG) ? { kind: "hang" } : { kind: "text", tokens: ["Hello", "."] };
+function answerOf({ body }: { body: { messages: { role: string; content: string }[] } }): MockAnswer {
+  const last = body.messages.at(-1);
+  if (last?.role === "user" && last.content.startsWith(SCRIPT)) {
+    const code = last.content.slice(SCRIPT.length);
+    const calls = [1, 2, 3, 4].map((n) => ({ name: "run_javascript", arguments: { code: `${code} // ${n}` } }));
+    return { kind: "tools", calls };
+  }
+  if (last?.role === "tool") return { kind: "text", tokens: [last.content] };
+  return JSON.stringify(last).includes(HANG) ? { kind: "hang" } : { kind: "text", tokens: ["Hello", "."] };
+}
 
 /** Sign-in links, created by the operator before the host starts. */
 function makeLinks(dataDir: string, emails: string[]): string[] {

@@ -167,7 +167,7 @@ test("what never ends is stopped at the deadline, and what it had written is kep
   const wide = openSandbox({ places: ENDLESS.length + 2 });
   const outcomes = await Promise.all(
     ENDLESS.map(([, source]) =>
-      wide.run({ kind: "script", source, input: null }, { owner: source, signal: new AbortController().signal }),
+      wide.run({ kind: "script", source, input: null }, { instanceId: source, signal: new AbortController().signal }),
     ),
   );
   await wide.close();

@@ -5,11 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type RunningBinary, startBinary } from "../support/binary.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 
 let mock: MockModelServer;
 beforeAll(() => {
-  const call = (code: string) => ({ kind: "tools", calls: [{ name: "run_javascript", arguments: { code } }] }) as const;
+  const call = (code: string): MockAnswer => ({
+    kind: "tools",
+    calls: [{ name: "run_javascript", arguments: { code } }],
+  });
   mock = startMockModelServer({
     answer({ body }) {
       const last = body.messages.at(-1);

@@ -70,6 +70,24 @@ test("without the locks, the same code reads the host's secrets, connects, and s
   reached = 0;
 });
 
+test.skipIf(Bun.which("bwrap") === null)("in bubblewrap, it reads nothing and reaches nothing either", async () => {
+  const inside = async (source: string) => {
+    const child = startLocked("bubblewrap", null, NATIVE);
+    const outcome = await child.run({ kind: "script", source, input: null }, new AbortController().signal);
+    return outcome.type === "result" ? JSON.parse(outcome.json ?? "null") : outcome;
+  };
+  expect(await inside(reading([join(folder, "master.key"), "/etc/passwd", "/proc/1/environ"]))).toEqual([
+    "EPERM",
+    "EPERM",
+    "EPERM",
+  ]);
+  expect(await inside(connecting())).toBe(EPERM);
+  expect(reached).toBe(0);
+  expect(await inside("const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1))")).toMatchObject({
+    type: expect.not.stringMatching("result"),
+  });
+});
+
 describe.each(PROGRAMS)("a process whose interpreter was broken, %s", (_, program) => {
   test("reads no file: no key, no database, no environment, nothing in /proc, not even itself", async () => {
     const paths = [

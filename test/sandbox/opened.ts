@@ -10,6 +10,7 @@ export function openSandbox(options: Partial<SandboxOptions> = {}): Sandbox & { 
   const started: Child[] = [];
   const sandbox = createSandbox({
     log: { warn() {} },
+    accountOf: (instanceId) => instanceId,
     start(level) {
       const child = startLocked(level);
       started.push(child);
@@ -23,7 +24,7 @@ export function openSandbox(options: Partial<SandboxOptions> = {}): Sandbox & { 
 /** Runs statements; the outcome without what most tests have nothing of. */
 export async function script(sandbox: Sandbox, source: string, input?: unknown): Promise<Outcome> {
   const json = input === undefined ? null : JSON.stringify(input);
-  return await sandbox.run({ kind: "script", source, input: json }, { owner: "inst_a", signal: never });
+  return await sandbox.run({ kind: "script", source, input: json }, { instanceId: "inst_a", signal: never });
 }
 
 const CHECKOUT = resolve(import.meta.dir, "../..");

@@ -33,6 +33,7 @@ function heldChild(ready = true): Child & { answer(): void } {
   return {
     pid: 0,
     ready: Promise.resolve(ready),
+    fault: () => null,
     probed: Promise.resolve(null),
     gone: gone.promise,
     run: () => outcome.promise,
@@ -59,7 +60,7 @@ function heldSandbox(options: Partial<SandboxOptions> = {}) {
   });
   const order: string[] = [];
   const run = (owner: string, signal = never) => {
-    const running = sandbox.run(job("1"), { owner, signal });
+    const running = sandbox.run(job("1"), { instanceId: owner, signal });
     return running.finally(() => order.push(owner));
   };
   return { sandbox, children, run, order };
@@ -136,7 +137,7 @@ test("a cancelled script is killed at once, and one that waits leaves the queue"
 
   const real = open();
   const cancel = new AbortController();
-  const endless = real.run(job("for (;;);"), { owner: "a", signal: cancel.signal });
+  const endless = real.run(job("for (;;);"), { instanceId: "a", signal: cancel.signal });
   await until(() => real.started.length === 1);
   await real.started[0]?.ready;
   cancel.abort();
@@ -153,6 +154,19 @@ test("owners take turns, however many scripts one of them has", async () => {
   await Promise.all(all);
   expect(order.indexOf("b")).toBeLessThan(3);
   expect(order.indexOf("c")).toBeLessThan(4);
+});
+
+test("in the turns of one account, its instances take turns, and none takes another account's", async () => {
+  const accountOf = (instanceId: string) => instanceId.slice(0, 1);
+  const { run, children, order } = heldSandbox({ places: 1, accountOf });
+  const all = ["a1", "a1", "a1", "a1", "a1", "a2", "a3", "b1"].map((instance) => run(instance));
+  for (let n = 0; n < all.length; n++) {
+    await until(() => children.length > n);
+    children[n]?.answer();
+  }
+  await Promise.all(all);
+  expect(order.indexOf("b1")).toBeLessThan(3);
+  expect(order.indexOf("a3")).toBeLessThan(6);
 });
 
 test("no owner takes the last place", async () => {

@@ -17,7 +17,7 @@ const thrown = async (source: string) => {
 const module = (source: string, input?: unknown) =>
   sandbox.run(
     { kind: "module", source, input: input === undefined ? null : JSON.stringify(input) },
-    { owner: "inst_a", signal: never },
+    { instanceId: "inst_a", signal: never },
   );
 
 test("the result is what a script returns, or the value of its last statement", async () => {
@@ -124,7 +124,7 @@ test("a module without a function, with an import or with an error says so", asy
 
 test("a script and its input have a largest size", async () => {
   const large = (job: object) =>
-    sandbox.run({ kind: "script", source: "1", input: null, ...job }, { owner: "inst_a", signal: never });
+    sandbox.run({ kind: "script", source: "1", input: null, ...job }, { instanceId: "inst_a", signal: never });
   await expect(large({ source: " ".repeat(LIMITS.sourceBytes + 1) })).rejects.toThrow(
     "the code has 262145 bytes, and may have 262144",
   );
