@@ -4,6 +4,7 @@ import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
+import { isKeptOutput } from "./kept-outputs.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentFilesParts {
@@ -70,8 +71,14 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       if (known !== null) await known;
       workspaces.refresh(agent);
       const within = folder === null ? "" : `${folder}/`;
-      const files = workspaces.list(agent, within, limit);
-      return files.filter(({ name }) => name.startsWith(within));
+      const files = workspaces.list(agent, within, limit).filter(({ name }) => name.startsWith(within));
+      const strange = new Set(
+        workspaces.taintedOf(
+          agent,
+          files.map(({ name }) => name).filter((name) => !isKeptOutput(name)),
+        ),
+      );
+      return files.map(({ name, size }) => ({ name, size, isTainted: strange.has(name) }));
     },
     read(whose, name) {
       const { bytes, etag, isTainted } = existing(whose, name);

@@ -32,6 +32,8 @@ export interface FileOfAgent {
 export interface ListedFile {
   name: string;
   size: number;
+  /** Whether a stranger may have chosen the name. */
+  isTainted: boolean;
 }
 
 /**

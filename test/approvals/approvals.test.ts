@@ -124,6 +124,12 @@ describe("a call that changes something outside", () => {
 describe("an approval is cancelled", () => {
   test.each<[string, (runId: string) => Promise<unknown>]>([
     ["with its run", (runId) => it.cancel(runId)],
+    [
+      "by stopping its instance",
+      async () => {
+        for (const verb of ["stop", "start"]) await it.person.ask("POST", `/v1/instances/${it.instance}/${verb}`);
+      },
+    ],
     ["by a message that interrupts", () => it.send("never mind", { whileRunning: "interrupt" })],
   ])("%s", async (_, end) => {
     const { approvalId, inputHash, runId } = await waiting();

@@ -55,5 +55,6 @@ CREATE TABLE approval_rules (
   created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX approval_rules_by_instance ON approval_rules (instance_id, rule_id);
+CREATE INDEX approval_rules_by_agent ON approval_rules (agent_id, rule_id);
 CREATE UNIQUE INDEX approval_rules_by_call
   ON approval_rules (agent_id, tool, coalesce(host, ''), coalesce(method, ''));
