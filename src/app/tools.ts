@@ -14,7 +14,7 @@ import { workspaceTools } from "../tools/workspace-files.ts";
 
 export interface ToolParts extends AgentFilesParts {
   audit: Pick<Audit, "append">;
-  approvals: Pick<Approvals, "approvedHash">;
+  approvals: Pick<Approvals, "approvedHash" | "hasRoom">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
 }
@@ -57,6 +57,7 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
       return policies && Object.hasOwn(policies, tool) ? policies[tool] : undefined;
     },
     isRemembered: rules.cover,
+    hasRoomToAsk: approvals.hasRoom,
     approvedHash: approvals.approvedHash,
     keepOutput: keepOutputs(files),
     count(tool, outcome) {

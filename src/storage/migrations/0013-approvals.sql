@@ -41,6 +41,7 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_by_account ON approvals (account_id, approval_id);
 CREATE INDEX approvals_by_conversation ON approvals (conversation_id, approval_id);
 CREATE INDEX open_approvals_by_run ON approvals (run_id, approval_id) WHERE status = 'open';
+CREATE INDEX open_approvals_by_account ON approvals (account_id) WHERE status = 'open';
 CREATE INDEX open_approvals_by_expiry ON approvals (expires_at) WHERE status = 'open';
 
 -- What need not be asked again: calls of one tool by one agent, to one host by one method.
