@@ -1,9 +1,12 @@
 import type { Instances } from "../instances/instances.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
+import { timeOfId } from "../lib/id.ts";
 import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
+import { isKeptOutput } from "./kept-outputs.ts";
+import type { Preconditions } from "./preconditions.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentFilesParts {
@@ -13,7 +16,9 @@ export interface AgentFilesParts {
   workspaces: Workspaces;
 }
 
-const UNCONDITIONAL = { ifMatch: null, ifNoneMatch: null };
+/** Only where there is no such file. */
+const NEW: Preconditions = { ifMatch: null, ifNoneMatch: "*" };
+const ANY: Preconditions = { ifMatch: null, ifNoneMatch: null };
 /** How often an edit is made anew because the file was changed meanwhile. */
 const MAX_EDITS = 5;
 /** Files that runs have read, whose versions are remembered. One that is forgotten has to be read again. */
@@ -49,7 +54,7 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
     return { bytes, etag, isTainted: workspaces.taintedOf(agent, [name]).length > 0 };
   }
 
-  async function put(context: ToolContext, name: string, bytes: Uint8Array, condition: typeof UNCONDITIONAL | Match) {
+  async function put(context: ToolContext, name: string, bytes: Uint8Array, condition: Preconditions) {
     const find = finding(context);
     const { created, etag } = await agents.writeFile(
       find,
@@ -63,6 +68,18 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
     return { created };
   }
 
+  /**
+   * The file as it was when a person was shown this call, since a host that was restarted has forgotten what the run had
+   * read. Null where nobody was, or there is none. Throws `precondition_failed` for one that was changed since.
+   */
+  function asApproved({ goAhead, ...whose }: ToolContext, name: string): Preconditions | null {
+    const { agent } = finding(whose)();
+    if (goAhead === undefined || !workspaces.isThere(agent, name)) return null;
+    const { etag, updatedAtMs } = workspaces.read(agent, name);
+    if (updatedAtMs <= timeOfId(goAhead)) return { ifMatch: etag, ifNoneMatch: null };
+    throw new AppError("precondition_failed", "it was changed since the approval was asked for");
+  }
+
   return {
     async list(whose, folder, limit) {
       const { agent } = finding(whose)();
@@ -70,8 +87,14 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       if (known !== null) await known;
       workspaces.refresh(agent);
       const within = folder === null ? "" : `${folder}/`;
-      const files = workspaces.list(agent, within, limit);
-      return files.filter(({ name }) => name.startsWith(within));
+      const files = workspaces.list(agent, within, limit).filter(({ name }) => name.startsWith(within));
+      const strange = new Set(
+        workspaces.taintedOf(
+          agent,
+          files.map(({ name }) => name).filter((name) => !isKeptOutput(name)),
+        ),
+      );
+      return files.map(({ name, size }) => ({ name, size, isTainted: strange.has(name) }));
     },
     read(whose, name) {
       const { bytes, etag, isTainted } = existing(whose, name);
@@ -84,9 +107,7 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       if (known !== undefined) {
         return await explained(name, () => put(context, name, bytes, { ifMatch: known, ifNoneMatch: null }));
       }
-      // What a person has approved is written, though the host forgot meanwhile that the file was read.
-      if (context.goAhead !== undefined) return await put(context, name, bytes, UNCONDITIONAL);
-      return await explained(name, () => put(context, name, bytes, { ifMatch: null, ifNoneMatch: "*" }));
+      return await explained(name, () => put(context, name, bytes, asApproved(context, name) ?? NEW));
     },
     async edit(context, name, change) {
       for (let tried = 1; ; tried++) {
@@ -103,18 +124,14 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
     },
     async remove(context, name) {
       const find = finding(context);
-      const ifMatch = seen.of(context.runId, name) ?? null;
-      await explained(name, () =>
-        agents.deleteFile(find, name, { ifMatch, ifNoneMatch: null }, committing(context, find)),
-      );
+      const known = seen.of(context.runId, name);
+      await explained(name, () => {
+        const condition = known === undefined ? asApproved(context, name) : { ifMatch: known, ifNoneMatch: null };
+        return agents.deleteFile(find, name, condition ?? ANY, committing(context, find));
+      });
       seen.forget(context.runId, name);
     },
   };
-}
-
-interface Match {
-  ifMatch: string | null;
-  ifNoneMatch: string | null;
 }
 
 const isChanged = (error: unknown): boolean => error instanceof AppError && error.code === "precondition_failed";

@@ -6,6 +6,11 @@ const FOLDER = "tool-output";
 /** Outputs that are kept of an agent; the oldest make room. */
 const MAX_KEPT = 32;
 
+const NAME = new RegExp(`^${FOLDER}/[0-9a-f]{32}-[A-Za-z0-9_-]{0,40}\\.txt$`);
+
+/** Whether this is a name that the host gives, and nobody else has chosen. */
+export const isKeptOutput = (name: string): boolean => NAME.test(name);
+
 /** Keeps outputs that are too long for a prompt as files of the agent's workspace. */
 export const keepOutputs =
   (files: WorkspacePort): PolicyPorts["keepOutput"] =>

@@ -89,6 +89,12 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const firstMarked = prepared(db, () =>
     db.select({ name }).from(workspaceFiles).where(and(ofAgent, isMarked)).orderBy(asc(name)).limit(1),
   );
+  /** Most hosts have none, and their runs pay nothing for it. */
+  const anyMarked = and(isMarked, gt(workspaceFiles.agentId, ""));
+  const hadMarked = lazily(
+    () => db.select({ name }).from(workspaceFiles).where(anyMarked).limit(1).get() !== undefined,
+  );
+  let hasMarked = false;
   const drop = prepared(db, () => db.delete(workspaceFiles).where(and(ofAgent, eq(name, p("name")))));
   const totals = prepared(db, () =>
     db
@@ -105,13 +111,14 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   return {
     find: (agentId, name) => found.get({ agentId, name }),
     page: (agentId, after, limit) => paged.all({ agentId, after, limit }),
-    put: (agentId, file, isTainted) =>
-      void (isTainted === undefined
-        ? put.run({ agentId, ...file })
-        : putWritten.run({ agentId, ...file, tainted: isTainted })),
+    put(agentId, file, isTainted) {
+      if (isTainted === undefined) put.run({ agentId, ...file });
+      else putWritten.run({ agentId, ...file, tainted: isTainted });
+      hasMarked ||= isTainted === true;
+    },
     // Most workspaces have none, which one look shows.
     taintedOf: (agentId, names) =>
-      firstMarked.get({ agentId }) === undefined
+      !(hasMarked || hadMarked()) || firstMarked.get({ agentId }) === undefined
         ? []
         : names.filter((name) => marked.get({ agentId, name }) !== undefined),
     drop: (agentId, name) => void drop.run({ agentId, name }),

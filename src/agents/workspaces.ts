@@ -62,6 +62,8 @@ export interface Workspaces {
   /** File names of each agent on a page. */
   names(page: readonly Agent[]): Map<string, ShownNames>;
   has(place: WorkspaceRef, name: string): boolean;
+  /** Whether the file is on disk. Throws `invalid_request` for a bad name. */
+  isThere(place: WorkspaceRef, name: string): boolean;
   /** By name, after `after`. */
   list(place: WorkspaceRef, after: string, limit: number): IndexedFile[];
   /** The named top-level files that exist and are text, in the order of the names. */
@@ -179,6 +181,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
       return showNames(index, page);
     },
     has: ({ agentId }, name) => index.find(agentId, name) !== undefined,
+    isThere: (place, name) => isOnDisk(place, parseFileName(name, "file")),
     list: ({ agentId }, after, limit) => index.page(agentId, after, limit),
     some: (place, wanted) => readTexts(folderOf(place), wanted),
     read: existing,

@@ -22,7 +22,7 @@ import type { Web } from "./web.ts";
 
 export interface ToolParts extends AgentFilesParts {
   audit: Pick<Audit, "append">;
-  approvals: Pick<Approvals, "approvedHash">;
+  approvals: Pick<Approvals, "approvedHash" | "hasRoom">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
   web: Pick<Web, "tools" | "broker">;
@@ -68,6 +68,7 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
       return policies && Object.hasOwn(policies, tool) ? policies[tool] : undefined;
     },
     isRemembered: rules.cover,
+    hasRoomToAsk: approvals.hasRoom,
     approvedHash: approvals.approvedHash,
     redact: web.broker.redact,
     keepOutput: keepOutputs(files),

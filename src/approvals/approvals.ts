@@ -15,7 +15,8 @@ import type { Approval, Question } from "./schema.ts";
 
 /** How long a person has to decide (docs/contract/api.md, Approvals). */
 export const APPROVAL_LIFE_MS = 24 * 60 * 60 * 1000;
-/** Decided approvals that are kept of an account. */
+/** Approvals of an account that are open, and of those decided, that are kept. */
+export const MAX_OPEN = 1_000;
 const MAX_KEPT = 1_000;
 const EXPIRED_AT_ONCE = 50;
 
@@ -68,6 +69,8 @@ export interface Approvals {
   request(run: AskingRun, calls: readonly WaitingCall[], isTainted: boolean): void;
   /** The run is over: nothing of it is to be decided any longer. Call it in a transaction. */
   cancelOf(runId: string): void;
+  /** Whether one more may be open for the instance's account. */
+  hasRoom(instanceId: string): boolean;
   /** The hash of the input that was approved; null for what was not. */
   approvedHash(approvalId: string): string | null;
   /** Denies what nobody has decided in time. */
@@ -165,6 +168,10 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     },
     cancelOf(runId) {
       for (const approval of queries.openOf(runId)) close(approval, { status: "cancelled", ...NOBODY });
+    },
+    hasRoom(instanceId) {
+      const accountId = accountOf(instanceId);
+      return accountId !== undefined && queries.countOpenOf(accountId, MAX_OPEN) < MAX_OPEN;
     },
     approvedHash(approvalId) {
       const approval = queries.find(approvalId);

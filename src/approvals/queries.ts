@@ -41,6 +41,13 @@ export function approvalQueries(db: Db) {
   const openOf = prepared(db, () =>
     select(and(eq(approvals.runId, p("runId")), isOpen)).orderBy(asc(approvals.approvalId)),
   );
+  const openOfAccount = prepared(db, () =>
+    db
+      .select({ accountId: approvals.accountId })
+      .from(approvals)
+      .where(and(eq(approvals.accountId, p("accountId")), isOpen))
+      .limit(p("most")),
+  );
   const due = prepared(db, () =>
     select(and(lte(approvals.expiresAt, p("now")), isOpen))
       .orderBy(asc(approvals.expiresAt))
@@ -70,6 +77,8 @@ export function approvalQueries(db: Db) {
         )
         .run();
     },
+    /** Counts no further than to `most`. */
+    countOpenOf: (accountId: string, most: number): number => openOfAccount.all({ accountId, most }).length,
     countOpen: (): number => db.select({ open: count() }).from(approvals).where(isOpen).get()?.open ?? 0,
   };
 }

@@ -45,6 +45,19 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
   const own = ({ caller, params }: Asked<{ approvalId: string }>) => approvals.get(caller, params.approvalId);
   const instance = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
 
+  const oneApproval = route({
+    method: "GET",
+    path: "/v1/approvals/:approvalId",
+    name: "getApproval",
+    tag: "approvals",
+    summary: "One approval",
+    access: "read",
+    bound: "record",
+    answer: ApprovalRecord,
+    find: own,
+    handle: ({ found }) => showApproval(found),
+  });
+
   return [
     route({
       method: "GET",
@@ -69,18 +82,7 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
         return toPage(start, rows, (row) => row.approvalId, showApproval);
       },
     }),
-    route({
-      method: "GET",
-      path: "/v1/approvals/:approvalId",
-      name: "getApproval",
-      tag: "approvals",
-      summary: "One approval",
-      access: "read",
-      bound: "record",
-      answer: ApprovalRecord,
-      find: own,
-      handle: ({ found }) => showApproval(found),
-    }),
+    oneApproval,
     route({
       method: "POST",
       path: "/v1/approvals/:approvalId/decision",
@@ -92,6 +94,7 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
       body: DecisionInput,
       answer: ApprovalRecord,
       errors: ["conflict"],
+      reread: { by: oneApproval, params: ({ approvalId }: { approvalId: string }) => ({ approvalId }) },
       find: own,
       commit: "shared",
       async handle({ caller, body, commit }) {

@@ -67,7 +67,7 @@ export async function callTool(
   }
   const result = await runTool(read, context);
   if ("waitsFor" in result) {
-    const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context) : null;
+    const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context, ports) : null;
     ports.count(tool.name, problem === null ? "asked" : "refused");
     return problem === null ? { ...result, input } : refusal(problem);
   }
@@ -93,18 +93,24 @@ function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decis
   const approved = goAhead === undefined ? null : ports.approvedHash(goAhead);
   if (approved !== null && approved === hash) return { kind: "run" };
   if (approved !== null) return refuse(`this call of ${tool.name} is not the one that was approved; make it again`);
-  const problem = whyNotAsk(read, hash, context);
+  const problem = whyNotAsk(read, hash, context, ports);
   return problem === null ? { kind: "ask" } : refuse(problem);
 }
 
 const isForPerson = ({ waitsFor: { kind } }: Waiting): boolean => kind === "approval" || kind === "answer";
 
 /** Why no person can be asked about this call; null where one can be. */
-function whyNotAsk({ tool, input }: ReadCall, hash: string | null, { mayAsk, waiting }: CallContext): string | null {
+function whyNotAsk(
+  { tool, input }: ReadCall,
+  hash: string | null,
+  { instanceId, mayAsk, waiting }: CallContext,
+  ports: PolicyPorts,
+): string | null {
   if (hash === null) return `the input of ${tool.name} is not valid Unicode`;
   const ask = `a person has to decide about this call of ${tool.name}`;
   if (!mayAsk) return `${ask}, and nobody can be asked here: do without it`;
   if (waiting >= MAX_WAITING_CALLS) return `${ask}, and ${waiting} calls of this run wait for a decision already`;
+  if (!ports.hasRoomToAsk(instanceId)) return `${ask}, and too much waits for this person already`;
   const bytes = Buffer.byteLength(JSON.stringify(input));
   if (bytes <= MAX_ASKED_BYTES) return null;
   return `${ask}, but its input has ${bytes} bytes, and at most ${MAX_ASKED_BYTES} can be shown`;

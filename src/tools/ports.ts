@@ -10,6 +10,8 @@ export interface PolicyPorts {
   policyOf(agentId: string, tool: string): Policy | undefined;
   /** Whether an approval that was to be remembered covers such a call. */
   isRemembered(agentId: string, tool: string, target: Target): boolean;
+  /** Whether one more call of the account's agents may wait for a person. */
+  hasRoomToAsk(instanceId: string): boolean;
   /** The hash of the input that was approved; null for what is no approval. */
   approvedHash(approvalId: string): string | null;
   /** The output without the values of the instance's secrets. */
@@ -34,6 +36,8 @@ export interface FileOfAgent {
 export interface ListedFile {
   name: string;
   size: number;
+  /** Whether a stranger may have chosen the name. */
+  isTainted: boolean;
 }
 
 /**

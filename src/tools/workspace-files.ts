@@ -2,7 +2,7 @@ import { z } from "zod";
 import { decodeText } from "../workspace/workspace.ts";
 import { MAX_OUTPUT } from "./long-output.ts";
 import type { WorkspacePort } from "./ports.ts";
-import type { Tool, UntrustedText } from "./tool.ts";
+import type { Tool } from "./tool.ts";
 
 const DEADLINE_MS = 10_000;
 /** Files that one list shows. */
@@ -48,7 +48,9 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
       if (files.length === 0) return within === "" ? "The workspace is empty." : `There are no files in ${within}.`;
       const lines = files.slice(0, MAX_LISTED).map(({ name, size }) => `${name} (${size} bytes)`);
       if (files.length > MAX_LISTED) lines.push(`[There are more than ${MAX_LISTED}: name a folder to see its files.]`);
-      return lines.join("\n");
+      // A name, too, may be a stranger's words.
+      const isUntrusted = files.some(({ isTainted }) => isTainted);
+      return isUntrusted ? { untrusted: lines.join("\n") } : lines.join("\n");
     },
   };
 
@@ -62,7 +64,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     async run({ name, fromLine, toLine }, context) {
       const { bytes, isTainted } = workspace.read(context, name);
       const shown = showLines(name, bytes, fromLine, toLine);
-      return isTainted ? ({ untrusted: shown } satisfies UntrustedText) : shown;
+      return isTainted ? { untrusted: shown } : shown;
     },
   };
 

@@ -53,9 +53,9 @@ describe("POST /v1/auth/keys", () => {
   test.each([
     [{ name: "" }, "name: expected 1 to 100 characters"],
     [{ name: "x".repeat(101) }, "name: expected 1 to 100 characters"],
-    [{ scopes: [] }, "scopes: expected a list of at least one of read, write, chat"],
-    [{ scopes: ["admin"] }, "scopes.0: expected a list of at least one of read, write, chat"],
-    [{ scopes: "read" }, "scopes: expected a list of at least one of read, write, chat"],
+    [{ scopes: [] }, "scopes: expected a list of at least one of read, write, chat, approve"],
+    [{ scopes: ["admin"] }, "scopes.0: expected a list of at least one of read, write, chat, approve"],
+    [{ scopes: "read" }, "scopes: expected a list of at least one of read, write, chat, approve"],
     [{ instanceId: 7 }, "instanceId: expected an instance's id"],
     [{ expiresAt: "tomorrow" }, "expiresAt: expected a time in ISO 8601, such as 2026-11-21T10:00:00.000Z"],
     [{ expiresAt: 1 }, "expiresAt: expected a time in ISO 8601, such as 2026-11-21T10:00:00.000Z"],

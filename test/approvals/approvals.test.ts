@@ -3,13 +3,15 @@ import { hashOfJson } from "../../src/lib/canonical-json.ts";
 import { newId } from "../../src/lib/id.ts";
 import { askUser } from "../../src/tools/ask-user.ts";
 import { MAX_ASKED_BYTES } from "../../src/tools/policy.ts";
+import { scriptedTool } from "../support/scripted-tools.ts";
 import { type Asking, type Outside, outsideTool, startAsking } from "./asking.ts";
 
 let it: Asking;
 let mail: Outside;
 beforeAll(async () => {
   mail = outsideTool();
-  it = await startAsking([mail.tool, askUser]);
+  const look = scriptedTool("look", "nothing", async ({ key }) => `look ${key}`);
+  it = await startAsking([mail.tool, askUser, look]);
 });
 afterAll(() => it.stop());
 beforeEach(() => {
@@ -113,6 +115,22 @@ describe("a call that changes something outside", () => {
     ]);
   });
 
+  test("may be one of several that wait at once, each decided by itself", async () => {
+    await it.person.ask("PATCH", it.at(""), { tools: { look: "ask" } });
+    const calls = ["a", "b"].map((key) => ({ id: `call_${key}`, name: "look", arguments: { key } }));
+    it.when("look", { kind: "tools", calls }, { kind: "text", tokens: ["Done."] });
+    const runId = await it.queue("look");
+    await it.until("approval.requested", runId, ({ data }) => data.approval.input.key === "b");
+    const open = (await it.person.ask("GET", "/v1/approvals?status=open")).body.data.toReversed();
+    const [first, second] = open.filter((one: { runId: string }) => one.runId === runId);
+    expect([first.input.key, second.input.key]).toEqual(["a", "b"]);
+    await it.decide(first.approvalId, { decision: "deny" });
+    expect((await it.run(runId)).body).toMatchObject({ status: "waiting", waitingFor: second.approvalId });
+    await it.decide(second.approvalId, { decision: "approve", inputHash: second.inputHash });
+    await it.until("run.completed", runId);
+    expect(it.results("look")).toEqual([expect.stringContaining("denied"), "look b"]);
+  });
+
   test("is refused to the model where it is too long to be shown", async () => {
     it.calls("long", ["mail", { key: "x".repeat(MAX_ASKED_BYTES) }]);
     const runId = await it.queue("long");
@@ -124,6 +142,12 @@ describe("a call that changes something outside", () => {
 describe("an approval is cancelled", () => {
   test.each<[string, (runId: string) => Promise<unknown>]>([
     ["with its run", (runId) => it.cancel(runId)],
+    [
+      "by stopping its instance",
+      async () => {
+        for (const verb of ["stop", "start"]) await it.person.ask("POST", `/v1/instances/${it.instance}/${verb}`);
+      },
+    ],
     ["by a message that interrupts", () => it.send("never mind", { whileRunning: "interrupt" })],
   ])("%s", async (_, end) => {
     const { approvalId, inputHash, runId } = await waiting();

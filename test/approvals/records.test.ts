@@ -65,6 +65,7 @@ test("no query of approvals reads what it does not need", () => {
     queries.openOf("run");
     queries.due(1, 10);
     queries.find("appr");
+    queries.countOpenOf("acct", 10);
     const rules = createApprovalRules(store.db, systemClock);
     rules.cover("agt", "mail", { host: null, method: null });
     rules.page("inst", null, 10);

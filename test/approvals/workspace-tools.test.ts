@@ -151,6 +151,32 @@ describe("what a person writes meanwhile", () => {
     expect((await file("a.md")).body).toBe("a person's");
   });
 
+  test("after an approval was asked for is not overwritten by what was approved", async () => {
+    await it.person.ask("PATCH", it.at(""), { tools: { write_file: "ask", delete_file: "ask" } });
+    for (const [tool, input, changed] of [
+      ["write_file", { name: "new.md", text: "mine" }, true],
+      ["delete_file", { name: "old.md" }, true],
+      ["write_file", { name: "old.md", text: "mine" }, false],
+    ] as const) {
+      await put("old.md", "a person's");
+      it.calls("do it", [tool, input]);
+      const runId = await it.queue("do it");
+      const { approvalId, inputHash } = await it.asked(runId);
+      // What the run has read is forgotten; what the person was shown is not.
+      if (!changed) await it.server.restart();
+      else await put(input.name, "a person's, later");
+      await it.decide(approvalId, { decision: "approve", inputHash });
+      await it.until("run.completed", runId);
+      const [result] = it.results("do it");
+      if (changed) {
+        expect(result).toContain("is not as you read it last");
+        expect((await file(input.name)).body).toBe("a person's, later");
+      } else {
+        expect([result, (await file(input.name)).body]).toEqual(["Replaced old.md, 4 bytes.", "mine"]);
+      }
+    }
+  });
+
   test("is kept by an edit of another part", async () => {
     await put("a.md", Array.from({ length: 20 }, (_, at) => `[${at}]`).join("\n"));
     const edits = Array.from({ length: 10 }, (_, at): [string, object] => [

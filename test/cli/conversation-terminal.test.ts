@@ -172,7 +172,7 @@ test("an answer that waits for a decision says so on a line of its own, and goes
       "--key",
       key,
     ]);
-    await terminal.until(/waiting for a decision/);
+    await terminal.until(/to decide/);
     const [run] = (await person.ask("GET", `${agents}/${agentId}/runs?status=waiting`)).body.data;
     const { app, foundation } = server;
     foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
@@ -180,7 +180,7 @@ test("an answer that waits for a decision says so on a line of its own, and goes
     expect(rendered(terminal.screen()).filter((line) => line !== "")).toEqual([
       "I will write.",
       '· send {"key":"a"}',
-      "· waiting for a decision",
+      `· to decide: roost approval show ${run.waitingFor} (send)`,
       '· send {"key":"a"}',
       "It is sent.",
     ]);

@@ -298,7 +298,7 @@ describe("a body", () => {
     expectEnvelope(answer, 400);
     expect(answer.body.error.message).toMatch(/^files\.f+: expected text$/);
     const list = await owner.ask("POST", "/v1/auth/keys", { scopes: ["read", "fly"] });
-    expect(list.body.error.message).toBe("scopes.1: expected a list of at least one of read, write, chat");
+    expect(list.body.error.message).toBe("scopes.1: expected a list of at least one of read, write, chat, approve");
   });
 });
 

@@ -84,12 +84,12 @@ describe("a run that waits", () => {
     expect((await it.run(runId)).body).toMatchObject({ status: "completed", waitingFor: null, steps: 2 });
     const frames = await stream.until(({ event }) => event === "run.completed");
     expect(kindsOf(frames)).toEqual([
-      ...["run.queued", "run.started", "message.delta", "tool.started", "run.waiting"],
+      ...["run.queued", "run.started", "message.delta", "tool.started", "run.waiting", "approval.requested"],
       ...["run.resumed", "tool.started", "tool.completed", "message.delta", "message.completed", "run.completed"],
     ]);
     expect(shownText(frames)).toBe("Wait. Done.");
     await stream.close();
-    const { waiting, resumed } = { waiting: frames[3], resumed: frames[6] };
+    const { waiting, resumed } = { waiting: frames[3], resumed: frames[7] };
     expect(resumed?.data.input).toEqual(waiting?.data.input);
   });
 
@@ -100,8 +100,10 @@ describe("a run that waits", () => {
     expect(decide(queued?.data.runId, waitOf("a"), DENIED)).toBe(true);
     const frames = await stream.rest();
     expect(kindsOf(frames).at(-1)).toBe("run.completed");
-    expect(kindsOf(frames).slice(4, 7)).toEqual(["run.waiting", "tool.completed", "run.resumed"]);
-    expect(frames[5]?.data).toMatchObject({ toolCallId: "call_a", name: "send", ...DENIED });
+    expect(kindsOf(frames).slice(4, 8)).toEqual([
+      ...["run.waiting", "approval.requested", "tool.completed", "run.resumed"],
+    ]);
+    expect(frames[6]?.data).toMatchObject({ toolCallId: "call_a", name: "send", ...DENIED });
     expect([answers("mail it"), send.acted]).toEqual([["Denied."], []]);
   });
 

@@ -256,6 +256,7 @@ test("a tool acts only once its start is committed", async () => {
     input,
     deadlineMs: 1_000,
     changes: "outside",
+    defaultPolicy: "allow",
     untrustedOutput: false,
     async run() {
       order.push("acts");
@@ -448,6 +449,7 @@ test("a running tool is notified when its run is cancelled", async () => {
     input,
     deadlineMs: 60_000,
     changes: "outside",
+    defaultPolicy: "allow",
     untrustedOutput: false,
     run(_, { signal }) {
       signal.addEventListener("abort", () => stopped.resolve());

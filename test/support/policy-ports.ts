@@ -4,6 +4,7 @@ import type { PolicyPorts } from "../../src/tools/ports.ts";
 export const policyPorts = (parts: Partial<PolicyPorts> = {}): PolicyPorts => ({
   policyOf: () => undefined,
   isRemembered: () => false,
+  hasRoomToAsk: () => true,
   approvedHash: () => null,
   redact: async (_, output) => output,
   keepOutput: () => Promise.reject(new Error("there is no workspace")),

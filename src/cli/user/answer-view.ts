@@ -63,10 +63,14 @@ export function openAnswerView(name: string | null): AnswerView {
           if (event.isError) aside(`· ${event.name} failed: ${event.output}`);
           break;
         case "run.waiting":
-          aside("· waiting for a decision");
+          // What a person decides is told by itself.
+          if (!event.calls.some(({ waitsFor: { kind } }) => kind === "approval" || kind === "answer")) {
+            aside("· waiting");
+          }
           break;
         case "approval.requested":
-          aside(`· ${event.approval.tool} needs your decision: roost approval show ${event.approval.approvalId}`);
+          // The id comes first: a narrow terminal cuts the end.
+          aside(`· to decide: roost approval show ${event.approval.approvalId} (${event.approval.tool})`);
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");

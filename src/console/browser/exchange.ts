@@ -67,7 +67,7 @@ export function makeExchange(): Exchange {
           break;
         case "run.waiting":
           thinking(false);
-          note.textContent = "waiting for your decision";
+          note.textContent = "waiting for a decision";
           break;
         case "approval.requested":
           if (approval) {

@@ -53,7 +53,8 @@ export function openKeys(keyMade: (key: string | null) => void): () => void {
 
 function keyRow(key: ApiKey): HTMLLIElement {
   const used = key.lastUsedAt === null ? "never used" : `used ${day(key.lastUsedAt)}`;
-  const may = key.scopes.includes("write") ? "" : ` · only ${key.scopes.includes("chat") ? "chats" : "reads"}`;
+  const reach = key.scopes.includes("write") ? "" : ` · only ${key.scopes.includes("chat") ? "chats" : "reads"}`;
+  const may = key.scopes.includes("approve") ? `${reach} · approves` : reach;
   const revoke = make("button", "quiet", "Revoke");
   const label = key.name ?? "Without a name";
   revoke.type = "button";

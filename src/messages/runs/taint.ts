@@ -1,4 +1,4 @@
-import { desc, eq, sql } from "drizzle-orm";
+import { desc, eq, gt, type SQL, sql } from "drizzle-orm";
 import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
 import { messages, taintedRuns } from "../schema.ts";
@@ -38,14 +38,22 @@ export function createTaint(db: Db, windows: Pick<Windows, "startOf">): Taint {
       .orderBy(desc(messages.messageSeq))
       .limit(1),
   );
+  const first = (table: typeof messages | typeof taintedRuns, which: SQL) =>
+    db.select({ one: sql`1` }).from(table).where(which).limit(1).get();
+  const tainted = sql`${messages.tainted} = 1 AND ${messages.conversationId} > ''`;
+  /** Most hosts have nothing tainted, and their runs pay nothing for it. */
+  let isAny = (first(taintedRuns, gt(taintedRuns.runId, "")) ?? first(messages, tainted)) !== undefined;
+
   return {
     mark({ run: { runId }, progress }) {
+      isAny = true;
       progress.isTainted = true;
       insert.run({ runId });
     },
     isMarked: (runId) => find.get({ runId }) !== undefined,
     forget: (runId) => void remove.run({ runId }),
     ofWindow(conversationId) {
+      if (!isAny) return false;
       const start = windows.startOf(conversationId);
       return start !== null && (latest.get({ conversationId })?.messageSeq ?? -1) >= start;
     },

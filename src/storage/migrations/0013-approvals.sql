@@ -41,6 +41,7 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_by_account ON approvals (account_id, approval_id);
 CREATE INDEX approvals_by_conversation ON approvals (conversation_id, approval_id);
 CREATE INDEX open_approvals_by_run ON approvals (run_id, approval_id) WHERE status = 'open';
+CREATE INDEX open_approvals_by_account ON approvals (account_id) WHERE status = 'open';
 CREATE INDEX open_approvals_by_expiry ON approvals (expires_at) WHERE status = 'open';
 
 -- What need not be asked again: calls of one tool by one agent, to one host by one method.
@@ -55,5 +56,6 @@ CREATE TABLE approval_rules (
   created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX approval_rules_by_instance ON approval_rules (instance_id, rule_id);
+CREATE INDEX approval_rules_by_agent ON approval_rules (agent_id, rule_id);
 CREATE UNIQUE INDEX approval_rules_by_call
   ON approval_rules (agent_id, tool, coalesce(host, ''), coalesce(method, ''));
