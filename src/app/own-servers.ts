@@ -1,3 +1,4 @@
+import { asFetch } from "../egress/as-fetch.ts";
 import type { Egress } from "../egress/egress.ts";
 import { EgressError, type EgressFault } from "../egress/refusal.ts";
 import { ModelError } from "../models/engine.ts";
@@ -25,38 +26,13 @@ export function createOwnServers(
         const baseUrl = secrets.read(instanceId, url)?.trim() ?? "";
         return { baseUrl, apiKey: secrets.read(instanceId, key)?.trim() };
       }, "full"),
-    fetchFor:
-      (accountId, instanceId) =>
-      async (address, { method, headers, body, signal }) => {
-        const message = {
-          method: method ?? "GET",
-          headers: headersOf(headers),
-          body: typeof body === "string" ? Buffer.from(body) : null,
-          uncompressed: true,
-        };
-        const idle = new AbortController().signal;
-        const request = { url: address, message, accountId, instanceId, signal: signal ?? idle };
-        const answer = await egress.open(request).catch((error: unknown) => {
-          if (error instanceof EgressError && FINAL.has(error.fault)) {
-            throw new ModelError("rejected", `The model server of this instance cannot be used: ${error.message}.`);
-          }
-          throw error;
+    fetchFor(accountId, instanceId) {
+      const guarded = asFetch(egress, { accountId, instanceId });
+      return (address, init) =>
+        guarded(address, init as RequestInit).catch((error: unknown) => {
+          if (!(error instanceof EgressError && FINAL.has(error.fault))) throw error;
+          throw new ModelError("rejected", `The model server of this instance cannot be used: ${error.message}.`);
         });
-        return new Response(streamOf(answer.body), { status: answer.status, headers: answer.headers });
-      },
+    },
   };
 }
-
-/** Without the one that the guard writes. */
-const headersOf = (headers: BunFetchRequestInit["headers"]): Record<string, string> =>
-  Object.fromEntries([...new Headers(headers ?? {})].filter(([name]) => name !== "accept-encoding"));
-
-const streamOf = (body: AsyncGenerator<Buffer>): ReadableStream<Uint8Array> =>
-  new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await body.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: async () => void (await body.return(undefined)),
-  });

@@ -105,6 +105,16 @@ export function createEgress(parts: EgressParts): Egress {
     }
   }
 
+  async function inPlace<T>(accountId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const release = await connections.take(accountId, signal);
+    if (release === null) throw new EgressError("busy", "too many requests of this account wait: try again later");
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
   /** Counts how the work ends, and reports what was refused. */
   async function settle<T>(
     { accountId, instanceId, requireAllowed }: EgressRequest,
@@ -140,18 +150,13 @@ export function createEgress(parts: EgressParts): Egress {
       const cancel = () => end.abort(cancelled());
       request.signal.addEventListener("abort", cancel, { once: true });
       if (request.signal.aborted) cancel();
-      let release: (() => void) | null = null;
       try {
-        return await settle(request, signal, async (judge) => {
-          release = await connections.take(request.accountId, signal);
-          if (release === null)
-            throw new EgressError("busy", "too many requests of this account wait: try again later");
-          return await follow(request, judge, signal);
-        });
+        return await settle(request, signal, (judge) =>
+          inPlace(request.accountId, signal, () => follow(request, judge, signal)),
+        );
       } finally {
         clearTimeout(timer);
         request.signal.removeEventListener("abort", cancel);
-        (release as (() => void) | null)?.();
       }
     },
     open: ({ signal, ...request }) =>

@@ -1,7 +1,7 @@
 import { EgressError } from "../egress/refusal.ts";
 import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
 import type { Store } from "../storage/store.ts";
-import { PLACEHOLDER, type Place, type SecretBroker } from "../tools/secret-broker.ts";
+import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
 import { MIN_HIDDEN_BYTES } from "./needles.ts";
 import { redact } from "./redaction.ts";
 import type { Secrets } from "./secrets.ts";
@@ -59,6 +59,7 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
   return {
     declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
     async fill(instanceId, target, texts) {
+      for (const [, text] of texts) requireWellFormed(text);
       const names = new Set(texts.flatMap(([, text]) => [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name)));
       for (const name of names) requireAllowed(instanceId, name, target);
       const values = new Map<string, string>();
@@ -69,6 +70,15 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
     },
     redact: (instanceId, text) => redact(text, secrets.values(instanceId)),
   };
+}
+
+/** A placeholder that is none would be sent as it is, and nobody would know why it does not work. */
+function requireWellFormed(text: string): void {
+  if ([...text.matchAll(PLACEHOLDER_START)].length === [...text.matchAll(PLACEHOLDER)].length) return;
+  throw new EgressError(
+    "secret",
+    "a placeholder is not of the form {{secret:NAME}}, with a name of letters, digits and _",
+  );
 }
 
 /** Writes a value so that it stays one value: it adds no header, parameter or member. */

@@ -5,7 +5,7 @@ import type { PreparedMessage } from "../egress/request.ts";
 import { shownHost, type Target } from "../egress/target.ts";
 import { cutText, describeBinary, shownStatus, textOf } from "./answer-text.ts";
 import { MAX_PAGE_TEXT } from "./page/page.ts";
-import { PLACEHOLDER, type Place, type SecretBroker } from "./secret-broker.ts";
+import { PLACEHOLDER_START, type Place, type SecretBroker } from "./secret-broker.ts";
 import type { Tool } from "./tool.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -117,8 +117,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The URL parser writes the braces of a path as `%7B`. */
 function requireOwnPlaces(texts: string[]): void {
-  if (texts.every((text) => text.replace(/%7b/gi, "{").replace(/%7d/gi, "}").search(PLACEHOLDER) < 0)) return;
+  if (texts.every((text) => text.search(PLACEHOLDER_START) < 0)) return;
   throw new EgressError("secret", "a secret stands in a header's value, the query or the body: nowhere else");
 }

@@ -16,5 +16,8 @@ export interface SecretBroker {
   declares(instanceId: string, target: Target): boolean;
 }
 
-/** `{{secret:NAME}}`, with spaces where people put them. */
-export const PLACEHOLDER = /\{\{\s*secret:\s*([A-Za-z_][A-Za-z0-9_]{0,127})\s*\}\}/g;
+/** `{{secret:NAME}}`, with spaces where people put them, also as they are in URLs. */
+export const PLACEHOLDER =
+  /(?:\{|%7b){2}(?:\s|%20)*secret:(?:\s|%20)*([a-z_][a-z0-9_]{0,127})(?:\s|%20)*(?:\}|%7d){2}/gi;
+/** What begins like one: should it not be one, it is a mistake. */
+export const PLACEHOLDER_START = /(?:\{|%7b){2}(?:\s|%20)*secret:/gi;

@@ -3,14 +3,14 @@ import type { Egress } from "../egress/egress.ts";
 import { cutText, describeBinary, shownStatus, textOf } from "./answer-text.ts";
 import { MAX_PAGE_TEXT } from "./page/page.ts";
 import type { PageReader } from "./page/page-reader.ts";
-import { PLACEHOLDER } from "./secret-broker.ts";
+import { PLACEHOLDER_START } from "./secret-broker.ts";
 import type { Tool } from "./tool.ts";
 
 const input = z.object({
   url: z
     .string()
     .max(8_192)
-    .refine((url) => url.search(PLACEHOLDER) < 0, { error: "web_fetch sends no secrets: use http_request" })
+    .refine((url) => url.search(PLACEHOLDER_START) < 0, { error: "web_fetch sends no secrets: use http_request" })
     .describe("the page's address, with https://"),
 });
 

@@ -40,14 +40,14 @@ function startPages() {
   };
 }
 
-/** A model that lets its agent fetch these pages, all at once, and then is content. */
+/** A model that lets its agent fetch these pages, all at once, and then is content. No two calls are the same. */
 const modelThatFetches = (urls: string[]) =>
   startMockModelServer({
     record: false,
     answer: ({ body }) =>
       body.messages.at(-1).role === "tool"
         ? DONE
-        : { kind: "tools", calls: urls.map((url) => ({ name: "web_fetch", arguments: { url } })) },
+        : { kind: "tools", calls: urls.map((url, at) => ({ name: "web_fetch", arguments: { url: `${url}?${at}` } })) },
   });
 
 test("an account's agents hold all its connections, and read pages that take for ever: another's pages are read", async () => {

@@ -23,6 +23,23 @@ test("every setting is in exactly one group, in the help and on the page, with a
   }
 });
 
+test("ROOST_EGRESS is none, public, or hosts; public may be among them, none not", () => {
+  const read = (value: string) => SETTINGS.egress.read(value);
+  expect(["none", "public"].map(read)).toEqual(["none", "public"]);
+  expect(read("public, printer.lan:8080,[::1]:9")).toEqual(["public", "printer.lan:8080", "[::1]:9"]);
+  for (const wrong of [
+    "",
+    "none,example.org",
+    "https://example.org",
+    "example.org/path",
+    "example.org:99999",
+    "a b",
+    "*",
+  ]) {
+    expect([wrong, read(wrong)]).toEqual([wrong, undefined]);
+  }
+});
+
 test.each([60, 80, 120])("the help fits a terminal of %i columns", (columns) => {
   const long = settingsHelp(columns)
     .split("\n")

@@ -66,6 +66,25 @@ test("a placeholder becomes the value, in every place as one value", async () =>
   ]);
 });
 
+test("a placeholder in a URL is one also as the URL's parser writes it", async () => {
+  await using room = openRoom({ KEY: "key-1234" });
+  for (const written of ["{{ secret:KEY }}", "%7B%7Bsecret:KEY%7D%7D", "{{secret: KEY}}"]) {
+    expect(await room.fill(API, ["query", new URL(`${API}?k=${written}`).search])).toEqual(["?k=key-1234"]);
+  }
+});
+
+test.each([
+  "{{secret:my-key}}",
+  "{{secret:}}",
+  "{{secret:KEY}",
+  "{{secret:1KEY}} {{secret:KEY}}",
+  "%7B%7Bsecret:a.b%7D%7D",
+])("%p is refused: it would be sent as it is", async (text) => {
+  await using room = openRoom({ KEY: "key-1234" });
+  expect(await room.fill(API, ["text", text])).toContain("not of the form {{secret:NAME}}");
+  expect(room.uses()).toEqual([]);
+});
+
 test("a value is not looked through for placeholders", async () => {
   await using room = openRoom({ TOKEN: "{{secret:KEY}}", KEY: "key-1234" });
   expect(await room.fill(API, ["text", "{{secret:TOKEN}}"])).toEqual(["{{secret:KEY}}"]);

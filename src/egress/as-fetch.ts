@@ -1,0 +1,28 @@
+import type { Egress } from "./egress.ts";
+
+/** `fetch` for libraries and streams, without redirects: what is asked for leaves as a request of this instance. */
+export type GuardedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** Throws `EgressError`; the signal ends the answer's stream too. */
+export function asFetch(egress: Pick<Egress, "open">, whose: { accountId: string; instanceId: string }): GuardedFetch {
+  return async (url, init = {}) => {
+    const request = new Request(url, init);
+    const body = request.body === null ? null : await request.bytes();
+    // The guard writes its own: compression would hold back what is streamed.
+    request.headers.delete("Accept-Encoding");
+    const message = { method: request.method, headers: Object.fromEntries(request.headers), body, uncompressed: true };
+    const signal = init.signal ?? new AbortController().signal;
+    const answer = await egress.open({ ...whose, url: request.url, message, signal });
+    return new Response(streamOf(answer.body), { status: answer.status, headers: answer.headers });
+  };
+}
+
+const streamOf = (body: AsyncGenerator<Buffer>): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await body.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: async () => void (await body.return(undefined)),
+  });
