@@ -66,9 +66,10 @@ export function startChild(command: readonly string[]): Child {
   const starting = setTimeout(() => kill("deadline"), START_MS);
   starting.unref();
   void Promise.race([ready.promise, probed.promise]).then(() => clearTimeout(starting));
-  const read = readFrames(process.stdout, hear).then((within) => {
-    if (!within) kill("output");
-  });
+  const read = readFrames(process.stdout, hear).then(
+    (within) => within || kill("output"),
+    () => kill("crash"), // a pipe that cannot be read is as good as none
+  );
   const gone = Promise.all([read, process.exited]).then(() => {
     ready.resolve(false);
     probed.resolve(null);

@@ -50,8 +50,6 @@ const PRELUDE = `((write) => {
   };
   const read = (thrown, key) => { try { const value = thrown[key]; return value === undefined ? "" : text(value); } catch { return ""; } };
   const describe = (thrown) => {
-    // QuickJS throws null where it has no memory for an error.
-    if (thrown === null) return '{"name":"","message":"null (thrown as such, or for lack of memory)","stack":""}';
     const isError = typeof thrown === "object" && thrown !== null && (thrown instanceof Error || "message" in thrown);
     return isError
       ? stringify({ name: read(thrown, "name"), message: read(thrown, "message"), stack: read(thrown, "stack") })
@@ -74,7 +72,7 @@ export async function createInterpreter(): Promise<Interpreter> {
   const wasmModule = new WebAssembly.Module(await Bun.file(wasmFile).arrayBuffer());
   const wasmMemory = new WebAssembly.Memory({ initial: FIRST_PAGES, maximum: LIMITS.scriptBytes / PAGE_BYTES });
   const quickJs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmModule, wasmMemory }));
-  const guest = createGuest(quickJs);
+  const guest = createGuest(quickJs, wasmMemory);
   return {
     run(job, write) {
       try {
@@ -97,10 +95,12 @@ interface Guest {
   describe: QuickJSHandle;
   setInput: QuickJSHandle;
   setWrite(write: (line: string) => void): void;
+  /** Whether most of the memory is in use. */
+  isFull(): boolean;
 }
 
 /** A runtime with everything that a script finds there, but its input. */
-function createGuest(quickJs: QuickJSWASMModule): Guest {
+function createGuest(quickJs: QuickJSWASMModule, memory: WebAssembly.Memory): Guest {
   const runtime = quickJs.newRuntime();
   runtime.setMemoryLimit(LIMITS.scriptBytes - HEADROOM_BYTES);
   runtime.setMaxStackSize(STACK_BYTES);
@@ -115,6 +115,7 @@ function createGuest(quickJs: QuickJSWASMModule): Guest {
     encode: get("encode"),
     describe: get("describe"),
     setInput: get("setInput"),
+    isFull: () => memory.buffer.byteLength > LIMITS.scriptBytes * 0.75,
     setWrite(given) {
       write = given;
     },
@@ -168,8 +169,11 @@ function runJob(guest: Guest, job: Job, write: (line: string) => void): Ending {
 
   function failure(error: QuickJSHandle): Ending {
     const described = vm.callFunction(describe, vm.undefined, error);
-    if (described.error) return thrown({ name: "InternalError", message: "out of memory", stack: "" });
-    const text = JSON.parse(vm.getString(described.value)) as Thrown;
+    const text: Thrown | null = described.error ? null : JSON.parse(vm.getString(described.value));
+    // QuickJS throws null where it has no memory for an error.
+    if (text === null || (text.message === "null" && guest.isFull())) {
+      return thrown({ name: "InternalError", message: "out of memory", stack: "" });
+    }
     return thrown("stack" in evaluation ? { ...text, stack: evaluation.stack(text.stack) } : text);
   }
 }

@@ -161,3 +161,17 @@ test("a script keeps nothing for the next one", async () => {
   await run("globalThis.kept = 1; Object.prototype.kept = 1; Array.prototype.map = null;");
   expect(await json("[typeof kept, typeof {}.kept, typeof [].map]")).toBe('["undefined","undefined","function"]');
 });
+
+test("a script without memory is told so, whatever it filled it with; a null that it throws is its own", async () => {
+  for (const greedy of [
+    "all.push({ a: [1, 2, 3] })",
+    "all.push(new Uint8Array(1 << 20).fill(1))",
+    "all.push('x'.repeat(1e6) + all.length)",
+  ]) {
+    expect(await thrown(`const all = []; for (;;) ${greedy}`)).toMatchObject({ message: "out of memory" });
+  }
+  expect(await thrown("throw null")).toMatchObject({ message: "null" });
+  expect(
+    await json("let n = 0; try { const all = []; for (;;) all.push('x'.repeat(1e6) + n++) } catch { n > 50 }"),
+  ).toBe("true");
+});
