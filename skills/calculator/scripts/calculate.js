@@ -156,14 +156,9 @@ const FUNCTIONS = {
 };
 
 const TOKEN = /\s*(?:((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z]+[0-9]*)|(\*\*|[-+*/^%!(),×÷·−]))/y;
-const SAME = new Map([
-  ["×", "*"],
-  ["·", "*"],
-  ["÷", "/"],
-  ["−", "-"],
-  ["**", "^"],
-  ["of", "*"],
-]);
+const SAME = new Map(["×*", "·*", "÷/", "−-"].map(([written, meant]) => [written, meant]))
+  .set("**", "^")
+  .set("of", "*");
 
 function tokens(text) {
   const found = [];
@@ -264,8 +259,6 @@ function evaluate(text) {
   }
   return value;
 }
-
-// Results
 
 function show(value, digits) {
   let rest = value.d;

@@ -1,12 +1,9 @@
 /**
  * Reads CSV or JSON as a table, tells what is in it, and answers questions about it. Sums of decimal numbers are exact.
  *
- * Input: { "text": "…" } with, as needed,
- *   "format": "csv" | "json"; "separator"; "header": false; "decimal": ","; "path": "data.items" (the rows within JSON)
- *   "where": [{ "column": "city", "is": "=", "value": "Oslo" }]; is: = != < <= > >= contains in empty filled
- *   "groupBy": ["city"]; "aggregate": [{ "fn": "sum", "column": "price" }]; fn: count sum mean median min max distinct
- *   "select": ["name"]; "sort": "-price" or ["city", "-price"]; "limit": 20; "as": "rows" | "csv"
- * Result: without a question, the columns and the first rows; else { "total", "rows" } or { "total", "text" }.
+ * Input: { "text": "…" }, how to read it ("format": "csv" or "json", "separator", "header", "decimal", "path"), and a question
+ * ("where", "groupBy", "aggregate", "select", "sort", "limit", "as"), whose forms SKILL.md tells.
+ * Result: without a question, the columns and the first rows; else { "total", "shown", "notes", "rows" or "text" }.
  */
 
 const MAX_TEXT = 2_000_000;
@@ -31,7 +28,6 @@ function requireFew(rows, columns) {
   if (rows > MAX_ROWS) throw new Error(`expected at most ${MAX_ROWS} rows`);
   if (columns > MAX_COLUMNS) throw new Error(`expected at most ${MAX_COLUMNS} columns`);
 }
-
 const pointed = (cell) =>
   /^-?\d{1,3}(\.?\d{3})*(,\d+)?$/.test(cell) ? cell.replace(/\./g, "").replace(",", ".") : cell;
 
@@ -41,13 +37,11 @@ function fromCsv(text, { separator = guessSeparator(text), header = true }) {
   if (typeof separator !== "string" || separator.length !== 1) throw new Error("separator: expected one character");
   const lines = splitCsv(text, separator).filter((cells) => cells.length > 1 || cells[0] !== "");
   if (lines.length === 0) throw new Error("text: expected at least one row");
-  const first = header ? lines.shift() : lines[0].map((_, at) => `column ${at + 1}`);
-  const columns = distinctNames(first);
+  const columns = distinctNames(header ? lines.shift() : lines[0].map(() => ""));
   const uneven = lines.filter((cells) => cells.length !== columns.length).length;
   const rows = lines.map((cells) => columns.map((_, at) => cells[at] ?? ""));
-  const notes =
-    uneven > 0 ? [`${uneven} rows do not have ${columns.length} cells: missing ones are empty, others left out`] : [];
-  return { columns, rows, notes };
+  const note = `${uneven} rows do not have ${columns.length} cells: missing ones are empty, others left out`;
+  return { columns, rows, notes: uneven > 0 ? [note] : [] };
 }
 
 /** The one of the usual separators that is most often at the beginning, outside quotes. */
@@ -59,11 +53,8 @@ function guessSeparator(text) {
 
 function splitCsv(text, separator) {
   const lines = [];
-  let cells = [];
-  let at = 0;
-  const source = text.replace(/\r\n?/g, "\n");
-  let lineEnd = -1;
-  let next = -1;
+  let [cells, at, lineEnd, next] = [[], 0, -1, -1];
+  const source = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
   // The end of the text where there is none.
   const indexFrom = (sign) => (source.indexOf(sign, at) + source.length + 1) % (source.length + 1);
   while (at <= source.length) {
@@ -72,8 +63,8 @@ function splitCsv(text, separator) {
       const start = at++;
       for (;;) {
         const quote = source.indexOf('"', at);
-        if (quote < 0)
-          throw new Error(`the quote in row ${lines.length + 1} does not end: "${source.slice(start, start + 40)}"`);
+        const begins = source.slice(start, start + 40);
+        if (quote < 0) throw new Error(`the quote in row ${lines.length + 1} does not end: "${begins}"`);
         cell += source.slice(at, quote);
         at = quote + 1;
         if (source[at] !== '"') break;
@@ -96,17 +87,13 @@ function splitCsv(text, separator) {
   return lines;
 }
 
-function distinctNames(names) {
-  const seen = new Map();
-  return names.map((given, at) => {
-    const name = given.trim() || `column ${at + 1}`;
-    const times = (seen.get(name) ?? 0) + 1;
-    seen.set(name, times);
-    return times === 1 ? name : `${name} (${times})`;
+function distinctNames(given) {
+  const names = given.map((name, at) => name.trim() || `column ${at + 1}`);
+  return names.map((name, at) => {
+    const times = names.slice(0, at).filter((other) => other === name).length;
+    return times === 0 ? name : `${name} (${times + 1})`;
   });
 }
-
-// JSON
 
 function fromJson(text, path) {
   let value;
@@ -118,11 +105,8 @@ function fromJson(text, path) {
   const notes = [];
   for (const key of path ? path.split(".") : []) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) {
-      throw new Error(
-        `path: there is no "${key}"; there are: ${Object.keys(value ?? {})
-          .slice(0, 30)
-          .join(", ")}`,
-      );
+      const known = Object.keys(value ?? {}).slice(0, 30);
+      throw new Error(`path: there is no "${key}"; there are: ${known.join(", ")}`);
     }
     value = value[key];
   }
@@ -148,9 +132,9 @@ function flatten(value, name, into, depth) {
   return into;
 }
 
-// Values
-
-const isNumber = (cell) => /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/.test(cell);
+const NUMBER = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
+/** Most texts begin with a letter, which is quicker to tell. */
+const isNumber = (cell) => cell.charCodeAt(0) <= 57 && NUMBER.test(cell);
 const isPlain = (cell) => /^-?\d{0,30}\.?\d{0,20}$/.test(cell);
 
 const isDate = (cell) => /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?$/.test(cell);
@@ -170,11 +154,10 @@ function sum(cells) {
 }
 
 const rounded = (number) => String(Number(number.toPrecision(12)));
-
 function median(cells) {
-  const sorted = cells.map(Number).sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return rounded(sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2);
+  const numbers = Float64Array.from(cells, Number).sort();
+  const half = numbers.length >> 1;
+  return rounded(numbers.length % 2 === 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2);
 }
 
 /** To compare: numbers by size and before texts, texts without regard to case. */
@@ -183,34 +166,30 @@ const compare = (a, b) => (typeof a !== typeof b ? (typeof a === "number" ? -1 :
 
 /** The first cell in the order of `way`: 1 for the least, -1 for the greatest. */
 function furthest(cells, way) {
-  let best = { cell: cells[0], key: keyOf(cells[0]) };
-  for (const cell of cells) {
-    const key = keyOf(cell);
-    if (way * compare(key, best.key) < 0) best = { cell, key };
-  }
-  return best.cell;
+  const keyed = cells.map((cell) => ({ cell, key: keyOf(cell) }));
+  return smallest(keyed, 1, (a, b) => way * compare(a.key, b.key))[0].cell;
 }
 
 const [least, greatest] = [1, -1].map((way) => (cells) => furthest(cells, way));
 const OF_NUMBERS = { sum, mean: (cells) => rounded(Number(sum(cells)) / cells.length), median };
 const AGGREGATES = { ...OF_NUMBERS, min: least, max: greatest, distinct: (cells) => String(new Set(cells).size) };
 
-// Answers
-
 function describe({ columns, rows, notes }) {
   const described = columns.map((name, at) => {
     const cells = rows.map((row) => row[at]).filter((cell) => cell !== "");
-    const type = typeOf(cells);
-    const about = { name, type, filled: cells.length, empty: rows.length - cells.length };
+    const about = { name, type: "text", filled: cells.length, empty: rows.length - cells.length };
     if (cells.length === 0) return about;
     const counts = new Map();
     for (const cell of cells) counts.set(cell, (counts.get(cell) ?? 0) + 1);
+    const values = [...counts.keys()];
     const common = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3);
     const mostCommon = common.map(([value, count]) => ({ value: short(value), count }));
+    const type = typeOf(values);
     if (type === "text") return { ...about, distinct: counts.size, mostCommon };
-    const range = { ...about, distinct: counts.size, min: least(cells), max: greatest(cells) };
+    const range = { ...about, type, distinct: counts.size, min: least(values), max: greatest(values) };
     if (type !== "number") return { ...range, mostCommon };
-    return { ...range, sum: sum(cells), mean: OF_NUMBERS.mean(cells), median: median(cells) };
+    const total = sum(cells);
+    return { ...range, sum: total, mean: rounded(Number(total) / cells.length), median: median(cells) };
   });
   const first = rows.slice(0, 3).map((row) => asObject(columns, row.map(short)));
   return { rows: rows.length, columns: described, first, notes };
@@ -227,14 +206,32 @@ function answer(read, { where = [], groupBy = [], aggregate = [], select, sort =
   if (list(groupBy).length > 0 || list(aggregate).length > 0) result = grouped(result, list(groupBy), list(aggregate));
   const ways = list(sort).map((key) => [indexOf(result.columns, key.replace(/^-/, "")), key.startsWith("-") ? -1 : 1]);
   const keyed = result.rows.map((row) => ({ row, keys: ways.map(([at]) => keyOf(row[at])) }));
-  keyed.sort((a, b) => ways.reduce((order, [, way], at) => order || way * compare(a.keys[at], b.keys[at]), 0));
+  const compareRows = (a, b) => ways.reduce((order, [, way], at) => order || way * compare(a.keys[at], b.keys[at]), 0);
+  const first = ways.length > 0 ? smallest(keyed, limit, compareRows) : keyed.slice(0, limit);
   const chosen = select === undefined ? result.columns : list(select);
   const places = chosen.map((name) => indexOf(result.columns, name));
-  const shown = keyed.slice(0, limit).map(({ row }) => places.map((at) => row[at]));
+  const shown = first.map(({ row }) => places.map((at) => row[at]));
   const about = { total: result.rows.length, shown: shown.length, notes: read.notes };
   if (as === "rows") return { ...about, rows: shown.map((row) => asObject(chosen, row)) };
   if (as !== "csv") throw new Error('as: expected "rows" or "csv"');
   return { ...about, text: [chosen, ...shown].map((row) => row.map(quoted).join(",")).join("\n") };
+}
+
+/** In their order, equal ones as they came; without sorting all the others. */
+function smallest(rows, most, compareRows) {
+  const kept = [];
+  for (const row of rows) {
+    if (kept.length === most && compareRows(row, kept[most - 1]) >= 0) continue;
+    let [low, high] = [0, kept.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compareRows(row, kept[middle]) < 0) high = middle;
+      else low = middle + 1;
+    }
+    kept.splice(low, 0, row);
+    if (kept.length > most) kept.pop();
+  }
+  return kept;
 }
 
 function indexOf(columns, name) {
@@ -275,9 +272,8 @@ function grouped({ columns, rows, notes }, groupBy, aggregate) {
   const groups = new Map();
   for (const row of rows) {
     const key = JSON.stringify(places.map((at) => row[at]));
-    const group = groups.get(key);
-    if (group) group.push(row);
-    else groups.set(key, [row]);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(row);
   }
   if (groups.size === 0 && groupBy.length === 0) groups.set("[]", []);
   const asked = aggregate.length > 0 ? aggregate : [{ fn: "count" }];
@@ -295,8 +291,8 @@ function aggregated({ fn, column }, columns, rows) {
   const cells = rows.map((row) => row[at]).filter((cell) => cell !== "");
   if (fn === "count") return String(cells.length);
   const run = named(AGGREGATES, fn, "aggregate");
-  const other = Object.hasOwn(OF_NUMBERS, fn) ? cells.find((cell) => !isNumber(cell)) : undefined;
-  if (other !== undefined) throw new Error(`${fn} of ${column}: "${short(other)}" is not a number`);
+  const other = Object.hasOwn(OF_NUMBERS, fn) && cells.find((cell) => !isNumber(cell));
+  if (other) throw new Error(`${fn} of ${column}: "${short(other)}" is not a number`);
   return cells.length === 0 ? (fn === "sum" || fn === "distinct" ? "0" : "") : run(cells);
 }
 

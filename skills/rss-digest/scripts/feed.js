@@ -25,14 +25,17 @@ export default function feed(input) {
   const fresh = items.filter(({ date }) => date === null || Date.parse(date) >= from);
   const age = ({ date }) => (date === null ? Number.NEGATIVE_INFINITY : Date.parse(date));
   fresh.sort((a, b) => (age(a) === age(b) ? 0 : age(b) - age(a)));
-  return { title, total: fresh.length, items: fresh.slice(0, limit) };
+  return { title, total: fresh.length, items: fresh.slice(0, limit).map(show) };
 }
 
-const item = (title, link, date, summary) => ({
+/** Summaries are long: they are read only of those items that are shown. */
+const item = (title, link, date, readSummary) => ({ title, link, date: toTime(date), readSummary });
+
+const show = ({ title, link, date, readSummary }) => ({
   title: plain(title).slice(0, 300) || "(without a title)",
   link: /^https?:\/\//i.test(link) ? link : null,
-  date: toTime(date),
-  summary: shorten(plain(summary)),
+  date,
+  summary: shorten(plain(readSummary())),
 });
 
 function fromJson(text) {
@@ -45,12 +48,8 @@ function fromJson(text) {
   if (!Array.isArray(value?.items)) throw new Error("this is not a feed: expected RSS, Atom or JSON Feed");
   const items = value.items.slice(0, MAX_ITEMS).map((one) => {
     const date = one.date_published ?? one.date_modified;
-    return item(
-      one.title,
-      one.url ?? one.external_url ?? "",
-      date,
-      one.summary ?? one.content_text ?? one.content_html,
-    );
+    const readSummary = () => one.summary ?? one.content_text ?? one.content_html;
+    return item(one.title, one.url ?? one.external_url ?? "", date, readSummary);
   });
   return { title: plain(value.title), items };
 }
@@ -61,31 +60,22 @@ function fromXml(source) {
   const isAtom = ATOM.test(source.slice(0, MAX_HEAD));
   const parts = elements(source, isAtom ? "entry" : "item");
   const head = parts.length > 0 ? source.slice(0, parts[0].at) : source;
-  const items = parts.map(({ inner }) =>
-    isAtom
-      ? item(
-          textOf(inner, "title"),
-          atomLink(inner),
-          textOf(inner, "published") || textOf(inner, "updated"),
-          textOf(inner, "summary") || textOf(inner, "content"),
-        )
-      : item(
-          textOf(inner, "title"),
-          textOf(inner, "link") || textOf(inner, "guid"),
-          textOf(inner, "pubDate") || textOf(inner, "date"),
-          textOf(inner, "description") || textOf(inner, "encoded"),
-        ),
-  );
+  const items = parts.map(({ inner }) => {
+    const one = (...names) => names.reduce((found, name) => found || textOf(inner, name), "");
+    return isAtom
+      ? item(one("title"), atomLink(inner), one("published", "updated"), () => one("summary", "content"))
+      : item(one("title"), one("link", "guid"), one("pubDate", "date"), () => one("description", "encoded"));
+  });
   return { title: plain(textOf(head, "title")), items };
 }
 
 /** Found by searching on from each end, so that a broken feed costs no more than its length. */
-function elements(source, name) {
+function elements(source, name, most = MAX_ITEMS) {
   const found = [];
-  const begin = new RegExp(`<(?:[\\w.-]+:)?${name}(?:\\s[^<>]*)?>`, "g");
-  for (let match = begin.exec(source); match && found.length < MAX_ITEMS; match = begin.exec(source)) {
+  const { begin, end } = tagsOf(name);
+  begin.lastIndex = 0;
+  for (let match = begin.exec(source); match && found.length < most; match = begin.exec(source)) {
     if (match[0].endsWith("/>")) continue;
-    const end = new RegExp(`</(?:[\\w.-]+:)?${name}\\s*>`, "g");
     end.lastIndex = begin.lastIndex;
     const closing = end.exec(source);
     if (!closing) break;
@@ -95,8 +85,19 @@ function elements(source, name) {
   return found;
 }
 
+const TAGS = new Map();
+
+function tagsOf(name) {
+  const known = TAGS.get(name);
+  if (known) return known;
+  const begin = new RegExp(`<(?:[\\w.-]+:)?${name}(?:\\s[^<>]*)?>`, "g");
+  const made = { begin, end: new RegExp(`</(?:[\\w.-]+:)?${name}\\s*>`, "g") };
+  TAGS.set(name, made);
+  return made;
+}
+
 function textOf(source, name) {
-  const [first] = elements(source, name);
+  const [first] = elements(source, name, 1);
   return first ? unwrap(first.inner).trim() : "";
 }
 

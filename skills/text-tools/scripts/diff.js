@@ -124,7 +124,8 @@ function hunks(edits, context) {
     const part = edits.slice(from, to);
     const [a, b] = ["+", "-"].map((other) => part.filter(({ sign }) => sign !== other).length);
     // An empty side begins after the line before it.
-    lines.push(`@@ -${span(lineA, a)} +${span(lineB, b)} @@`, ...part.map(({ sign, line }) => `${sign}${line}`));
+    lines.push(`@@ -${span(lineA, a)} +${span(lineB, b)} @@`);
+    for (const { sign, line } of part) lines.push(`${sign}${line}`);
     skip(Math.min(to, edits.length));
   }
   return lines;

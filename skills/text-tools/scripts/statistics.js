@@ -31,9 +31,12 @@ export default function statistics(input) {
   const source = text.replace(/\r\n?/g, "\n");
   const words = source.match(WORD) ?? [];
   const counts = new Map();
-  for (const word of words) counts.set(word.toLowerCase(), (counts.get(word.toLowerCase()) ?? 0) + 1);
+  for (const word of words) {
+    const key = word.toLowerCase();
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
   const characters = lengthOf(source);
-  const letters = words.reduce((sum, word) => sum + lengthOf(word), 0);
+  const letters = lengthOf(words.join(""));
   // A row of dots would be searched again from each of them.
   const ends = source.replace(/[.!?…]{2,}/g, ".");
   const sentences = ends.split(SENTENCE_END).filter((part) => /[\p{L}\p{N}]/u.test(part)).length;
@@ -59,12 +62,8 @@ export default function statistics(input) {
 
 const tenth = (number) => Math.round(number * 10) / 10;
 
-/** Characters, of which an emoji may be two of the language's own units. */
-function lengthOf(text) {
-  let length = 0;
-  for (const _ of text) length++;
-  return length;
-}
+/** Characters, of which an emoji is two of the language's own units. */
+const lengthOf = (text) => text.length - (text.match(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g) ?? []).length;
 
 const frequent = (counts, most, ignoreCommon) =>
   [...counts]

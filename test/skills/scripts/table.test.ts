@@ -130,6 +130,18 @@ test("sorted by several columns: numbers by size, before texts", () => {
   expect(rows.map(({ n, t }: { n: string; t: string }) => n + t)).toEqual(["9b", "9a", "10b", "a", "xa"]);
 });
 
+test("the first rows of an order are those that sorting all of them gives", () => {
+  const row = fc.tuple(fc.integer({ min: 0, max: 5 }), fc.constantFrom("a", "b", "c"));
+  fc.assert(
+    fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.integer({ min: 1, max: 10 }), (rows, limit) => {
+      const numbered = rows.map(([n, t], at) => ({ n: String(n), t, at: String(at) }));
+      const text = JSON.stringify(numbered);
+      const sorted = numbered.toSorted((a, b) => Number(b.n) - Number(a.n) || (a.t < b.t ? -1 : a.t > b.t ? 1 : 0));
+      expect(table({ text, sort: ["-n", "t"], limit }).rows).toEqual(sorted.slice(0, limit));
+    }),
+  );
+});
+
 test.each([
   ["semicolons and decimal commas", { text: "a;b\n1.234,56;x\n0,44;y", decimal: "," }, "1235"],
   ["tabs", { text: "a\tb\n1\tx\n2\ty" }, "3"],
