@@ -85,8 +85,7 @@ export function createEgress(parts: EgressParts): Egress {
     judge(target);
     const prepared = await request.prepare?.(target);
     if (prepared !== undefined) target.url.search = prepared.search;
-    const { headers, ...message } = prepared ?? request.message ?? GET;
-    let next: Message = { ...message, headers: { "User-Agent": "Roost", ...headers } };
+    let next: Message = prepared ?? request.message ?? GET;
     for (let redirects = 0; ; redirects++) {
       const answer = await exchange(target, next, MAX_ANSWER, signal);
       const { status, headers, body } = answer;
@@ -131,7 +130,7 @@ export function createEgress(parts: EgressParts): Egress {
       count("answered");
       return result;
     } catch (thrown) {
-      const error = egressErrorOf(signal.aborted ? signal.reason : thrown);
+      const error = egressErrorOf(signal.aborted ? signal.reason : thrown, signal.aborted);
       count(error.fault);
       if (isRefusal(error.fault)) parts.onRefused?.({ accountId, instanceId, host: asked, fault: error.fault });
       throw error;
@@ -173,9 +172,9 @@ type Judge = (target: Target) => void;
 
 const cancelled = (): EgressError => new EgressError("cancelled", "the request was cancelled");
 
-const egressErrorOf = (thrown: unknown): EgressError =>
-  thrown instanceof EgressError
-    ? thrown
-    : new EgressError("protocol", `the request failed: ${thrown instanceof Error ? thrown.message : thrown}`, {
-        cause: thrown,
-      });
+function egressErrorOf(thrown: unknown, isAborted: boolean): EgressError {
+  if (thrown instanceof EgressError) return thrown;
+  if (isAborted) return cancelled();
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  return new EgressError("protocol", `the request failed: ${reason}`, { cause: thrown });
+}

@@ -56,6 +56,7 @@ export function writeMessage(target: Target, { method, headers, body, uncompress
     "Connection: close",
     `Accept-Encoding: ${uncompressed ? "identity" : ENCODINGS}`,
   ];
+  if (!Object.keys(headers).some((name) => name.toLowerCase() === "user-agent")) lines.push("User-Agent: Roost");
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADER_NAME.test(name))
       throw new EgressError("url", `${JSON.stringify(name.slice(0, 50))} is not a header's name`);

@@ -273,6 +273,11 @@ describe("a request", () => {
     ]);
   });
 
+  test("may name another program than this one", async () => {
+    await get("/ok", message({ headers: { "user-agent": "Heron/1.0" } }));
+    expect(web.requests.at(-1)?.match(/user-agent.*/gi)).toEqual(["user-agent: Heron/1.0"]);
+  });
+
   test.each([
     { headers: { "X-A": "b\r\nX-Evil: 1" } },
     { headers: { "X-A": "b\n" } },
@@ -330,6 +335,46 @@ describe("a request", () => {
   test("to a port where nobody listens says so", async () => {
     const { fault, message: told } = await failure(open().send(request("http://public.test:9/")));
     expect([fault, told]).toEqual(["connect", "public.test:9 cannot be connected to (ECONNREFUSED)"]);
+  });
+});
+
+describe("an answer that is read as it comes", () => {
+  const stream = (path: string, signal = new AbortController().signal, egress = open()) =>
+    egress.open({ ...request(url(path)), signal });
+
+  test("is decoded, closes its connection at its end, and shows a redirect as it is", async () => {
+    const answer = await stream("/gzip");
+    expect(Buffer.concat(await Array.fromAsync(answer.body)).toString()).toBe("zipped");
+    const moved = await stream(`/to?${encodeURIComponent("/ok")}`);
+    expect(moved.status).toBe(302);
+    moved.close();
+    await web.closed(web.connections);
+  });
+
+  test("is judged like any other", async () => {
+    expect(await faultOf(open().open(request(`http://inside.test:${inside.port}/ok`)))).toBe("address");
+    expect(await faultOf(open("none").open(request(url("/ok"))))).toBe("policy");
+    expect(insideConnections()).toBe(0);
+  });
+
+  test("ends with its signal, before and in the middle of it", async () => {
+    const before = web.connections;
+    const cancel = new AbortController();
+    const answer = await stream("/slow-body", cancel.signal);
+    const read = Array.fromAsync(answer.body).then(
+      () => "ended",
+      () => "broken",
+    );
+    cancel.abort();
+    expect(await read).toBe("broken");
+    await web.closed(before + 1);
+    expect(await faultOf(stream("/ok", AbortSignal.abort()))).toBe("cancelled");
+  });
+
+  test("that nobody reads is closed by whoever opened it", async () => {
+    const before = web.connections;
+    (await stream("/slow-body")).close();
+    await web.closed(before + 1);
   });
 });
 
