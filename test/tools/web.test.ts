@@ -99,8 +99,10 @@ async function call(name: string, input: object): Promise<string> {
   const before = mock.requests.length;
   mock.script({ kind: "tools", calls: [{ name, arguments: input }] }, { kind: "text", tokens: ["Done."] });
   expect((await person.ask("POST", `${agent}/messages`, { message: "Please do." })).status).toBe(200);
-  return mock.requests[before + 1]?.body.messages.at(-1).content;
+  return ofStranger(mock.requests[before + 1]?.body.messages.at(-1).content);
 }
+/** What stands between the marks of untrusted text; the whole where there are none. */
+const ofStranger = (told: string): string => /<(untrusted-\w+)>\n(.*)\n<\/\1>/s.exec(told)?.[2] ?? told;
 const sent = () => seen.at(-1);
 
 describe("an agent of a real host", () => {
