@@ -222,6 +222,19 @@ test("a skill from the catalog is installed, listed and removed", async () => {
   expect((await run(home, ["skill", "install", name, "no-such-skill"])).errors).toContain("not found");
 });
 
+test("what a skill requires is shown in the catalog, at its installation and in the list", async () => {
+  const { name } = await makeInstance();
+  const catalog = (await run(home, ["skill", "list"])).output;
+  expect(catalog).toMatch(/^github +1\.0\.0 +GITHUB_TOKEN +api\.github\.com /m);
+  const { output, errors } = await run(home, ["skill", "install", name, "github"]);
+  expect(output).toContain("Installed github 1.0.0.");
+  expect(errors).toContain("Agents may now send requests to api.github.com.");
+  expect(errors).toContain("It needs GITHUB_TOKEN: roost secret set INSTANCE NAME");
+  expect((await run(home, ["skill", "list", name])).output).toMatch(/^github .+ api\.github\.com +GITHUB_TOKEN/m);
+  await run(home, ["secret", "set", name, "GITHUB_TOKEN"], { input: "token" });
+  expect((await run(home, ["skill", "list", name])).output).not.toContain("GITHUB_TOKEN");
+});
+
 test("a secret's value comes from standard input, without the line end, and is never shown", async () => {
   const { instanceId, name } = await makeInstance();
   const set = await run(home, ["secret", "set", name, "TOKEN", "--json"], { input: "s3cr3t\n" });

@@ -70,7 +70,7 @@ test("every path of the reading table exists, and its answer has the fields that
   await using service = startGitHub();
   const section = skill.instructions.split("## Reading")[1]?.split("## Writing")[0] ?? "";
   const paths = Array.from(section.matchAll(/`(\/[^`]+)`/g), ([, path]) => path ?? "");
-  expect(paths).toHaveLength(14);
+  expect(paths).toHaveLength(13);
   for (const path of paths)
     expect({ path, ...(await service.send(as({ path }))) }).toMatchObject({ path, status: 200 });
   const read = async (path: string) => JSON.parse((await service.send(as({ path }))).body);

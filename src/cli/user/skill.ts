@@ -11,7 +11,7 @@ interface CatalogSkill {
   name: string;
   version: string;
   description: string;
-  requires: { secrets: string[] };
+  requires: { secrets: string[]; hosts: string[] };
 }
 
 interface InstalledSkill {
@@ -19,8 +19,12 @@ interface InstalledSkill {
   version: string;
   source: string;
   installedAt: string;
+  requires: { hosts: string[] };
   missingSecrets: string[];
+  missingTools: string[];
 }
+
+const words = (names: readonly string[]): string => names.join(" ") || "-";
 
 /** `roost skill list`: the server's catalog; needs no account. */
 export async function listCatalog(options: Options): Promise<void> {
@@ -28,11 +32,12 @@ export async function listCatalog(options: Options): Promise<void> {
   if (options.json) printJson(skills);
   else
     printTable(
-      ["NAME", "VERSION", "SECRETS", "DESCRIPTION"],
-      skills.map(({ name, version, requires, description }) => [
+      ["NAME", "VERSION", "SECRETS", "HOSTS", "DESCRIPTION"],
+      skills.map(({ name, version, requires: { secrets, hosts }, description }) => [
         name,
         version,
-        requires.secrets.join(" ") || "-",
+        words(secrets),
+        words(hosts),
         description,
       ]),
       "The catalog is empty.",
@@ -48,13 +53,14 @@ export async function listInstalled(instance: string, options: Options): Promise
   if (options.json) printJson(skills);
   else
     printTable(
-      ["NAME", "VERSION", "FROM", "INSTALLED", "MISSING SECRETS"],
-      skills.map(({ name, version, source, installedAt, missingSecrets }) => [
+      ["NAME", "VERSION", "FROM", "INSTALLED", "HOSTS", "MISSING"],
+      skills.map(({ name, version, source, installedAt, requires, missingSecrets, missingTools }) => [
         name,
         version,
         source,
         shortTime(installedAt),
-        missingSecrets.join(" ") || "-",
+        words(requires.hosts),
+        words([...missingSecrets, ...missingTools]),
       ]),
       "No skills are installed. To see the catalog: roost skill list",
     );
@@ -68,9 +74,11 @@ export async function installSkill(instance: string, name: string, options: Opti
   if (options.json) printJson(skill);
   else {
     say(`Installed ${skill.name} ${skill.version}.`);
+    if (skill.requires.hosts.length > 0) note(`Agents may now send requests to ${skill.requires.hosts.join(", ")}.`);
     if (skill.missingSecrets.length > 0) {
       note(`It needs ${skill.missingSecrets.join(", ")}: roost secret set INSTANCE NAME`);
     }
+    if (skill.missingTools.length > 0) note(`This host does not have its tools: ${skill.missingTools.join(", ")}.`);
   }
 }
 
