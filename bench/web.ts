@@ -44,8 +44,8 @@ export async function benchWeb(): Promise<Row[]> {
       value: slow,
       unit: "ms",
       baseline: { what: "while nothing happens", value: idle },
-      goal: "≤ 50 ms",
-      met: slow <= 50,
+      goal: "≤ 50 ms more",
+      met: slow <= idle + 50,
     },
   ];
 }
