@@ -80,6 +80,12 @@ export const ATTACKS: Record<string, (target: Target, ask: Ask) => Promise<void>
       await read(ask("POST", path, { message: "hang" }, { Prefer: "respond-async" }));
       await Bun.sleep(200);
     }),
+  "runs endless scripts in every agent": async ({ instanceId, agents }, ask) =>
+    forever(100, async (turn) => {
+      const path = `/v1/instances/${instanceId}/agents/${agents[turn % agents.length]}/messages`;
+      await read(ask("POST", path, { message: "loop" }, { Prefer: "respond-async" }));
+      await Bun.sleep(200);
+    }),
   "guesses codes and keys": async (_, ask) =>
     forever(32, async (turn) => {
       const guess = { email: "bench@example.com", code: String(turn % 100_000_000).padStart(8, "0") };

@@ -62,7 +62,10 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     gauge(
       "roost_sandbox",
       "1 for what locks scripts in, once it is known",
-      () => [sandbox.level() ?? []].flat().map((level) => ({ labels: { level }, value: 1 })),
+      () => {
+        const level = sandbox.level();
+        return level === null ? [] : [{ labels: { level }, value: 1 }];
+      },
       ["level"],
     ),
     gauge("roost_scripts_running", "Scripts that run", () => sandbox.figures().running),

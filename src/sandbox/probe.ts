@@ -136,7 +136,9 @@ function findHole(
     if (landlockAbi >= 6 && signal !== -ERRNO.EPERM) return `Landlock let a signal through: ${show(outer)}`;
     return null;
   }
-  return read < 0 && connect < 0 && execute < 0 ? null : `bubblewrap let something through: ${show(outer)}`;
+  return read < 0 && write < 0 && connect < 0 && execute < 0
+    ? null
+    : `bubblewrap let something through: ${show(outer)}`;
 }
 
 const show = (tries: Tries): string => JSON.stringify(tries);

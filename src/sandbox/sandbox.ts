@@ -195,8 +195,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     async run(job, { instanceId, signal }) {
       requireSize(job);
       const { level: inside } = await probeOnce();
-      if (inside === "none")
-        throw new NotRun("this host runs no scripts: it has no sandbox; its operator can tell why");
+      if (inside === "none") throw new NotRun("this host runs no scripts: nothing on it could lock them in");
       const accountId = options.accountOf(instanceId);
       await enter(accountId, instanceId, signal);
       try {

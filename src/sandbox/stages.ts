@@ -14,7 +14,7 @@ import { filterSystemCalls } from "./seccomp.ts";
 import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
 
 /** Below everything else that the host does. */
-const NICENESS = 5;
+const NICENESS = 10;
 const CPU_SECONDS = LIMITS.runMs / 1000;
 /** What JavaScriptCore needs besides the script's memory. */
 const OWN_BYTES = 48 * MIB_BYTES;
