@@ -89,6 +89,8 @@ function line(mapping: Mapping, key: string, max: number, label = key): string |
   if (text === "" || [...text].length > max || /[\p{Cc}\p{Cs}]/u.test(text)) {
     throw refused(`${label} to be text of 1 to ${max} characters`);
   }
+  // In the file it may be written as an escape, which can be seen.
+  if (findHidden(text)) throw refused(`${label} to be visible text, also where it is written with escapes`);
   return text;
 }
 

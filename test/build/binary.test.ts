@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageFile from "../../package.json" with { type: "json" };
 import { bundleConsole } from "../../src/console/bundle.ts";
+import { loadCatalog } from "../../src/skills/catalog.ts";
 import { buildBinary, runBinary, type StartOptions, startBinary } from "../support/binary.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { canCutNetwork, OFFLINE } from "../support/offline.ts";
@@ -66,6 +67,16 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(health.status).toBe(200);
     expect(await server.stop()).toBe(0);
     expect(await readdir(folder)).toEqual(["roost"]);
+  });
+
+  test("contains the skills, their scripts included, as they are in the source", async () => {
+    await using server = await startBinary({ binary, cwd: folder });
+    const { data } = (await (await fetch(`${server.url}/v1/skills?limit=100`)).json()) as {
+      data: { sha256: string }[];
+    };
+    const own = loadCatalog().list(null, 100);
+    expect(data.map(({ sha256 }) => sha256)).toEqual(own.map(({ sha256 }) => sha256));
+    expect(own.length).toBeGreaterThanOrEqual(12);
   });
 
   test("contains the console as its source builds it", async () => {

@@ -62,6 +62,9 @@ test("a skill with hidden text in any of its files is refused, with the file and
     "files.SKILL.md: expected only visible text; line 6 has U+E0078 (tag character); remove it",
   );
   expect(refusal({ "SKILL.md": own.replace("Does", "Do\u200Bes") })).toContain("line 3 has U+200B");
+  expect(refusal({ "SKILL.md": own.replace("Does it.", '"Does\\u200B it."') })).toBe(
+    "files.SKILL.md: expected description to be visible text, also where it is written with escapes",
+  );
   expect(refusal({ "SKILL.md": own, "scripts/a.js": "//\n1 \u202E 2" })).toBe(
     "files.scripts/a.js: expected only visible text; line 2 has U+202E (bidirectional control); remove it",
   );

@@ -207,6 +207,12 @@ test.each([
     `{"files":{"SKILL.md":${JSON.stringify(own)},"a.md":"\\ud800"}}`,
     /^files\.a\.md: expected text/,
   ],
+  ["a skill within a folder, as archives have it", { files: { "own/SKILL.md": own } }, FILES],
+  [
+    "a file that hides text",
+    { files: { "SKILL.md": own, "a.md": "one\nt\u200Bwo" } },
+    "files.a.md: expected only visible text; line 2 has U+200B (zero-width character); remove it",
+  ],
   ["a path upwards", { files: { "SKILL.md": own, "../a.md": "" } }, /^files: expected a relative file name/],
   ["an absolute path", { files: { "SKILL.md": own, "/etc/a": "" } }, /^files: expected a relative file name/],
   ["names that differ by case", { files: { "SKILL.md": own, "skill.md": "" } }, /^files: expected a name that differs/],

@@ -114,6 +114,20 @@ test("neither the quota nor a prompt's outline reads a skill's text", async () =
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
 });
 
+test("neither what skills require nor whether all are pinned is found by reading texts", async () => {
+  await using room = openRoom();
+  const { store } = room.ground;
+  const plans = plansOf(store, () => {
+    const table = skillQueries(store.db);
+    table.requirements(room.instanceId);
+    table.unpinned();
+  });
+  expect(plans).toEqual([
+    "SEARCH installed_skills USING INDEX installed_skill_sizes (instance_id=?)",
+    "SCAN installed_skills USING INDEX unpinned_skills",
+  ]);
+});
+
 test("the texts of skills that were installed before the quota count towards it", () => {
   const folder = join(import.meta.dir, "../../src/storage/migrations");
   const migrations = readdirSync(folder).sort();
