@@ -13,7 +13,7 @@ export interface Windows {
   forget(conversationId: string): void;
   /** The turns up to and including the run's own message, in the order they were answered; no long text is read yet. */
   read(run: Run): TurnOutline[];
-  /** The first of the messages that were read last; null where there are none. */
+  /** The first of the messages that were read last; null where that is not remembered. */
   startOf(conversationId: string): number | null;
 }
 
