@@ -61,15 +61,10 @@ export function showApproval(approval: Approval): Asked {
     });
     element.append(form);
   } else {
-    const shown = make("pre", "", visibleJson(input, 2));
-    // It may scroll, so it must be reachable by keyboard.
-    shown.tabIndex = 0;
-    shown.role = "region";
-    shown.setAttribute("aria-label", `The input of ${tool}`);
     const remember = make("input");
     remember.type = "checkbox";
     const approve = button("Approve", "", () => ({ decision: "approve", inputHash, remember: remember.checked }));
-    element.append(shown);
+    element.append(make("pre", "", visibleJson(input, 2)));
     // Nothing is remembered of a run that a stranger may have steered.
     if (!tainted) element.append(make("label", "choice", remember, "Do not ask again for such calls"));
     element.append(make("div", "row", approve, deny("Deny")));
