@@ -88,12 +88,8 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       workspaces.refresh(agent);
       const within = folder === null ? "" : `${folder}/`;
       const files = workspaces.list(agent, within, limit).filter(({ name }) => name.startsWith(within));
-      const strange = new Set(
-        workspaces.taintedOf(
-          agent,
-          files.map(({ name }) => name).filter((name) => !isKeptOutput(name)),
-        ),
-      );
+      const chosen = files.map(({ name }) => name).filter((name) => !isKeptOutput(name));
+      const strange = new Set(workspaces.taintedOf(agent, chosen));
       return files.map(({ name, size }) => ({ name, size, isTainted: strange.has(name) }));
     },
     read(whose, name) {

@@ -14,12 +14,15 @@ export const isKeptOutput = (name: string): boolean => NAME.test(name);
 /** Keeps outputs that are too long for a prompt as files of the agent's workspace. */
 export const keepOutputs =
   (files: WorkspacePort): PolicyPorts["keepOutput"] =>
-  async (context, tool, output) => {
+  async (call, tool, output) => {
+    // A person has approved the call, not these files.
+    const context = { ...call, goAhead: undefined };
     // Ids sort by time, and so do the names.
     const id = newId("change").slice("change_".length);
     const name = `${FOLDER}/${id}-${tool.replaceAll(/[^A-Za-z0-9_-]/g, "").slice(0, 40)}.txt`;
-    const [oldest, ...others] = await files.list(context, FOLDER, MAX_KEPT);
-    if (oldest !== undefined && others.length + 1 >= MAX_KEPT) await files.remove(context, oldest.name);
+    const kept = await files.list(context, FOLDER, MAX_KEPT);
+    const [oldest] = kept;
+    if (oldest && kept.length >= MAX_KEPT) await files.remove(context, oldest.name);
     await files.write(context, name, fitting(output));
     return name;
   };

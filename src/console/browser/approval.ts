@@ -45,10 +45,11 @@ export function showApproval(approval: Approval): Asked {
   };
   const deny = (text: string) => button(text, "quiet", () => ({ decision: "deny" }));
 
-  if (tainted) {
-    const warning = "Your agent has read what a stranger may have written. Check that this is what you want.";
-    element.append(make("p", "warning", warning));
-  }
+  const warning = make(
+    "p",
+    "warning",
+    "Your agent has read what a stranger may have written. Check that this is what you want.",
+  );
   if (questions) {
     const form = make("form", "approval-questions");
     const fields = questions.map((one, at) => fieldOf(one, `${title.id}-${at}`));
@@ -59,19 +60,15 @@ export function showApproval(approval: Approval): Asked {
       const answers = fields.map((field) => field.value());
       void attempt(form, decide({ decision: "answer", answers }));
     });
+    if (tainted) element.append(warning);
     element.append(form);
   } else {
-    const shown = make("pre", "", visibleJson(input, 2));
-    // It may scroll, so it must be reachable by keyboard.
-    shown.tabIndex = 0;
-    shown.role = "region";
-    shown.setAttribute("aria-label", `The input of ${tool}`);
     const remember = make("input");
     remember.type = "checkbox";
     const approve = button("Approve", "", () => ({ decision: "approve", inputHash, remember: remember.checked }));
-    element.append(shown);
-    // Nothing is remembered of a run that a stranger may have steered.
-    if (!tainted) element.append(make("label", "choice", remember, "Do not ask again for such calls"));
+    element.append(make("pre", "", visibleJson(input, 2)));
+    // Nothing is remembered of a run that a stranger may have steered. The warning is where the decision is made.
+    element.append(tainted ? warning : make("label", "choice", remember, "Do not ask again for such calls"));
     element.append(make("div", "row", approve, deny("Deny")));
   }
   element.append(alert);

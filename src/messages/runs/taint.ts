@@ -54,8 +54,9 @@ export function createTaint(db: Db, windows: Pick<Windows, "startOf">): Taint {
     forget: (runId) => void remove.run({ runId }),
     ofWindow(conversationId) {
       if (!isAny) return false;
-      const start = windows.startOf(conversationId);
-      return start !== null && (latest.get({ conversationId })?.messageSeq ?? -1) >= start;
+      // Where it is not known what was read, all of the conversation counts.
+      const start = windows.startOf(conversationId) ?? 0;
+      return (latest.get({ conversationId })?.messageSeq ?? -1) >= start;
     },
   };
 }

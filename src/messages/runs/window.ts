@@ -15,7 +15,7 @@ export interface Windows {
    * The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily.
    */
   read(run: Run): TurnOutline[];
-  /** The first of the messages that were read last; null where there are none. */
+  /** The first of the messages that were read last; null where that is not remembered. */
   startOf(conversationId: string): number | null;
 }
 
