@@ -32,7 +32,7 @@ export async function runScript(
     case "result":
       return `${outcome.json === null ? noResult(job) : `result: ${outcome.json}`}${consoleOf(outcome)}`;
     case "thrown":
-      throw new Error(`${describe(outcome.error, job.source)}${consoleOf(outcome)}`);
+      throw new Error(`${describe(outcome.error, job)}${consoleOf(outcome)}`);
     case "killed":
       throw new Error(`${WHY[outcome.why]}${consoleOf(outcome)}`);
   }
@@ -49,9 +49,11 @@ function consoleOf({ console, leftOut }: Outcome): string {
   return `\nconsole:\n${console}${rest}`;
 }
 
-function describe({ name, message, stack }: Thrown, source: string): string {
+function describe({ name, message, stack }: Thrown, { kind, source }: Job): string {
   const said = clip(`${name === "" ? "thrown: " : `${name}: `}${message}`, MAX_MESSAGE);
   const hint = /out of memory/.test(message) ? ` (a script has ${MEBIBYTES} MiB)` : "";
+  // Who calls a skill's script cannot mend it: the message says what it expected.
+  if (kind === "module") return `${said}${hint}`;
   const places = stack.split("\n").filter((line) => line.includes(`${SOURCE_NAME}:`));
   const shown = places.slice(0, MAX_STACK_LINES).map((line) => `\n    ${clip(line.trim(), MAX_LINE)}`);
   return `${said}${hint}${shown.join("")}${lineAt(places[0], source)}`;

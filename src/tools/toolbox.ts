@@ -29,10 +29,17 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
   };
 }
 
+/** Without what some model servers refuse: the name of the dialect, and rules about the names of properties. */
+function schemaOf(input: z.ZodType): Record<string, unknown> {
+  const override = ({ jsonSchema }: { jsonSchema: object }) => void Reflect.deleteProperty(jsonSchema, "propertyNames");
+  const { $schema: _, ...schema } = z.toJSONSchema(input, { io: "input", override });
+  return schema;
+}
+
 const describe = ({ name, description, input }: Tool): ToolDescription => ({
   name,
   description,
-  inputSchema: z.toJSONSchema(input, { io: "input" }) as Record<string, unknown>,
+  inputSchema: schemaOf(input),
 });
 
 /** The name of a tool of an agent's MCP server: the server's name, and the tool's. */
