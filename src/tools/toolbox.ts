@@ -17,7 +17,9 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
   const described = tools.map((tool) => ({ tool, description: describe(tool) }));
   const isOn = (tool: Tool | undefined) => tool?.isOff?.() !== true;
   return {
-    tools,
+    get tools() {
+      return tools.filter(isOn);
+    },
     get offered() {
       return described.filter(({ tool }) => isOn(tool)).map(({ description }) => description);
     },
