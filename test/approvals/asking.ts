@@ -38,8 +38,9 @@ export interface Asking extends Conversation {
 export async function startAsking(
   tools?: readonly Tool[],
   options: Parameters<typeof startConversation>[3] = {},
+  settings: Record<string, string> = {},
 ): Promise<Asking> {
-  const it = await startConversation({}, undefined, tools, options);
+  const it = await startConversation(settings, undefined, tools, options);
   // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
   type Message = any;
   return Object.assign(Object.create(it) as Conversation, {
