@@ -102,7 +102,9 @@ describe("dist/roost, copied alone into an empty folder", () => {
     };
     try {
       await sayHello({ binary, cwd: folder, dataDir: join(folder, "web"), env });
-      expect(mock.requests[1]?.body.messages.at(-1).content).toBe(`URL: ${web.url.href}\n\n# Birds\n\nHerons.`);
+      expect(mock.requests[1]?.body.messages.at(-1).content).toContain(
+        `\nURL: ${web.url.href}\n\n# Birds\n\nHerons.\n`,
+      );
     } finally {
       await Promise.all([mock.stop(), web.stop(true), rm(join(folder, "web"), { recursive: true })]);
     }
