@@ -1,7 +1,7 @@
 import { call } from "./api.ts";
 import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
-import { describeAnswers, type Facts } from "./model.ts";
+import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import type { Account, Agent, Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
@@ -95,6 +95,7 @@ export function createChat(parts: ChatParts): Chat {
     talk = openTalk({
       agentPath,
       log,
+      hasTools: hasTools(parts, agent),
       busy: (is) => {
         cancel.hidden = !is;
       },

@@ -1,3 +1,4 @@
+import { makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
 import { make } from "./dom.ts";
 import type { Message } from "./records.ts";
@@ -13,6 +14,8 @@ export interface Exchange {
   /** Shows that its turn has come. */
   begin(): void;
   show(event: RunEvent): void;
+  /** For an answer of before: offers what the agent did for it. */
+  offerSteps(load: () => AsyncIterable<RunEvent>): void;
   finish(message: Pick<Message, "message" | "finishReason">): void;
   /** Shows under the answer why it is incomplete. */
   explain(why: string): void;
@@ -27,7 +30,8 @@ const NOTES: Record<string, string> = {
 export function makeExchange(): Exchange {
   const said = make("p", "said");
   const note = make("small", "soft");
-  const answer = make("div", "turn agent", said, note);
+  const steps = makeSteps();
+  const answer = make("div", "turn agent", said, note, steps.element);
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
@@ -51,7 +55,10 @@ export function makeExchange(): Exchange {
       note.textContent = "";
       thinking(said.textContent === "");
     },
-    show({ type, delta, message, name, approval, error }) {
+    offerSteps: steps.offer,
+    show(event) {
+      const { type, delta, message, name, approval, error } = event;
+      steps.show(event);
       switch (type) {
         case "message.delta":
           thinking(false);

@@ -28,6 +28,9 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   line.replaceChildren(plainly, link);
 }
 
+/** Embedded models call no tools. */
+export const hasTools = ({ host }: Facts, agent: Agent): boolean => !(agent.model ?? host.model).startsWith("local:");
+
 const nameOf = (model: string): string =>
   model.startsWith("local:") ? `${model.slice("local:".length)}, on this host` : model.replace(/^openai:/, "");
 

@@ -6,7 +6,13 @@ export interface RunEvent {
   id: number;
   type: string;
   delta?: string;
+  toolCallId?: string;
   name?: string;
+  input?: unknown;
+  output?: string;
+  isError?: boolean;
+  /** The agent's plan. */
+  items?: { text: string; done: boolean }[];
   message?: Message;
   approval?: Approval;
   error?: { code: string; message: string };

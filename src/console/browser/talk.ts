@@ -20,6 +20,8 @@ export interface Talk {
 export interface TalkParts {
   agentPath: string;
   log: HTMLElement;
+  /** Whether the agent's model can call tools. */
+  hasTools: boolean;
   /** Called when runs start or wait, and when none do any more. */
   busy(is: boolean): void;
   /** Called when a run has ended, and when the conversation is loaded. */
@@ -39,7 +41,7 @@ const NEAR_END_PX = 80;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agentPath, log, busy, settled, hasEarlier, failed } = parts;
+  const { agentPath, log, hasTools, busy, settled, hasEarlier, failed } = parts;
   const messages = `${agentPath}/messages`;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -73,7 +75,10 @@ export function openTalk(parts: TalkParts): Talk {
         fresh.push(exchange.element);
       }
       if (message.role === "user") exchange.ask(message.message);
-      else exchange.finish(message);
+      else {
+        exchange.finish(message);
+        if (hasTools) exchange.offerSteps(() => followRun(agentPath, message.runId, closing.signal));
+      }
     }
     return fresh;
   }

@@ -1,0 +1,101 @@
+import { visibleJson } from "../../lib/visible-json.ts";
+import { make, reportErrors } from "./dom.ts";
+import type { RunEvent } from "./run.ts";
+
+/** What an agent did for an answer: its plan, and the calls of tools with what they brought. */
+export interface Steps {
+  element: HTMLElement;
+  show(event: RunEvent): void;
+  /** For an answer of before: offers its steps, which `load` gets once somebody looks. */
+  offer(load: () => AsyncIterable<RunEvent>): void;
+}
+
+interface Call {
+  element: HTMLElement;
+  state: HTMLElement;
+  isOver: boolean;
+}
+
+/** The longest part of a call's input that is shown without opening it. */
+const BRIEF = 70;
+
+/** Everything in it is an agent's or a stranger's text, and is shown as text. */
+export function makeSteps(): Steps {
+  const plan = make("ul", "plan");
+  plan.hidden = true;
+  plan.setAttribute("aria-label", "The agent's plan");
+  const title = make("summary");
+  const list = make("ol");
+  const fold = make("details", "calls", title, list);
+  fold.hidden = true;
+  const element = make("div", "agent-steps", plan, fold);
+  /** By the model's id: some servers number their calls anew with each answer. */
+  const calls = new Map<string, Call>();
+  const names = new Set<string>();
+
+  function begin(id: string, name: string, input: unknown): void {
+    // After a wait or a restart, a call starts again.
+    if (calls.get(id)?.isOver === false) return;
+    const state = make("small", "soft", "…");
+    const inside = make("details", "", make("summary", "", make("code", "", name), ` ${briefOf(input)} `, state));
+    inside.append(make("pre", "", visibleJson(input, 2)));
+    calls.set(id, { element: inside, state, isOver: false });
+    list.append(make("li", "", inside));
+    names.add(name);
+    title.textContent = `Used ${[...names].join(", ")}`;
+    fold.hidden = false;
+  }
+
+  function end(id: string, output: string, isError: boolean): void {
+    const call = calls.get(id);
+    if (!call) return;
+    call.isOver = true;
+    call.state.textContent = isError ? "failed" : "";
+    call.element.append(make("pre", isError ? "failed" : "", output));
+  }
+
+  function show({ type, toolCallId = "", name = "", input, output = "", isError = false, items }: RunEvent): void {
+    if (type === "tool.started") begin(toolCallId, name, input);
+    else if (type === "tool.completed") end(toolCallId, output, isError);
+    else if (type === "plan.updated" && items) {
+      plan.hidden = items.length === 0;
+      plan.replaceChildren(...items.map(planItem));
+    }
+  }
+
+  return {
+    element,
+    show,
+    offer(load) {
+      if (!fold.hidden) return;
+      title.textContent = "Steps";
+      fold.hidden = false;
+      const alert = make("p", "error");
+      alert.role = "alert";
+      alert.hidden = true;
+      const section = make("section", "", alert);
+      fold.append(section);
+      const read = async () => {
+        for await (const event of load()) show(event);
+        if (calls.size === 0) section.append(make("p", "soft", "It answered without tools."));
+      };
+      fold.addEventListener("toggle", () => void reportErrors(alert, read), { once: true });
+    },
+  };
+}
+
+function planItem({ text, done }: { text: string; done: boolean }): HTMLElement {
+  const item = make("li", done ? "done" : "", text);
+  item.prepend(make("span", "mark", done ? "✓ " : "○ "));
+  if (done) item.append(make("span", "unseen", " (done)"));
+  return item;
+}
+
+/** The first text of an input: of most calls, what they are about. */
+function briefOf(input: unknown): string {
+  const values = typeof input === "object" && input !== null ? Object.values(input) : [];
+  const texts = values.filter((value): value is string => typeof value === "string");
+  const text = visibleJson((texts.find((one) => /^https?:/.test(one)) ?? texts[0] ?? "").replace(/\s+/g, " ").trim());
+  const shown = text.slice(1, -1);
+  return shown.length > BRIEF ? `${shown.slice(0, BRIEF).toWellFormed()}…` : shown;
+}
