@@ -42,7 +42,7 @@ export function makeSteps(): Steps {
     calls.set(id, { element: inside, state, isOver: false });
     list.append(make("li", "", inside));
     names.add(name);
-    title.textContent = `Used ${[...names].join(", ")}`;
+    title.textContent = `Steps: ${[...names].join(", ")}`;
     fold.hidden = false;
   }
 
