@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
+import { lazily } from "../lib/lazily.ts";
 
 /**
  * `public`: the internet. `private`: reached only under a name that the operator has listed. `never`: reached under no
@@ -7,14 +8,16 @@ import { networkInterfaces } from "node:os";
  */
 export type AddressKind = "public" | "private" | "never";
 
-function rangesOf(...ranges: string[]): BlockList {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [address = "", bits = ""] = range.split("/");
-    list.addSubnet(address, Number(bits), isIPv4(address) ? "ipv4" : "ipv6");
-  }
-  return list;
-}
+/** Made when the first address is judged: it would take milliseconds of every start. */
+const rangesOf = (...ranges: string[]): (() => BlockList) =>
+  lazily(() => {
+    const list = new BlockList();
+    for (const range of ranges) {
+      const [address = "", bits = ""] = range.split("/");
+      list.addSubnet(address, Number(bits), isIPv4(address) ? "ipv4" : "ipv6");
+    }
+    return list;
+  });
 
 /** Services by which clouds hand out a machine's credentials, where no range below covers them. */
 const METADATA = rangesOf("100.100.100.200/32", "fd00:ec2::254/128");
@@ -61,7 +64,7 @@ export function kindOf(address: string): AddressKind {
   if (version === 0 || address.includes("%")) return "never";
   // The list takes a mapped address for the one inside.
   if (version === 6 && plain(address).startsWith("[::ffff:")) return "never";
-  const isIn = (list: BlockList) => list.check(address, version === 4 ? "ipv4" : "ipv6");
+  const isIn = (list: () => BlockList) => list().check(address, version === 4 ? "ipv4" : "ipv6");
   if (isIn(METADATA)) return "never";
   if (isIn(PRIVATE)) return "private";
   if (version === 4 ? isIn(SPECIAL_V4) : !isIn(GLOBAL_V6) || isIn(SPECIAL_V6)) return "never";

@@ -1,4 +1,3 @@
-import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type AnswerHead, valuesOf } from "./head.ts";
 import type { SocketReader } from "./reader.ts";
 import { EgressError } from "./refusal.ts";
@@ -8,7 +7,12 @@ const PIECE_BYTES = 64 * 1024;
 const DECODED_PIECE_BYTES = 256 * 1024;
 const MAX_CHUNK_LINE = 256;
 
-const DECODERS = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };
+const DECODERS = {
+  gzip: "createGunzip",
+  "x-gzip": "createGunzip",
+  deflate: "createInflate",
+  br: "createBrotliDecompress",
+} as const;
 
 /** What is sent as `Accept-Encoding`. */
 export const ENCODINGS = "gzip, deflate, br";
@@ -48,7 +52,8 @@ async function* decode(
   rest: AsyncGenerator<Buffer>,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const decoder = DECODERS[encoding]({ chunkSize: DECODED_PIECE_BYTES });
+  const zlib = await import("node:zlib");
+  const decoder = zlib[DECODERS[encoding]]({ chunkSize: DECODED_PIECE_BYTES });
   async function feed(): Promise<void> {
     for (let bytes: Buffer | undefined = first; bytes; bytes = (await rest.next()).value as Buffer | undefined) {
       if (!decoder.write(bytes)) await drained();

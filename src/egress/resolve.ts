@@ -1,4 +1,3 @@
-import { lookup } from "node:dns/promises";
 import { EgressError } from "./refusal.ts";
 import { shownHost, type Target } from "./target.ts";
 
@@ -7,6 +6,7 @@ export type Resolve = (host: string) => Promise<string[]>;
 
 /** The system's resolver, with its hosts file. */
 export const resolveBySystem: Resolve = async (host) => {
+  const { lookup } = await import("node:dns/promises");
   const found = await lookup(host, { all: true, order: "ipv4first" });
   return found.map(({ address }) => address);
 };

@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { undoEscapes } from "./escapes.ts";
 import { createNeedleTree } from "./needle-tree.ts";
 import { needlesOf } from "./needles.ts";
@@ -78,7 +77,7 @@ function createPause(): () => Promise<void> | undefined {
   let began = performance.now();
   return () => {
     if (performance.now() - began < TURN_MS) return undefined;
-    return setImmediate().then(() => {
+    return new Promise((resolve) => setImmediate(resolve)).then(() => {
       began = performance.now();
     });
   };

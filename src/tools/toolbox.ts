@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { lazily } from "../lib/lazily.ts";
 import type { ToolDescription } from "../models/engine.ts";
 import type { Tool } from "./tool.ts";
 
@@ -14,20 +15,23 @@ export interface Toolbox {
 
 export function createToolbox(tools: readonly Tool[]): Toolbox {
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const described = tools.map((tool) => ({ tool, description: describe(tool) }));
+  // Schemas are made when the first run needs them: they would take milliseconds of every start.
+  const described = lazily(() => tools.map((tool) => ({ tool, description: describe(tool) })));
   const isOn = (tool: Tool | undefined) => tool?.isOff?.() !== true;
   return {
     get tools() {
       return tools.filter(isOn);
     },
     get offered() {
-      return described.filter(({ tool }) => isOn(tool)).map(({ description }) => description);
+      return described()
+        .filter(({ tool }) => isOn(tool))
+        .map(({ description }) => description);
     },
     find(name) {
       const tool = byName.get(name);
       return isOn(tool) ? tool : undefined;
     },
-    schemaOf: (name) => described.find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
+    schemaOf: (name) => described().find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
   };
 }
 
