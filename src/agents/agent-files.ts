@@ -1,6 +1,5 @@
 import type { Instances } from "../instances/instances.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
-import { timeOfId } from "../lib/id.ts";
 import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
@@ -68,16 +67,9 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
     return { created };
   }
 
-  /**
-   * The file as it was when a person was shown this call, since a host that was restarted has forgotten what the run had
-   * read. Null where nobody was, or there is none. Throws `precondition_failed` for one that was changed since.
-   */
-  function asApproved({ goAhead, ...whose }: ToolContext, name: string): Preconditions | null {
+  function versionOf(whose: Whose, name: string): string | null {
     const { agent } = finding(whose)();
-    if (goAhead === undefined || !workspaces.isThere(agent, name)) return null;
-    const { etag, updatedAtMs } = workspaces.read(agent, name);
-    if (updatedAtMs <= timeOfId(goAhead)) return { ifMatch: etag, ifNoneMatch: null };
-    throw new AppError("precondition_failed", "it was changed since the approval was asked for");
+    return workspaces.isThere(agent, name) ? workspaces.read(agent, name).etag : null;
   }
 
   return {
@@ -92,6 +84,7 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       const strange = new Set(workspaces.taintedOf(agent, chosen));
       return files.map(({ name, size }) => ({ name, size, isTainted: strange.has(name) }));
     },
+    versionOf,
     read(whose, name) {
       const { bytes, etag, isTainted } = existing(whose, name);
       seen.note(whose.runId, name, etag);
@@ -103,7 +96,7 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       if (known !== undefined) {
         return await explained(name, () => put(context, name, bytes, { ifMatch: known, ifNoneMatch: null }));
       }
-      return await explained(name, () => put(context, name, bytes, asApproved(context, name) ?? NEW));
+      return await explained(name, () => put(context, name, bytes, asApproved(context) ?? NEW));
     },
     async edit(context, name, change) {
       for (let tried = 1; ; tried++) {
@@ -122,13 +115,20 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
       const find = finding(context);
       const known = seen.of(context.runId, name);
       await explained(name, () => {
-        const condition = known === undefined ? asApproved(context, name) : { ifMatch: known, ifNoneMatch: null };
+        const condition = known === undefined ? asApproved(context) : { ifMatch: known, ifNoneMatch: null };
         return agents.deleteFile(find, name, condition ?? ANY, committing(context, find));
       });
       seen.forget(context.runId, name);
     },
   };
 }
+
+/**
+ * The file as it was when a person was asked about this call, since a host that was restarted has forgotten what the run had
+ * read. Null where nobody was asked.
+ */
+const asApproved = ({ basis }: ToolContext): Preconditions | null =>
+  basis === undefined ? null : basis === null ? NEW : { ifMatch: basis, ifNoneMatch: null };
 
 const isChanged = (error: unknown): boolean => error instanceof AppError && error.code === "precondition_failed";
 

@@ -22,7 +22,7 @@ import type { Web } from "./web.ts";
 
 export interface ToolParts extends AgentFilesParts {
   audit: Pick<Audit, "append">;
-  approvals: Pick<Approvals, "approvedHash" | "hasRoom">;
+  approvals: Pick<Approvals, "approved" | "hasRoom">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
   web: Pick<Web, "tools" | "broker">;
@@ -69,7 +69,7 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
     },
     isRemembered: rules.cover,
     hasRoomToAsk: approvals.hasRoom,
-    approvedHash: approvals.approvedHash,
+    approved: approvals.approved,
     redact: web.broker.redact,
     keepOutput: keepOutputs(files),
     count(tool, outcome) {

@@ -71,8 +71,8 @@ export interface Approvals {
   cancelOf(runId: string): void;
   /** Whether one more may be open for the instance's account. */
   hasRoom(instanceId: string): boolean;
-  /** The hash of the input that was approved; null for what was not. */
-  approvedHash(approvalId: string): string | null;
+  /** The hash of the input that was approved, and what it was approved for; null for what was not. */
+  approved(approvalId: string): { inputHash: string; basis: string | null } | null;
   /** Denies what nobody has decided in time. */
   expireDue(): Promise<void>;
   countOpen(): number;
@@ -144,7 +144,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const accountId = accountOf(instanceId);
       if (accountId === undefined) return;
       const createdAt = clock.now();
-      for (const { call, input, waitsFor } of calls) {
+      for (const { call, input, basis, waitsFor } of calls) {
         if (waitsFor.kind !== "approval" && waitsFor.kind !== "answer") continue;
         const questions = waitsFor.kind === "answer" ? questionsOf(input) : null;
         const approval: Approval = {
@@ -154,6 +154,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
           tool: call.name,
           input: JSON.stringify(input),
           inputHash: hashOfJson(input),
+          basis,
           tainted: isTainted,
           questions,
           ...NOBODY,
@@ -173,9 +174,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const accountId = accountOf(instanceId);
       return accountId !== undefined && queries.countOpenOf(accountId, MAX_OPEN) < MAX_OPEN;
     },
-    approvedHash(approvalId) {
+    approved(approvalId) {
       const approval = queries.find(approvalId);
-      return approval?.status === "approved" ? approval.inputHash : null;
+      return approval?.status === "approved" ? approval : null;
     },
     async expireDue() {
       const step = () => {

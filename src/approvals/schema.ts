@@ -24,6 +24,8 @@ export const approvals = sqliteTable("approvals", {
   /** JSON, exactly as it would be executed. */
   input: text("input").notNull(),
   inputHash: text("input_hash").notNull(),
+  /** The version of what the call changes, when it was asked about. */
+  basis: text("basis"),
   tainted: integer("tainted", { mode: "boolean" }).notNull(),
   questions: text("questions", { mode: "json" }).$type<Question[]>(),
   answers: text("answers", { mode: "json" }).$type<string[]>(),

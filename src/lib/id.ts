@@ -43,6 +43,3 @@ const HEX = /^[0-9a-f]{32}$/;
 /** Whether `newId` could have made this text. Anything else is answered like an unknown id. */
 export const isId = (prefix: IdPrefix, text: string): boolean =>
   text.length === prefix.length + 33 && text.startsWith(`${prefix}_`) && HEX.test(text.slice(-32));
-
-/** When `newId` made this id: milliseconds since 1970. */
-export const timeOfId = (id: string): number => Number.parseInt(id.slice(-32, -20), 16);

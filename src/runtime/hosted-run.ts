@@ -27,6 +27,8 @@ export interface HostedRun {
 export interface WaitingCall {
   call: ToolCall;
   input: unknown;
+  /** The version of what it changes, as it is now. */
+  basis: string | null;
   waitsFor: Wait;
 }
 

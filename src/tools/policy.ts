@@ -23,6 +23,8 @@ export interface CallContext extends ToolContext {
 /** A call that waits, with its input exactly as it would be executed. */
 export interface WaitingReply extends Waiting {
   input: unknown;
+  /** The version of what it changes, as it is now. */
+  basis: string | null;
 }
 
 /** The most that a person is shown of one call (docs/contract/runtime.md, Approvals). */
@@ -53,10 +55,7 @@ export async function callTool(
     ports.count(tool.name, "refused");
     return refusal(decision.reason);
   }
-  if (decision.kind === "ask") {
-    ports.count(tool.name, "asked");
-    return { waitsFor: { kind: "approval", id: newId("appr") }, input };
-  }
+  if (decision.kind === "ask") return ask(read, context, ports);
   if (changesOfCall(read) === "outside") {
     try {
       await ports.noteChange(context, tool.name, context.goAhead ?? null);
@@ -65,19 +64,31 @@ export async function callTool(
       return refusal(error instanceof Error ? error.message : String(error));
     }
   }
-  const result = await runTool(read, context);
+  const result = await runTool(read, { ...context, basis: decision.basis });
   if ("waitsFor" in result) {
     const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context, ports) : null;
     ports.count(tool.name, problem === null ? "asked" : "refused");
-    return problem === null ? { ...result, input } : refusal(problem);
+    return problem === null ? { ...result, input, basis: null } : refusal(problem);
   }
   ports.count(tool.name, result.isError ? "failed" : "done");
   return await keepShort(result, tool.name, context, ports);
 }
 
+/** The version of what the call changes is taken before anybody is asked: who approves has not seen a later one. */
+function ask({ tool, input }: ReadCall, context: CallContext, ports: PolicyPorts): RunResult | WaitingReply {
+  try {
+    const basis = tool.basisOf?.(input, context) ?? null;
+    ports.count(tool.name, "asked");
+    return { waitsFor: { kind: "approval", id: newId("appr") }, input, basis };
+  } catch (error) {
+    ports.count(tool.name, "refused");
+    return refusal(error instanceof Error ? error.message : String(error));
+  }
+}
+
 const refusal = (output: string): RunResult => ({ output, isError: true, isUntrusted: false });
 
-type Decision = { kind: "run" | "ask" } | { kind: "refuse"; reason: string };
+type Decision = { kind: "run"; basis?: string | null } | { kind: "ask" } | { kind: "refuse"; reason: string };
 
 function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decision {
   const { tool, input } = read;
@@ -90,8 +101,8 @@ function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decis
     if (target !== null && ports.isRemembered(agentId, tool.name, target)) return { kind: "run" };
   }
   const hash = hashOf(input);
-  const approved = goAhead === undefined ? null : ports.approvedHash(goAhead);
-  if (approved !== null && approved === hash) return { kind: "run" };
+  const approved = goAhead === undefined ? null : ports.approved(goAhead);
+  if (approved !== null && approved.inputHash === hash) return { kind: "run", basis: approved.basis };
   if (approved !== null) return refuse(`this call of ${tool.name} is not the one that was approved; make it again`);
   const problem = whyNotAsk(read, hash, context, ports);
   return problem === null ? { kind: "ask" } : refuse(problem);

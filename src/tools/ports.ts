@@ -12,8 +12,8 @@ export interface PolicyPorts {
   isRemembered(agentId: string, tool: string, target: Target): boolean;
   /** Whether one more call of the account's agents may wait for a person. */
   hasRoomToAsk(instanceId: string): boolean;
-  /** The hash of the input that was approved; null for what is no approval. */
-  approvedHash(approvalId: string): string | null;
+  /** The hash of the input that was approved, and what it was approved for; null for what is no approval. */
+  approved(approvalId: string): { inputHash: string; basis: string | null } | null;
   /** The output without the values of the instance's secrets. */
   redact(instanceId: string, output: string): Promise<string>;
   /** Keeps an output that is too long as a file of the workspace. Returns its name. Throws where there is no room. */
@@ -48,6 +48,8 @@ export interface WorkspacePort {
   /** By name, of this folder or of all; at most `limit`. */
   list(whose: Whose, folder: string | null, limit: number): Promise<ListedFile[]>;
   read(whose: Whose, name: string): FileOfAgent;
+  /** Changes with its content; null where there is no such file. */
+  versionOf(whose: Whose, name: string): string | null;
   /** Replaces the whole file. Refuses one that exists and that this run has not read as it is now. */
   write(context: ToolContext, name: string, text: string): Promise<{ created: boolean }>;
   /** Replaces the file by what `change` makes of it, however it was changed meanwhile: it is always of what is there. */

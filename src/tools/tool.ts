@@ -12,6 +12,8 @@ export interface ToolContext {
   clock: Clock;
   /** Set where this call has waited and may now be made: the `id` of what it waited for. It must not wait for it again. */
   goAhead?: string | undefined;
+  /** Set where a person has approved this call: the `basisOf` that it was approved for. */
+  basis?: string | null | undefined;
   /** Aborted by the tool's deadline or the run's cancel. */
   signal: AbortSignal;
 }
@@ -49,6 +51,8 @@ export interface Tool<S extends z.ZodType = z.ZodType> {
   defaultPolicy?: "ask" | "allow";
   /** Whether a stranger may have written its output. */
   untrustedOutput: boolean;
+  /** The version of what this call changes, as it is now: an approval holds for that alone. Null where there is none. */
+  basisOf?(input: z.output<S>, context: Omit<ToolContext, "signal">): string | null;
   /** True if this host cannot offer it: to a model, it is then as if it did not exist. */
   isOff?(): boolean;
   /** The output, or what to wait for. A tool that waits has done nothing yet that only its result would tell of. */

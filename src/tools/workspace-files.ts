@@ -77,6 +77,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     changes: "workspace",
     steers,
     untrustedOutput: false,
+    basisOf: ({ name }, context) => workspace.versionOf(context, name),
     async run({ name, text }, context) {
       const { created } = await workspace.write(context, name, text);
       return `${created ? "Created" : "Replaced"} ${name}, ${Buffer.byteLength(text)} bytes.`;
@@ -105,6 +106,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     changes: "workspace",
     steers,
     untrustedOutput: false,
+    basisOf: ({ name }, context) => workspace.versionOf(context, name),
     async run({ name }, context) {
       await workspace.remove(context, name);
       return `Deleted ${name}.`;

@@ -163,7 +163,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
       if (world.starts.filter((one) => one === at).length < (goAhead === undefined ? 1 : 2)) throw DEAD;
       if (goAhead === undefined && fateOf(script, at) !== "no") {
         if (isDead()) throw DEAD;
-        waits.push({ call, input: {}, waitsFor: { kind: "approval", id: at } });
+        waits.push({ call, input: {}, basis: null, waitsFor: { kind: "approval", id: at } });
         return "waits" as const;
       }
       expect(goAhead).toBe(fateOf(script, at) === "no" ? undefined : at);

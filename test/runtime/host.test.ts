@@ -359,7 +359,7 @@ test("a call that waits releases the run: its instance may sleep, and the run's 
   expect(await waiting.ended).toEqual({ kind: "waiting" });
   const call = { id: "c0", name: "send", input: '{"key":"a"}' };
   expect(waiting.waits()).toEqual([
-    { call, input: { key: "a", method: "GET" }, waitsFor: asked.get("a") ?? expect.unreachable() },
+    { call, input: { key: "a", method: "GET" }, basis: null, waitsFor: asked.get("a") ?? expect.unreachable() },
   ]);
   expect(acted).toEqual([]);
   while (one.awake() > 0) await new Promise((resolve) => setTimeout(resolve, 1));

@@ -5,7 +5,7 @@ export const policyPorts = (parts: Partial<PolicyPorts> = {}): PolicyPorts => ({
   policyOf: () => undefined,
   isRemembered: () => false,
   hasRoomToAsk: () => true,
-  approvedHash: () => null,
+  approved: () => null,
   redact: async (_, output) => output,
   keepOutput: () => Promise.reject(new Error("there is no workspace")),
   count() {},

@@ -14,7 +14,7 @@ export function storeApproval(
   store.transaction(() =>
     approvalQueries(store.db).insert({
       ...{ ...whose, ...nothing, approvalId, kind: "tool", status: "open", tool: "mail", input: "{}" },
-      ...{ inputHash: hashOfJson({}), tainted: false, runId: newId("run"), firstEventId: 1 },
+      ...{ inputHash: hashOfJson({}), basis: null, tainted: false, runId: newId("run"), firstEventId: 1 },
       conversationId: whose.agentId.replace("agt_", "conv_"),
       ...{ createdAt: now, expiresAt: now + 86_400_000 },
     }),

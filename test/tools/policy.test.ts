@@ -66,13 +66,13 @@ test("without the owner's word, only what changes something outside asks", async
 describe("a call that may go ahead", () => {
   const goAhead = "appr_1";
   test("is made if exactly this was approved", async () => {
-    const approvedHash = (id: string) => (id === goAhead ? hashOfJson(INPUT) : null);
-    expect(await outcomeOf("act", { goAhead }, { approvedHash })).toBe("made");
-    expect(await outcomeOf("act", { goAhead, isTainted: true }, { approvedHash })).toBe("made");
+    const approved = (id: string) => (id === goAhead ? { inputHash: hashOfJson(INPUT), basis: null } : null);
+    expect(await outcomeOf("act", { goAhead }, { approved })).toBe("made");
+    expect(await outcomeOf("act", { goAhead, isTainted: true }, { approved })).toBe("made");
   });
 
   test("is refused if something else was, and asks if nothing was", async () => {
-    const other = { approvedHash: () => hashOfJson({ ...INPUT, key: "b" }) };
+    const other = { approved: () => ({ inputHash: hashOfJson({ ...INPUT, key: "b" }), basis: null }) };
     expect(await outcomeOf("act", { goAhead }, other)).toContain("is not the one that was approved");
     expect(await outcomeOf("act", { goAhead })).toBe("asks");
   });

@@ -25,6 +25,8 @@ CREATE TABLE approvals (
   -- JSON, exactly as it would be executed, and the SHA-256 of its canonical form.
   input TEXT NOT NULL CHECK (json_valid(input)),
   input_hash TEXT NOT NULL CHECK (length(input_hash) = 64),
+  -- The version of the file that the call changes, when it was asked about; null where there was none.
+  basis TEXT,
   tainted INTEGER NOT NULL CHECK (tainted IN (0, 1)),
   questions TEXT CHECK (json_valid(questions)),
   answers TEXT CHECK (json_valid(answers)),
