@@ -14,7 +14,7 @@ import invoiceAddress from "./migrations/0010-invoice-address.sql" with { type: 
 import conversations from "./migrations/0011-conversations.sql" with { type: "text" };
 import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text" };
 import approvals from "./migrations/0013-approvals.sql" with { type: "text" };
-import skillPins from "./migrations/0016-skill-pins.sql" with { type: "text" };
+import skillPins from "./migrations/0014-skill-pins.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
