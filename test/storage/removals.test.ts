@@ -3,7 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../src/lib/log.ts";
-import { type ClearingPlan, clearRows, createRemovals, type RowsOf } from "../../src/storage/removals.ts";
+import {
+  type ClearingPlan,
+  clearRows,
+  createRemovals,
+  type Removals,
+  type RowsOf,
+} from "../../src/storage/removals.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 const log = await createLog("silent", "json");
@@ -18,10 +24,19 @@ beforeEach(() => {
     store.sqlite.run("CREATE INDEX things_by_owner ON things (owner, id)");
   });
 });
-afterEach(() => {
+afterEach(async () => {
+  // A retry that is due later would meet a closed database, in the middle of another test.
+  await Promise.all(started.splice(0).map((removals) => removals.stop()));
   store.close();
   rmSync(dataDir, { recursive: true });
 });
+
+const started: Removals[] = [];
+function startRemovals(options?: Parameters<typeof createRemovals>[2]): Removals {
+  const removals = createRemovals(store, log, options);
+  started.push(removals);
+  return removals;
+}
 
 const THINGS: RowsOf = { table: "things", by: "owner", key: "id", before: -1, batch: 100 };
 const nothing: ClearingPlan = { instance: [], agent: [], conversation: [], history: [], trash: [] };
@@ -43,7 +58,7 @@ test("rows are removed a slice at a time, and other work runs between two slices
   fill("ada", 1_050);
   fill("eve", 3);
   const left: number[] = [];
-  const removals = createRemovals(store, log, {
+  const removals = startRemovals({
     async pause() {
       left.push(count("owner = 'ada'"));
       await store.commitSoon(() => fill("bob", 1), "process");
@@ -61,7 +76,7 @@ test("what a stop interrupted continues at the next start, in the order of delet
   fill("ada", 500);
   fill("eve", 500);
   let pauses = 0;
-  const first = createRemovals(store, log, {
+  const first = startRemovals({
     async pause() {
       if (++pauses === 2) void first.stop();
     },
@@ -71,7 +86,7 @@ test("what a stop interrupted continues at the next start, in the order of delet
   await first.settled();
   await first.stop();
   expect([count("owner = 'ada'"), count("owner = 'eve'")]).toEqual([300, 500]);
-  const second = createRemovals(store, log, { pause: async () => {} });
+  const second = startRemovals({ pause: async () => {} });
   second.run(planOf());
   await second.settled();
   expect([count(), store.sqlite.query("SELECT * FROM removals").all()]).toEqual([0, []]);
@@ -80,7 +95,7 @@ test("what a stop interrupted continues at the next start, in the order of delet
 test("only one thing is removed at a time, whatever is added meanwhile", async () => {
   for (const owner of ["ada", "eve"]) fill(owner, 300);
   const seen: string[] = [];
-  const removals = createRemovals(store, log, {
+  const removals = startRemovals({
     async pause() {
       if (seen.length === 0) store.transaction(() => removals.add("agent", "eve"));
       seen.push(`${count("owner = 'ada'")} ${count("owner = 'eve'")}`);
@@ -94,7 +109,7 @@ test("only one thing is removed at a time, whatever is added meanwhile", async (
 
 test("a deletion that was rolled back removes nothing", async () => {
   fill("ada", 1);
-  const removals = createRemovals(store, log);
+  const removals = startRemovals();
   removals.run(planOf());
   const change = () =>
     store.transaction(() => {
@@ -111,7 +126,7 @@ test("a slice that fails is retried, and later deletions do not wait for it", as
   fill("eve", 250);
   const order: string[] = [];
   let tries = 0;
-  const removals = createRemovals(store, log, { pause: async () => {}, retryMs: 0 });
+  const removals = startRemovals({ pause: async () => {}, retryMs: 0 });
   const steps = clearRows(store, THINGS);
   removals.run({
     ...nothing,
@@ -140,7 +155,7 @@ test("rows that stay are scanned once, and `last` runs in the last slice's trans
   }
   const lasts: [left: number, inTransaction: boolean][] = [];
   const last = () => void lasts.push([count("kind = 'told'"), store.sqlite.inTransaction]);
-  const removals = createRemovals(store, log, { pause: async () => {} });
+  const removals = startRemovals({ pause: async () => {} });
   store.transaction(() => removals.add("agent", "ada"));
   removals.run(planOf({ ...THINGS, only: "kind = 'told'" }, last));
   await removals.settled();
@@ -158,7 +173,7 @@ test("children are removed before what contains them", async () => {
       yield;
     },
   });
-  const removals = createRemovals(store, log, { pause: async () => {} });
+  const removals = startRemovals({ pause: async () => {} });
   store.transaction(() => removals.add("instance", "i1"));
   removals.run({
     ...nothing,

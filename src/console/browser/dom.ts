@@ -45,9 +45,12 @@ export async function reportErrors(control: HTMLElement, work: () => Promise<voi
   }
 }
 
-/** The element that shows errors in this control's section. */
-export const alertFor = (control: HTMLElement): HTMLElement | null =>
-  control.closest("section")?.querySelector<HTMLElement>("[role=alert]") ?? null;
+/** The element that shows errors in this control's section; a section inside of it has its own. */
+export function alertFor(control: HTMLElement): HTMLElement | null {
+  const section = control.closest("section");
+  const alerts = section?.querySelectorAll<HTMLElement>("[role=alert]") ?? [];
+  return [...alerts].find((alert) => alert.closest("section") === section) ?? null;
+}
 
 export function showError(alert: HTMLElement, error: unknown): void {
   const { message, nextStep } =
