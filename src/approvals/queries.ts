@@ -1,7 +1,8 @@
 import { and, asc, count, desc, eq, lt, lte, type SQL, sql } from "drizzle-orm";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { type Approval, type ApprovalStatus, approvals } from "./schema.ts";
+import { type Approval, approvals } from "./schema.ts";
+import type { ApprovalStatus } from "./status.ts";
 
 /** What a list of approvals is limited to; null: not by this. */
 export interface ApprovalFilter {

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
-import { APPROVAL_STATUSES, type Approval, type ApprovalRule } from "./schema.ts";
+import type { Approval, ApprovalRule } from "./schema.ts";
+import { APPROVAL_STATUSES } from "./status.ts";
 
 /** An approval as the API shows it (docs/contract/api.md, Approvals). */
 export const ApprovalRecord = record(

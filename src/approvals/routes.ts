@@ -8,7 +8,7 @@ import { idForm } from "../lib/forms.ts";
 import type { Approvals, Decision } from "./approvals.ts";
 import { ApprovalRecord, RuleRecord, showApproval, showRule } from "./record.ts";
 import type { ApprovalRules } from "./rules.ts";
-import { APPROVAL_STATUSES } from "./schema.ts";
+import { APPROVAL_STATUSES } from "./status.ts";
 
 export interface ApprovalRouteParts {
   approvals: Approvals;

@@ -1,7 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-
-export const APPROVAL_STATUSES = ["open", "approved", "denied", "answered", "expired", "cancelled"] as const;
-export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
+import { APPROVAL_STATUSES } from "./status.ts";
 
 /** What an agent asks its owner; without options the answer is in the owner's own words. */
 export interface Question {

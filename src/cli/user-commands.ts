@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { APPROVAL_STATUSES } from "../approvals/schema.ts";
+import { APPROVAL_STATUSES } from "../approvals/status.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
 import { eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
 import type { ServerOptions } from "./user/credentials.ts";

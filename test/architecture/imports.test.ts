@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { importsOf, readSources, type SourceFile } from "./source.ts";
+import { join, normalize } from "node:path";
+import { importsOf, ROOT, readSources, type SourceFile } from "./source.ts";
 
 /**
  * The arrows of ARCHITECTURE.md. A room is a folder of src/, and may import from the rooms on lines below its own. Imports of
@@ -216,4 +217,23 @@ console.log(a, g, h);`;
     "room/f.ts false",
     "room/g.ts true",
   ]);
+});
+
+test("a command loads the database, the web framework and their kin only when it needs them", async () => {
+  const seen = new Set<string>();
+  const packages = new Set<string>();
+  const transpiler = new Bun.Transpiler({ loader: "ts" });
+  async function visit(path: string): Promise<void> {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const text = await Bun.file(join(ROOT, "src", path)).text();
+    const now = transpiler.scanImports(text).filter(({ kind }) => kind === "import-statement");
+    for (const { path: to } of now) {
+      if (!to.startsWith(".")) packages.add(to);
+      else if (to.endsWith(".ts")) await visit(normalize(join(path, "..", to)));
+    }
+  }
+  await visit("cli/cli.ts");
+  expect(seen.size).toBeGreaterThan(10);
+  expect([...packages].filter((name) => /^(drizzle-orm|elysia|zod|viem|pino|nodemailer|bun:)/.test(name))).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import type { ApprovalRecord } from "../../approvals/record.ts";
-import type { ApprovalStatus } from "../../approvals/schema.ts";
+import type { ApprovalStatus } from "../../approvals/status.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
 import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client } from "./client.ts";
