@@ -108,6 +108,8 @@ function takeAnswer(bytes: Buffer, isHead: boolean, closed: boolean): { answer: 
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return null;
   const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
+  // Of a connection that the client has half closed, the runtime may send an end of a stream without its head.
+  if (closed && !first.startsWith("HTTP/")) return null;
   const headers = new Headers();
   for (const line of lines) headers.append(line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim());
   const status = Number(first.split(" ")[1]);
