@@ -19,7 +19,9 @@ export async function benchStart(): Promise<Row[]> {
       const port = 20_000 + Math.floor(Math.random() * 20_000);
       const begun = performance.now();
       const starting = startBinary({ dataDir, binary, args: ["--port", String(port)] });
-      await firstOk(`http://127.0.0.1:${port}/healthz`);
+      // If the port was taken, the server has ended: fail, instead of asking for ever.
+      const ended = starting.then(() => new Promise<never>(() => {}));
+      await Promise.race([firstOk(`http://127.0.0.1:${port}/healthz`), ended]);
       starts.push(performance.now() - begun);
       const server = await starting;
       memory.push(residentMiB(server.process.pid));
