@@ -72,7 +72,7 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
   };
 }
 
-/** A placeholder that is none would be sent as it is, and nobody would know why it does not work. */
+/** A malformed placeholder would be sent as it stands, and nobody would know why the request fails. */
 function requireWellFormed(text: string): void {
   if ([...text.matchAll(PLACEHOLDER_START)].length === [...text.matchAll(PLACEHOLDER)].length) return;
   throw new EgressError(

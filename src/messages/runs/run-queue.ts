@@ -30,9 +30,9 @@ export interface RunQueue {
   /** Adds an agent that has a queued run: the run starts now if there is a place for it, else when its turn comes. */
   add(agentId: string, accountId: string): void;
   /** The same, for a run to be resumed, or one that an earlier process or a failed commit left unfinished. */
-  takeUp(agentId: string, instanceId: string): void;
+  addUnfinished(agentId: string, instanceId: string): void;
   /** To be called when a run of the agent is over: the next one may start. */
-  goOn(agentId: string, instanceId: string): void;
+  startNext(agentId: string, instanceId: string): void;
   /** Gives free places to waiting agents: accounts take turns, and the agents of one are served in order of arrival. */
   serve(): void;
 }
@@ -109,7 +109,7 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
     serve();
   }
 
-  function takeUp(agentId: string, instanceId: string): void {
+  function addUnfinished(agentId: string, instanceId: string): void {
     const accountId = accountOf(instanceId);
     if (accountId !== undefined) add(agentId, accountId);
   }
@@ -128,9 +128,9 @@ export function createRunQueue(parts: RunQueueParts): RunQueue {
       serve();
     },
     add,
-    takeUp,
-    goOn(agentId, instanceId) {
-      if (queued.has(agentId)) takeUp(agentId, instanceId);
+    addUnfinished,
+    startNext(agentId, instanceId) {
+      if (queued.has(agentId)) addUnfinished(agentId, instanceId);
     },
     serve,
   };

@@ -180,7 +180,7 @@ export function createRuns(parts: RunParts): Runs {
     // It keeps its place until then, so that the next run does not overtake it.
     setTimeout(() => {
       if (host.closed() || !active.remove(current)) return;
-      queue.takeUp(agentId, instanceId);
+      queue.addUnfinished(agentId, instanceId);
     }, retryMs).unref();
   }
 
@@ -215,7 +215,7 @@ export function createRuns(parts: RunParts): Runs {
     const parked = parking.park(run, waits);
     if (parked === null) return void end(run, LOST, current);
     if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits, progress.isTainted);
-    letGo(run, current, () => parked.status === "running" && queue.takeUp(run.agentId, run.instanceId));
+    letGo(run, current, () => parked.status === "running" && queue.addUnfinished(run.agentId, run.instanceId));
   }
 
   /** After the commit, frees the run's place, and starts the agent's next runs. */
@@ -226,7 +226,7 @@ export function createRuns(parts: RunParts): Runs {
       () => {
         if (current) active.remove(current);
         then();
-        queue.goOn(agentId, instanceId);
+        queue.startNext(agentId, instanceId);
       },
       () => {
         if (current) current.state = before;
@@ -259,7 +259,7 @@ export function createRuns(parts: RunParts): Runs {
     queue: createNewRuns(parts, active, queue),
     resume(runId, waitId, decision) {
       const run = parking.decide(runId, waitId, decision);
-      if (run?.status === "running") store.afterCommit(() => queue.takeUp(run.agentId, run.instanceId));
+      if (run?.status === "running") store.afterCommit(() => queue.addUnfinished(run.agentId, run.instanceId));
       return run !== null;
     },
     listen: (listener) => void listeners.push(listener),
@@ -286,7 +286,7 @@ export function createRuns(parts: RunParts): Runs {
       return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
     },
     recover() {
-      for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.takeUp(agentId, instanceId);
+      for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.addUnfinished(agentId, instanceId);
     },
     serve: queue.serve,
   };
