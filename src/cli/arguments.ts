@@ -1,18 +1,15 @@
 import { InvalidArgumentError } from "commander";
+import { DURATION_FORM, parseDuration } from "../lib/duration.ts";
 import { type Micros, parseMoney } from "../lib/money.ts";
 import { POLICIES, type Policy } from "../tools/tool.ts";
 
 /** Parsers for options and arguments. What they throw becomes commander's usage error, exit code 2. */
 
-const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const MAX_DURATION_MS = 3650 * UNIT_MS.d;
-
 /** `7d` → milliseconds. */
 export function durationMs(text: string): number {
-  const match = /^(\d{1,9})([smhd])$/.exec(text);
-  const ms = match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : 0;
-  if (ms > 0 && ms <= MAX_DURATION_MS) return ms;
-  throw new InvalidArgumentError("Expected a number with s, m, h or d, such as 7d, of at most 3650d.");
+  const ms = parseDuration(text);
+  if (ms !== null) return ms;
+  throw new InvalidArgumentError(`Expected ${DURATION_FORM}.`);
 }
 
 /** `5.00` → micro-USDC. Zero is allowed. */

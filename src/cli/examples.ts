@@ -22,6 +22,13 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "wallet show": ["roost wallet show"],
   "wallet give-up": ["roost wallet give-up"],
   "wallet export": ["roost wallet export"],
+  "backup create": [
+    "roost backup create roost.tar.zst",
+    "roost backup create s3://backups/roost.tar.zst.age --passphrase-file ~/roost.pass --include-key",
+  ],
+  "backup verify": ["roost backup verify roost.tar.zst"],
+  "backup restore": ["roost backup restore roost.tar.zst --data ./restored"],
+  "backup list": ["roost backup list", "roost backup list --json | jq -r '.[0].file'"],
   "login-link": ["roost login-link ada@example.org"],
   login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],
   logout: ["roost logout", "roost logout --profile work"],

@@ -5,6 +5,7 @@ import { settingsHelp } from "./settings-help.ts";
 const OPERATOR = "On this host:";
 const MAX_WORKSPACE_BYTES = 2 ** 50;
 const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDIT, 10.00)";
+const BACKUP_FILE = "its path, or s3://bucket/name";
 const EXPIRES = "how long it stays valid: a number with s, m, h or d";
 
 /**
@@ -97,4 +98,25 @@ export function addOperatorCommands(program: Command): void {
   onDataJson(group("login-link", "create a link that signs somebody in, once, within an hour"))
     .argument("<email>", "whom; a new e-mail address gets an account")
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));
+
+  const backup = group("backup", "save everything in one file, check it, and bring it back");
+  const withPassphrase = (command: Command): Command =>
+    command.option("--passphrase-file <file>", "the file whose first line encrypts it");
+  withPassphrase(
+    onDataJson(backup.command("create").description("save the data folder, with or without a running server")),
+  )
+    .argument("<file>", BACKUP_FILE)
+    .option("--include-key", "also save the files with keys and passwords")
+    .action(async (file, options) => (await import("./operator/backup.ts")).createBackupFile(file, options));
+  withPassphrase(
+    onDataJson(backup.command("verify").description("restore a backup into a temporary folder, and check all of it")),
+  )
+    .argument("<file>", BACKUP_FILE)
+    .action(async (file, options) => (await import("./operator/backup.ts")).verifyBackupFile(file, options));
+  withPassphrase(onDataJson(backup.command("restore").description("restore a backup into a new or empty data folder")))
+    .argument("<file>", BACKUP_FILE)
+    .action(async (file, options) => (await import("./operator/backup.ts")).restoreBackupFile(file, options));
+  onDataJson(backup.command("list").description("list the backups in ROOST_BACKUP_TO, newest first")).action(
+    async (options) => (await import("./operator/backup.ts")).listBackups(options),
+  );
 }

@@ -1,3 +1,4 @@
+import { DURATION_FORM, parseDuration } from "../lib/duration.ts";
 import { type Micros, parseMoney } from "../lib/money.ts";
 
 /** One setting, described once, for `loadConfig`, help, `roost config` and docs/settings.md. */
@@ -88,6 +89,16 @@ export const amount = (name: string, fallback: string, meaning: string): Setting
   fallback,
   expects: `an amount in USDC with at most 6 decimals, such as 2.50`,
   read: (value) => parseMoney(value) ?? undefined,
+});
+
+/** Optional: empty, the default, means null. Milliseconds. */
+export const duration = (name: string, meaning: string): Setting<number | null> => ({
+  name,
+  meaning,
+  fallback: "",
+  fallbackShown: "none",
+  expects: DURATION_FORM,
+  read: (value) => (value === "" ? null : (parseDuration(value) ?? undefined)),
 });
 
 export const oneOf = <T extends string>(

@@ -7,6 +7,7 @@ import { LOCAL_MODELS } from "../models/local-models.ts";
 import {
   amount,
   byDefault,
+  duration,
   keyHidden,
   list,
   masked,
@@ -236,6 +237,26 @@ const limits = {
   }),
 };
 
+const backups = {
+  backupEvery: duration("ROOST_BACKUP_EVERY", "how often the server makes a backup; the keys are not in it"),
+  backupKeep: whole("ROOST_BACKUP_KEEP", 7, "how many of those backups are kept", { max: 1_000 }),
+  backupTo: byDefault(
+    "`backups` in the data folder",
+    orNull(
+      text("ROOST_BACKUP_TO", "", "where they are kept: a folder, or s3://bucket/prefix", {
+        expects: "a folder, or s3://bucket with or without a prefix",
+        form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?![a-z0-9]+:\/\/)\s*\S/,
+      }),
+    ),
+  ),
+  backupPassphraseFile: orNull(
+    text("ROOST_BACKUP_PASSPHRASE_FILE", "", "a file whose first line encrypts backups, and opens them again", {
+      expects: "a file",
+      form: /\S/,
+    }),
+  ),
+};
+
 const log = {
   logLevel: oneOf("ROOST_LOG_LEVEL", "info", "the lowest level that is logged", LEVELS),
   logFormat: byDefault(
@@ -247,7 +268,7 @@ const log = {
   ),
 };
 
-export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...log };
+export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log };
 
 /** The order and titles in which settings are shown. */
 export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
@@ -257,5 +278,6 @@ export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
   ["Money", money],
   ["Agents", agents],
   ["Limits per account and client address", limits],
+  ["Backups", backups],
   ["Log", log],
 ];

@@ -49,3 +49,7 @@ export function describeSystemError(what: string, error: unknown, alternative?: 
   const fix = [explanation.fix, alternative].filter((text) => text !== undefined).join(", or ");
   return new Error(`${what}: ${explanation.cause}${fix === "" ? "" : `; ${fix}`}`, { cause: error });
 }
+
+/** Whether it is a system error with one of these codes. */
+export const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);

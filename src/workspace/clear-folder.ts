@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { join } from "node:path";
-import { hasCode } from "./jail-portable.ts";
+import { hasCode } from "../lib/system-error.ts";
 import { STAGING, TRASH } from "./workspace.ts";
 
 /** Files in one slice; they are unlinked off the event loop. */

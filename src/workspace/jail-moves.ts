@@ -1,7 +1,8 @@
 /** Changes to the names in an open folder of the jail. None waits for the disk. */
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
-import { type Folder, hasCode } from "./jail-portable.ts";
+import { hasCode } from "../lib/system-error.ts";
+import type { Folder } from "./jail-portable.ts";
 
 export function makeFolder(parent: Folder, part: string): void {
   try {

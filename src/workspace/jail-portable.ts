@@ -5,6 +5,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import { hasCode } from "../lib/system-error.ts";
 
 /** An open folder. The opener closes `fd`; `path` is valid until then. */
 export interface Folder {
@@ -55,7 +56,3 @@ export function asFound<T>(open: () => T): T | "absent" | "blocked" {
     throw error;
   }
 }
-
-/** Whether it is a system error with one of these codes. */
-export const hasCode = (error: unknown, ...codes: string[]): boolean =>
-  error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);

@@ -8,12 +8,13 @@
 import fs from "node:fs";
 import { AppError } from "../lib/app-error.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
+import { hasCode } from "../lib/system-error.ts";
 import { syncFolderSoon } from "./disk.ts";
 import { type PathEntry, parseFileName } from "./file-name.ts";
 import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
 import { probeLinux } from "./jail-linux.ts";
 import { makeFolder, put, removeFolder } from "./jail-moves.ts";
-import { type Folder, hasCode, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
+import { type Folder, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
 
 export interface FileStat {
   size: number;

@@ -10,9 +10,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { forEachLimited } from "../lib/concurrency.ts";
+import { hasCode } from "../lib/system-error.ts";
 import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
 import { type Jail, openJail } from "./jail.ts";
-import { hasCode } from "./jail-portable.ts";
 import {
   type CheckedChange,
   createInstanceFolder,

@@ -3,11 +3,11 @@ import { createHash, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../lib/app-error.ts";
+import { hasCode } from "../lib/system-error.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import { syncFolderSoon } from "./disk.ts";
 import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
 import { openJail } from "./jail.ts";
-import { hasCode } from "./jail-portable.ts";
 
 /** Size of one workspace file (docs/contract/api.md, Sizes). */
 export const MAX_FILE_BYTES = 256 * 1024;

@@ -13,7 +13,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["config"],
   ["console", "reference"],
   ["messages"],
-  ["agents", "skills", "secrets", "approvals"],
+  ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],
   ["payments"],
   ["meter"],
@@ -89,6 +89,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["http"],
   "@mozilla/readability": ["tools"],
   linkedom: ["tools"],
+  "modern-tar": ["backup"],
+  "age-encryption": ["backup"],
 };
 
 /** Input is parsed with zod wherever it arrives; `bun` is the runtime. */

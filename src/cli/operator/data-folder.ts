@@ -54,19 +54,22 @@ export async function withData<T>(
   work: (parts: Foundation & { config: Config }) => T | Promise<T>,
 ): Promise<T> {
   const { config } = readConfig(options);
-  const { dataDir } = config;
-  if (!existsSync(databaseOf(config)) && !(absent === "create" && isPrepared(dataDir))) {
-    throw new Failure(
-      `there is no Roost data in ${dataDir}`,
-      `is --data right? The first start creates it: ${roost("serve", dataDir)}`,
-    );
-  }
+  if (!(absent === "create" && isPrepared(config.dataDir))) requireDataIn(config);
   const foundation = await openCurrent(config);
   try {
     return await work({ ...foundation, config });
   } finally {
     foundation.store.close();
   }
+}
+
+/** Throws if there is no database in the data folder. */
+export function requireDataIn(config: Pick<Config, "dataDir">): void {
+  if (existsSync(databaseOf(config))) return;
+  throw new Failure(
+    `there is no Roost data in ${config.dataDir}`,
+    `is --data right? The first start creates it: ${roost("serve", config.dataDir)}`,
+  );
 }
 
 /** Names of a foreign folder's entries in its error. */

@@ -1,0 +1,187 @@
+import { createHash, type Hash } from "node:crypto";
+import { Decrypter, Encrypter } from "age-encryption";
+import { createTarDecoder, createTarPacker } from "modern-tar";
+
+/**
+ * A backup file: tar, compressed with Zstandard, and encrypted with age if it has a passphrase. Without Roost, `age -d`
+ * and `tar --zstd -x` open it.
+ */
+
+/** One file in an archive. `name` is relative, with `/`. */
+export interface ArchivedFile {
+  name: string;
+  /** Bytes. */
+  size: number;
+  /** Milliseconds since 1970. */
+  modifiedAtMs: number;
+  content: AsyncIterable<Uint8Array>;
+}
+
+/** The last file of an archive: what was written before it. */
+export interface Summary<About> {
+  about: About;
+  files: number;
+  /** The size of these files together. */
+  bytes: number;
+  /** SHA-256 of their names, sizes and contents, in hexadecimal. */
+  sha256: string;
+}
+
+export const SUMMARY_FILE = "backup.json";
+const MAX_SUMMARY_BYTES = 64 * 1024;
+
+/** A file that is no backup, or a damaged one, or one that the passphrase does not open. */
+export class ArchiveError extends Error {}
+
+/** What a summary says of the files: the same for who writes them and who reads them. */
+function createTally() {
+  const hash: Hash = createHash("sha256");
+  const tally = { files: 0, bytes: 0 };
+  return {
+    begin({ name, size }: Pick<ArchivedFile, "name" | "size">) {
+      tally.files += 1;
+      tally.bytes += size;
+      hash.update(`${JSON.stringify([name, size])}\n`);
+    },
+    add: (chunk: Uint8Array) => void hash.update(chunk),
+    end: () => ({ ...tally, sha256: hash.digest("hex") }),
+  };
+}
+
+/**
+ * The bytes of an archive with these files. `about` is asked once all of them are written. A file that ends early or goes
+ * on beyond its size fails the archive.
+ */
+export async function writeArchive<About>(
+  files: AsyncIterable<ArchivedFile>,
+  about: () => About,
+  passphrase: string | null,
+): Promise<ReadableStream<Uint8Array>> {
+  const { readable, controller } = createTarPacker();
+  const tally = createTally();
+
+  async function add(file: ArchivedFile, onChunk: (chunk: Uint8Array) => void): Promise<void> {
+    const { name, size, modifiedAtMs, content } = file;
+    const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime: new Date(modifiedAtMs) }).getWriter();
+    for await (const chunk of content) {
+      onChunk(chunk);
+      await entry.write(chunk);
+    }
+    await entry.close();
+  }
+
+  async function addAll(): Promise<void> {
+    for await (const file of files) {
+      tally.begin(file);
+      await add(file, tally.add);
+    }
+    const summary: Summary<About> = { about: about(), ...tally.end() };
+    const bytes = Buffer.from(JSON.stringify(summary, null, 2));
+    await add({ name: SUMMARY_FILE, size: bytes.length, modifiedAtMs: Date.now(), content: only(bytes) }, () => {});
+    controller.finalize();
+  }
+
+  addAll().catch((error: unknown) => controller.error(error));
+  const compressed = (readable as Bytes).pipeThrough(new CompressionStream(ZSTD) as Transform);
+  if (passphrase === null) return compressed;
+  const encrypter = new Encrypter();
+  encrypter.setPassphrase(passphrase);
+  return encrypter.encrypt(compressed);
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+/**
+ * Reads an archive and hands each file to `take`, which must read its content to the end. Returns the summary once it is
+ * known to be that of the files. Throws `ArchiveError`; then what was taken is not to be trusted.
+ */
+export async function readArchive<About>(
+  archive: Blob,
+  passphrase: string | null,
+  take: (file: ArchivedFile) => Promise<void>,
+): Promise<Summary<About>> {
+  const opened = await open(archive, passphrase);
+  const tally = createTally();
+  let summary: Summary<About> | null = null;
+  /** An error of `take` is the reader's own, not the archive's. */
+  let own: { error: unknown } | null = null;
+  try {
+    for await (const { header, body } of opened.pipeThrough(createTarDecoder({ strict: true }))) {
+      const { name, size } = header;
+      if (header.type !== "file") throw new ArchiveError(`it holds "${name}", which is not a file`);
+      if (summary !== null) throw new ArchiveError(`it goes on after ${SUMMARY_FILE}`);
+      const content = body as unknown as AsyncIterable<Uint8Array>;
+      if (name === SUMMARY_FILE) {
+        summary = await readSummary<About>(content, size);
+        continue;
+      }
+      tally.begin(header);
+      const file = { name, size, modifiedAtMs: header.mtime?.getTime() ?? 0, content: counted(content, tally.add) };
+      await take(file).catch((error: unknown) => {
+        own = { error };
+        throw error;
+      });
+    }
+  } catch (error) {
+    if (own !== null) throw (own as { error: unknown }).error;
+    throw error instanceof ArchiveError
+      ? error
+      : new ArchiveError(`it is damaged: ${wordsOf(error)}`, { cause: error });
+  }
+  if (summary === null) throw new ArchiveError("it is incomplete: its end is missing");
+  const { files, bytes, sha256 } = tally.end();
+  if (summary.files !== files || summary.bytes !== bytes || summary.sha256 !== sha256) {
+    throw new ArchiveError("it is damaged: its files are not those that were written");
+  }
+  return summary;
+}
+
+async function* counted(content: AsyncIterable<Uint8Array>, count: (chunk: Uint8Array) => void) {
+  for await (const chunk of content) {
+    count(chunk);
+    yield chunk;
+  }
+}
+
+async function readSummary<About>(content: AsyncIterable<Uint8Array>, size: number): Promise<Summary<About>> {
+  if (size > MAX_SUMMARY_BYTES) throw new ArchiveError(`its ${SUMMARY_FILE} is too large`);
+  const text = await new Response(content as unknown as ReadableStream).text();
+  try {
+    return JSON.parse(text) as Summary<About>;
+  } catch (cause) {
+    throw new ArchiveError(`its ${SUMMARY_FILE} is not valid JSON`, { cause });
+  }
+}
+
+type Bytes = ReadableStream<Uint8Array>;
+type Transform = ReadableWritablePair<Uint8Array, Uint8Array>;
+/** Bun's streams take it; TypeScript's description of browsers does not know it. */
+const ZSTD = "zstd" as CompressionFormat;
+
+const AGE = "age-encryption.org/v1";
+const ZSTANDARD = "28b52ffd";
+
+async function open(archive: Blob, passphrase: string | null): Promise<ReadableStream<Uint8Array>> {
+  const head = Buffer.from(await archive.slice(0, AGE.length).arrayBuffer());
+  if (head.toString("latin1") !== AGE) {
+    if (head.subarray(0, 4).toString("hex") !== ZSTANDARD) throw new ArchiveError("it is not a backup of Roost");
+    return decompress(archive.stream());
+  }
+  if (passphrase === null) throw new ArchiveError("it is encrypted: its passphrase is needed (--passphrase-file)");
+  const decrypter = new Decrypter();
+  decrypter.addPassphrase(passphrase);
+  try {
+    return decompress(await decrypter.decrypt(archive.stream()));
+  } catch (cause) {
+    throw new ArchiveError("the passphrase does not open it, or its beginning is damaged", { cause });
+  }
+}
+
+const decompress = (stream: Bytes): Bytes => stream.pipeThrough(new DecompressionStream(ZSTD) as Transform);
+
+const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Whether a file of this name would be encrypted. */
+export const isEncrypted = (name: string): boolean => name.endsWith(".age");

@@ -1,0 +1,194 @@
+import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { S3Client } from "bun";
+import { describeSystemError, hasCode } from "../lib/system-error.ts";
+
+/** A backup that is there. */
+export interface StoredBackup {
+  /** Its file name. */
+  name: string;
+  /** Bytes. */
+  size: number;
+  /** Milliseconds since 1970. */
+  createdAtMs: number;
+}
+
+/** Where backups are kept: a folder, or a prefix in an S3 bucket. */
+export interface Destination {
+  /** Its backups, newest first; none if it does not exist yet. Files that are named otherwise are not listed. */
+  list(): Promise<StoredBackup[]>;
+  /**
+   * Writes a file that must not exist, whole or not at all; it is on disk when this resolves. Returns its size. Throws an
+   * error that names it.
+   */
+  write(name: string, content: ReadableStream<Uint8Array>): Promise<number>;
+  /** A file's content and size; null if it is not there. */
+  find(name: string): Promise<{ content: Blob; size: number } | null>;
+  remove(name: string): Promise<void>;
+  /** A file as the person who reads a message would name it. */
+  pathOf(name: string): string;
+}
+
+const BACKUP = /\.tar\.zst(\.age)?$/;
+const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
+
+/** A setting or an argument that names an S3 bucket, with a prefix or a file: `s3://bucket/prefix`. */
+export const isS3Url = (place: string): boolean => S3_URL.test(place);
+
+/** `place` is a folder's path, or an S3 URL. The keys of S3 come from the environment, as for other tools. */
+export function openDestination(place: string): Destination {
+  const [, bucket, prefix = ""] = S3_URL.exec(place) ?? [];
+  return bucket === undefined ? folderDestination(resolve(place)) : s3Destination(bucket, prefix.replace(/\/+$/, ""));
+}
+
+/** Splits the path or S3 URL of a file into the place and the name there. */
+export function locate(file: string): { destination: Destination; name: string } {
+  if (!isS3Url(file)) return { destination: openDestination(dirname(resolve(file))), name: basename(file) };
+  const at = file.lastIndexOf("/");
+  return { destination: openDestination(file.slice(0, at)), name: file.slice(at + 1) };
+}
+
+function folderDestination(folder: string): Destination {
+  const pathOf = (name: string) => join(folder, name);
+
+  async function writeWhole(name: string, content: ReadableStream<Uint8Array>): Promise<number> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const unfinished = pathOf(`.${name}.unfinished`);
+    const file = await open(unfinished, "w", 0o600);
+    try {
+      // An unfinished file of an earlier attempt keeps its mode.
+      await chmod(unfinished, 0o600);
+      let size = 0;
+      for await (const chunk of content) {
+        await file.writeFile(chunk);
+        size += chunk.length;
+      }
+      await file.sync();
+      // Unlike a rename, this fails if the file has appeared meanwhile.
+      await link(unfinished, pathOf(name));
+      return size;
+    } finally {
+      await file.close();
+      await unlink(unfinished);
+      await syncFolder(folder);
+    }
+  }
+
+  return {
+    pathOf,
+    async list() {
+      const names = await readdir(folder).catch((error: unknown) => {
+        if (hasCode(error, "ENOENT")) return [];
+        throw describeSystemError(`${folder} cannot be read`, error);
+      });
+      const found: StoredBackup[] = [];
+      for (const name of names.filter((one) => BACKUP.test(one) && !one.startsWith("."))) {
+        const { size, mtimeMs } = await stat(pathOf(name));
+        found.push({ name, size, createdAtMs: scheduledAt(name) ?? Math.floor(mtimeMs) });
+      }
+      return newestFirst(found);
+    },
+    async write(name, content) {
+      if ((await this.find(name)) !== null) throw taken(pathOf(name));
+      try {
+        return await writeWhole(name, content);
+      } catch (error) {
+        throw describeSystemError(`${pathOf(name)} cannot be written`, error);
+      }
+    },
+    async find(name) {
+      const content = Bun.file(pathOf(name));
+      return (await content.exists()) ? { content, size: content.size } : null;
+    },
+    remove: (name) => rm(pathOf(name), { force: true }),
+  };
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  await handle.sync().finally(() => handle.close());
+}
+
+/** S3 takes at most 10,000 parts: with this size a file may have 156 GiB. */
+const PART_BYTES = 16 * 1024 * 1024;
+const MAX_LISTED = 100_000;
+
+function s3Destination(bucket: string, prefix: string): Destination {
+  const client = new S3Client({ bucket });
+  const keyOf = (name: string) => (prefix === "" ? name : `${prefix}/${name}`);
+  const pathOf = (name: string) => `s3://${bucket}/${keyOf(name)}`;
+  const explained = async <T>(what: string, work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      throw explain(what, error);
+    });
+
+  return {
+    pathOf,
+    async list() {
+      const found: StoredBackup[] = [];
+      const within = prefix === "" ? "" : `${prefix}/`;
+      for (let startAfter: string | undefined; found.length < MAX_LISTED; ) {
+        const page = await explained(
+          `${pathOf("")} cannot be listed`,
+          client.list({ prefix: within, maxKeys: 1000, ...(startAfter === undefined ? {} : { startAfter }) }),
+        );
+        for (const { key, size = 0, lastModified } of page.contents ?? []) {
+          const name = key.slice(within.length);
+          if (name.includes("/") || !BACKUP.test(name)) continue;
+          found.push({ name, size, createdAtMs: scheduledAt(name) ?? Date.parse(lastModified ?? "") });
+        }
+        startAfter = page.contents?.at(-1)?.key;
+        if (!page.isTruncated || startAfter === undefined) break;
+      }
+      return newestFirst(found);
+    },
+    async write(name, content) {
+      if ((await this.find(name)) !== null) throw taken(pathOf(name));
+      const writer = client.file(keyOf(name)).writer({ partSize: PART_BYTES, queueSize: 2, retry: 3 });
+      let size = 0;
+      const upload = async () => {
+        for await (const chunk of content) {
+          writer.write(chunk);
+          size += chunk.length;
+          await writer.flush();
+        }
+        await writer.end();
+      };
+      await explained(`${pathOf(name)} cannot be written`, upload());
+      return size;
+    },
+    async find(name) {
+      const content = client.file(keyOf(name));
+      const look = async () => ((await content.exists()) ? { content, size: (await content.stat()).size } : null);
+      return explained(`${pathOf(name)} cannot be read`, look());
+    },
+    remove: (name) => explained(`${pathOf(name)} cannot be removed`, client.file(keyOf(name)).delete()),
+  };
+}
+
+function explain(what: string, error: unknown): Error {
+  const words = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const fix =
+    code === "ERR_S3_MISSING_CREDENTIALS"
+      ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL for a server that is not Amazon's"
+      : "check AWS_ENDPOINT_URL, AWS_REGION, the bucket and what the key may do";
+  return new Error(`${what}: ${words}; ${fix}`, { cause: error });
+}
+
+const taken = (path: string): Error => new Error(`${path} exists already, and is left as it is; choose another name`);
+
+const newestFirst = (found: StoredBackup[]): StoredBackup[] =>
+  found.sort((one, other) => other.createdAtMs - one.createdAtMs || (one.name < other.name ? 1 : -1));
+
+const SCHEDULED = /^roost-(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z\.tar\.zst(\.age)?$/;
+
+/** The name of a scheduled backup: `roost-20261122T151500Z.tar.zst`. */
+export const scheduledName = (atMs: number, isEncrypted: boolean): string =>
+  `roost-${new Date(atMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar.zst${isEncrypted ? ".age" : ""}`;
+
+/** When a scheduled backup was begun, in milliseconds since 1970; null for any other file. */
+export function scheduledAt(name: string): number | null {
+  const [, year, month, day, hour, minute, second] = SCHEDULED.exec(name) ?? [];
+  return year === undefined ? null : Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+}

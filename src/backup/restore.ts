@@ -1,0 +1,156 @@
+import { Database } from "bun:sqlite";
+import { randomUUID } from "node:crypto";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describeSystemError } from "../lib/system-error.ts";
+import { SCHEMA_VERSION } from "../storage/migrate.ts";
+import { type ArchivedFile, ArchiveError, readArchive, type Summary } from "./archive.ts";
+import type { OnProgress } from "./create.ts";
+import { type Contents, KEY_FILES } from "./snapshot.ts";
+
+export interface Restored extends Contents {
+  files: number;
+  bytes: number;
+}
+
+export interface RestoreOptions {
+  archive: Blob;
+  /** The file's size in bytes, for `onProgress`. */
+  size: number;
+  passphrase: string | null;
+  onProgress?: OnProgress;
+}
+
+/** Names that a backup may hold. A workspace's own names are whatever its agent has chosen. */
+const ALLOWED = new RegExp(
+  `^(?:roost\\.db|audit-head\\.json|${KEY_FILES.map((name) => name.replaceAll(".", "\\.")).join("|")}` +
+    `|instances/[A-Za-z0-9_]+/(?:\\.staging|agents)/[^/]+(?:/[^/]+)*)$`,
+);
+
+/** Whether writing the name below a folder stays there. */
+const isSafe = (name: string): boolean =>
+  ALLOWED.test(name) && !name.includes("\0") && !name.split("/").some((part) => part === "." || part === "..");
+
+/**
+ * Unpacks a backup into a folder, which must be empty, and checks that its database is sound. Each file is on disk when
+ * this resolves, if `durably`. Throws `ArchiveError`, leaving what it has written.
+ */
+export async function unpack(
+  folder: string,
+  { archive, size, passphrase, onProgress = () => {} }: RestoreOptions,
+  { durably }: { durably: boolean },
+): Promise<Restored> {
+  let done = 0;
+  const made = new Set<string>();
+  const summary = await readArchive<Contents>(archive, passphrase, async (file) => {
+    if (!isSafe(file.name)) throw new ArchiveError(`it holds "${file.name}", which no backup of Roost has`);
+    await writeFile(folder, file, made, durably);
+    done += file.size;
+    onProgress(done, Math.max(done, size));
+  });
+  if (durably) for (const one of made) await syncFolder(one);
+  return checked(folder, summary);
+}
+
+async function writeFile(
+  folder: string,
+  { name, content }: ArchivedFile,
+  made: Set<string>,
+  durably: boolean,
+): Promise<void> {
+  const path = join(folder, name);
+  const parent = dirname(path);
+  if (!made.has(parent)) {
+    await mkdir(parent, { recursive: true, mode: 0o700 });
+    for (let one = parent; one.length >= folder.length && !made.has(one); one = dirname(one)) made.add(one);
+  }
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of content) await file.writeFile(chunk);
+    if (durably) await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  await handle.sync().finally(() => handle.close());
+}
+
+function checked(folder: string, { about, files, bytes }: Summary<Contents>): Restored {
+  const path = join(folder, "roost.db");
+  if (!existsSync(path)) throw new ArchiveError("it holds no database");
+  if (about.schema > SCHEMA_VERSION) {
+    throw new ArchiveError(
+      `it was made by a newer Roost (schema ${about.schema}; this one supports ${SCHEMA_VERSION}): use that one`,
+    );
+  }
+  const finding = integrityOf(path);
+  if (finding !== "ok") throw new ArchiveError(`its database is damaged (${finding})`);
+  return { ...about, files, bytes };
+}
+
+function integrityOf(path: string): string {
+  try {
+    using sqlite = new Database(path, { readonly: true });
+    const row = sqlite.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
+    const broken = sqlite.query<{ table: string }, []>("PRAGMA foreign_key_check").get();
+    if (row?.integrity_check !== "ok") return row?.integrity_check ?? "no answer";
+    return broken === null ? "ok" : `a row of ${broken.table} refers to one that is missing`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const UNFINISHED = /^\.restore-/;
+
+/** What may be in the folder before: an interrupted restore, the keys that the backup lacks, a new disk's own folder. */
+const mayBeThere = (name: string): boolean =>
+  UNFINISHED.test(name) || name === "lost+found" || KEY_FILES.some((key) => key === name);
+
+/**
+ * Restores a backup into a data folder that is missing or empty but for key files. All of it is there when this resolves,
+ * or none. Throws an error that says why not.
+ */
+export async function restoreBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
+  requireEmpty(dataDir);
+  const folder = join(dataDir, `.restore-${randomUUID()}`);
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeUnfinished(dataDir, folder);
+    const restored = await unpack(folder, options, { durably: true });
+    const twice = restored.keys.find((name) => existsSync(join(dataDir, name)));
+    if (twice !== undefined) {
+      throw new Error(`${join(dataDir, twice)} exists already, and the backup has another; move yours elsewhere`);
+    }
+    // The database comes last: without it, this is no data folder, and no server starts on it.
+    const names = (await readdir(folder)).sort(
+      (one, other) => Number(one === "roost.db") - Number(other === "roost.db"),
+    );
+    for (const name of names) await rename(join(folder, name), join(dataDir, name));
+    await syncFolder(dataDir);
+    return restored;
+  } catch (error) {
+    throw describeSystemError(`${dataDir} cannot be written`, error);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function requireEmpty(dataDir: string): void {
+  if (!existsSync(dataDir)) return;
+  const other = readdirSync(dataDir).find((name) => !mayBeThere(name));
+  if (other === undefined) return;
+  throw new Error(
+    `${dataDir} is not empty: it has ${other}; a backup is restored into a new or empty folder only, named with --data`,
+  );
+}
+
+async function removeUnfinished(dataDir: string, besides: string): Promise<void> {
+  for (const name of await readdir(dataDir)) {
+    const path = join(dataDir, name);
+    if (UNFINISHED.test(name) && path !== besides) await rm(path, { recursive: true, force: true });
+  }
+}

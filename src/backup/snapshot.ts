@@ -1,0 +1,164 @@
+import { Database } from "bun:sqlite";
+import { randomUUID } from "node:crypto";
+import { type Dirent, existsSync } from "node:fs";
+import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { hasCode } from "../lib/system-error.ts";
+import { openError } from "../storage/connection.ts";
+import { schemaVersion } from "../storage/migrate.ts";
+import type { ArchivedFile } from "./archive.ts";
+
+/** The files that hold keys or passwords: in a backup only if its owner asks for them. */
+export const KEY_FILES = ["master.key", "host-keys.json", "wallet.json", "roost.toml"] as const;
+
+/** The newest signed checkpoint of the audit log, which must never be newer than the database. */
+const AUDIT_HEAD = "audit-head.json";
+
+/** What a backup is of. */
+export interface Contents {
+  /** The schema of the database. */
+  schema: number;
+  /** ISO 8601. */
+  createdAt: string;
+  /** Those of `KEY_FILES` that are in it. */
+  keys: string[];
+}
+
+export interface Snapshot {
+  /** Each file, read when its turn comes. */
+  files(): AsyncIterable<ArchivedFile>;
+  contents(): Contents;
+  /** About how many bytes `files` will yield. */
+  expectedBytes: number;
+  /** Removes what the snapshot keeps on disk. */
+  close(): Promise<void>;
+}
+
+/** Where a backup in progress keeps its copy of the database: beside finished ones, on the disk that has room for them. */
+const workFolder = (dataDir: string): string => join(dataDir, "backups", `.work-${randomUUID()}`);
+
+/**
+ * The state of a data folder at one moment, with or without a running server: a copy of the database, and the
+ * workspaces' files. A file that changes meanwhile is in it as it was or as it is; the next start compares the database
+ * with the files, as it does after a crash. Throws if there is no database.
+ */
+export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: boolean }): Promise<Snapshot> {
+  const path = join(dataDir, "roost.db");
+  if (!existsSync(path)) throw new Error(`there is no database in ${dataDir}`);
+  const folder = workFolder(dataDir);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const copy = join(folder, "roost.db");
+  const close = () => rm(folder, { recursive: true, force: true });
+  try {
+    // Before the database: a checkpoint that is signed meanwhile must not be named by a file older than its row.
+    const head = await readWhole(join(dataDir, AUDIT_HEAD), AUDIT_HEAD);
+    const schema = copyDatabase(path, copy);
+    const keys = withKeys ? KEY_FILES.filter((name) => existsSync(join(dataDir, name))) : [];
+    return {
+      async *files() {
+        if (head !== null) yield head;
+        for (const name of keys) {
+          const file = await readWhole(join(dataDir, name), name);
+          if (file !== null) yield file;
+        }
+        yield* fileOf(copy, "roost.db");
+        yield* filesOfWorkspaces(dataDir);
+      },
+      contents: () => ({ schema, createdAt: new Date().toISOString(), keys: [...keys] }),
+      expectedBytes: (await stat(copy)).size + bytesOfWorkspaces(copy),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Copies the database as it is at one moment, while others write. Returns the version of its schema. */
+function copyDatabase(from: string, to: string): number {
+  try {
+    using sqlite = new Database(from, { readonly: true });
+    sqlite.run("PRAGMA busy_timeout = 5000");
+    sqlite.run("VACUUM INTO ?", [to]);
+    return schemaVersion(sqlite);
+  } catch (error) {
+    throw openError(from, error);
+  }
+}
+
+/** As the database has it; 0 in a schema from before sizes were kept there. */
+function bytesOfWorkspaces(path: string): number {
+  using sqlite = new Database(path, { readonly: true });
+  try {
+    const sum = "SELECT coalesce(sum(size), 0) AS bytes FROM workspace_files";
+    return sqlite.query<{ bytes: number }, []>(sum).get()?.bytes ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** A small file, read at once; null if it is missing. */
+async function readWhole(path: string, name: string): Promise<ArchivedFile | null> {
+  const file = Bun.file(path);
+  if (!(await file.exists())) return null;
+  const bytes = await file.bytes();
+  return { name, size: bytes.length, modifiedAtMs: file.lastModified, content: chunksOf(bytes) };
+}
+
+async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** A file if it is still there, with the size that it has when it is opened. */
+async function* fileOf(path: string, name: string): AsyncGenerator<ArchivedFile> {
+  const file = await open(path, "r").catch(ifGone);
+  if (file === null) return;
+  try {
+    const { size, mtimeMs } = await file.stat();
+    async function* content(): AsyncGenerator<Uint8Array> {
+      for (let at = 0; at < size; ) {
+        const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
+        const { bytesRead } = await (file as NonNullable<typeof file>).read(chunk, 0, chunk.length, at);
+        if (bytesRead === 0) throw new Error(`${path} became shorter while it was read; try again`);
+        at += bytesRead;
+        yield chunk.subarray(0, bytesRead);
+      }
+    }
+    yield { name, size, modifiedAtMs: Math.floor(mtimeMs), content: content() };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Names of a workspace's parent folder: changes on their way come first, since they end up in the agents' folders. */
+const STAGED_FIRST = [".staging", "agents"] as const;
+const TRASH = /^trash-/;
+
+async function* filesOfWorkspaces(dataDir: string): AsyncGenerator<ArchivedFile> {
+  const root = join(dataDir, "instances");
+  for (const instance of await entriesOf(root)) {
+    if (!instance.isDirectory()) continue;
+    for (const part of STAGED_FIRST) {
+      yield* filesBelow(join(root, instance.name, part), `instances/${instance.name}/${part}`);
+    }
+  }
+}
+
+async function* filesBelow(folder: string, prefix: string): AsyncGenerator<ArchivedFile> {
+  for (const entry of await entriesOf(folder)) {
+    const [path, name] = [join(folder, entry.name), `${prefix}/${entry.name}`];
+    if (prefix.endsWith("/.staging") && TRASH.test(entry.name)) continue;
+    if (entry.isDirectory()) yield* filesBelow(path, name);
+    else if (entry.isFile()) yield* fileOf(path, name);
+  }
+}
+
+const entriesOf = async (folder: string): Promise<Dirent[]> =>
+  (await readdir(folder, { withFileTypes: true }).catch(ifGone)) ?? [];
+
+function ifGone(error: unknown): null {
+  if (hasCode(error, "ENOENT")) return null;
+  throw error;
+}

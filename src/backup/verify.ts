@@ -1,0 +1,53 @@
+import { type KeyObject, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readAuditKey } from "../accounts/host-keys.ts";
+import { findImbalance } from "../ledger/imbalance.ts";
+import { readHead } from "../storage/audit-checkpoints.ts";
+import { auditQueries } from "../storage/audit-queries.ts";
+import { findBreak, verifyAudit } from "../storage/audit-verify.ts";
+import { openStore, type Store } from "../storage/store.ts";
+import { ArchiveError } from "./archive.ts";
+import { type Restored, type RestoreOptions, unpack } from "./restore.ts";
+
+/**
+ * Restores a backup into a temporary folder, opens its database as a start of this binary would, migrating it, and checks
+ * the audit log and the books. Throws `ArchiveError` if any of that fails. The folder is beside the backups of `dataDir`,
+ * or, if there is no such data folder, among the system's temporary files.
+ */
+export async function verifyBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
+  const parent = existsSync(dataDir) ? join(dataDir, "backups") : tmpdir();
+  const folder = join(parent, `.verify-${randomUUID()}`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  try {
+    const restored = await unpack(folder, options, { durably: false });
+    checkRecords(folder, dataDir);
+    return restored;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Signatures are checked with the key that the backup holds, or else with that of the data folder, if it has one. */
+function checkRecords(folder: string, dataDir: string): void {
+  const key = readAuditKey(folder) ?? readAuditKey(dataDir);
+  const store = openStore(folder);
+  try {
+    const finding = key === null ? breakOf(store) : signedBreakOf(store, folder, key);
+    if (finding !== null) throw new ArchiveError(`its audit log was changed: ${finding}`);
+    const wrong = findImbalance(store);
+    if (wrong !== null) throw new ArchiveError(wrong);
+  } finally {
+    store.close();
+  }
+}
+
+function breakOf(store: Store): string | null {
+  const row = findBreak(auditQueries(store.db));
+  return row === null ? null : `row ${row} does not follow from the one before it`;
+}
+
+const signedBreakOf = (store: Store, folder: string, key: KeyObject): string | null =>
+  verifyAudit({ store, nowMs: Date.now(), publicKey: () => key, head: readHead(folder) }).finding;

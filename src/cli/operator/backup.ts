@@ -1,0 +1,190 @@
+import { existsSync, readFileSync } from "node:fs";
+import { setPriority } from "node:os";
+import { join } from "node:path";
+import { ArchiveError, isEncrypted } from "../../backup/archive.ts";
+import { createBackup } from "../../backup/create.ts";
+import { locate, openDestination } from "../../backup/destination.ts";
+import { type Restored, type RestoreOptions, restoreBackup } from "../../backup/restore.ts";
+import { KEY_FILES } from "../../backup/snapshot.ts";
+import { verifyBackup } from "../../backup/verify.ts";
+import type { Config } from "../../config.ts";
+import { isoTime } from "../../lib/clock.ts";
+import { describeSystemError } from "../../lib/system-error.ts";
+import type { AuditEntry } from "../../storage/audit.ts";
+import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { Failure, UsageError } from "../failure.ts";
+import { colours, note, printJson, printTable, say, shortTime } from "../output.ts";
+import { createProgress } from "../progress.ts";
+import { roost } from "./advice.ts";
+import { type DataOptions, databaseOf, readConfig, requireDataIn, versionOf, withData } from "./data-folder.ts";
+
+interface BackupOptions extends DataOptions {
+  json?: true;
+  passphraseFile?: string;
+}
+
+/** A backup takes what the server leaves: the lowest priority but one. */
+const NICE = 18;
+
+/** `roost backup create`: the whole data folder in one file, while a server runs or not. */
+export async function createBackupFile(file: string, options: BackupOptions & { includeKey?: true }): Promise<void> {
+  const { config } = readConfig(options);
+  requireDataIn(config);
+  const passphrase = readPassphrase(options, config);
+  const { destination, name } = locate(file);
+  if (name === "") throw new UsageError(`"${file}" names no file`, "give the path of the file to write");
+  setPriority(NICE);
+  const progress = createProgress("Saving", { quiet: options.json === true });
+  const created = await createBackup({
+    dataDir: config.dataDir,
+    destination,
+    name,
+    withKeys: options.includeKey === true,
+    passphrase,
+    onProgress: progress.show,
+  }).finally(progress.end);
+  const path = destination.pathOf(name);
+  const { size, createdAt, keys } = created;
+  await record(options, config, { action: "backup.create", subject: path, detail: { keys: keys.length > 0 } });
+  if (options.json) {
+    printJson({ file: path, size, createdAt, encrypted: passphrase !== null, keys });
+    return;
+  }
+  say(
+    colours.green("Saved"),
+    ` ${config.dataDir} to ${path} (${sizeOf(size)}${passphrase === null ? "" : ", encrypted"}).`,
+  );
+  if (keys.length === 0) {
+    note(
+      `The keys are not in it: keep copies of ${present(config.dataDir).join(", ")} elsewhere, or use --include-key.`,
+    );
+  } else if (passphrase === null) note("The keys are in it, unencrypted: whoever has the file can read every secret.");
+}
+
+const present = (dataDir: string): string[] => KEY_FILES.filter((name) => existsSync(join(dataDir, name)));
+
+/** `roost backup verify`: restores it into a temporary folder and checks the database, the audit log and the books. */
+export async function verifyBackupFile(file: string, options: BackupOptions): Promise<void> {
+  const { config } = readConfig(options);
+  const { path, opened } = await openBackup(file, options, config);
+  const progress = createProgress("Checking", { quiet: options.json === true });
+  const found = await verifyBackup(config.dataDir, { ...opened, onProgress: progress.show })
+    .finally(progress.end)
+    .catch((error: unknown) => {
+      throw refused(path, error);
+    });
+  if (options.json) printJson({ ok: true, file: path, ...found });
+  else say(colours.green("Good"), `: ${path} ${described(found)}; its database, audit log and books are sound.`);
+}
+
+/** `roost backup restore`: into a data folder that is missing, or empty but for key files. */
+export async function restoreBackupFile(file: string, options: BackupOptions): Promise<void> {
+  const { config } = readConfig(options);
+  const { dataDir } = config;
+  const { path, opened } = await openBackup(file, options, config);
+  const progress = createProgress("Restoring", { quiet: options.json === true });
+  const restored = await restoreBackup(dataDir, { ...opened, onProgress: progress.show })
+    .finally(progress.end)
+    .catch((error: unknown) => {
+      throw refused(path, error);
+    });
+  await record(options, config, { action: "backup.restore", subject: path, detail: { createdAt: restored.createdAt } });
+  const missing = KEY_FILES.filter((name) => name !== "roost.toml" && !existsSync(join(dataDir, name)));
+  if (options.json) {
+    printJson({ dataDir, ...restored, missing });
+    return;
+  }
+  say(colours.green("Restored"), ` ${dataDir} from ${path}, which ${described(restored)}.`);
+  if (missing.length > 0) {
+    say(
+      `Before the first start, put ${missing.join(", ")} there from your copies: without them secrets cannot be read,`,
+    );
+    say("nobody stays signed in, and payments to the old address are not seen.");
+  }
+  say(`Start it: ${roost("serve", dataDir)}`);
+}
+
+/** In the audit log, unless the next start has to migrate the database first. */
+async function record(options: DataOptions, config: Config, entry: Omit<AuditEntry, "actor">): Promise<void> {
+  if (versionOf(databaseOf(config)) !== SCHEMA_VERSION) return;
+  await withData(options, "refuse", ({ audit }) => audit.append({ actor: "operator", ...entry }));
+}
+
+/** `roost backup list`: what is in `ROOST_BACKUP_TO`. */
+export async function listBackups(options: BackupOptions): Promise<void> {
+  const { config } = readConfig(options);
+  const destination = openDestination(placeOf(config));
+  const found = (await destination.list()).map(({ name, size, createdAtMs }) => ({
+    file: destination.pathOf(name),
+    size,
+    createdAt: isoTime(createdAtMs),
+    encrypted: isEncrypted(name),
+  }));
+  if (options.json) printJson(found);
+  else
+    printTable(
+      ["TIME", "SIZE", "ENCRYPTED", "FILE"],
+      found.map(({ file, size, createdAt, encrypted }) => [
+        shortTime(createdAt),
+        sizeOf(size),
+        encrypted ? "yes" : "no",
+        file,
+      ]),
+      `There is no backup in ${destination.pathOf("")}: make one with backup create, or set ROOST_BACKUP_EVERY.`,
+      { leaveOut: ["ENCRYPTED"], shorten: ["FILE"] },
+    );
+}
+
+/** Where scheduled backups are kept. */
+export const placeOf = ({ backupTo, dataDir }: Pick<Config, "backupTo" | "dataDir">): string =>
+  backupTo ?? join(dataDir, "backups");
+
+async function openBackup(
+  file: string,
+  options: BackupOptions,
+  config: Config,
+): Promise<{ path: string; opened: RestoreOptions }> {
+  const { destination, name } = locate(file);
+  const path = destination.pathOf(name);
+  const found = name === "" ? null : await destination.find(name);
+  if (found === null) {
+    throw new Failure(`there is no backup ${path}`, `see what there is: ${roost("backup list", config.dataDir)}`);
+  }
+  return { path, opened: { archive: found.content, size: found.size, passphrase: readPassphrase(options, config) } };
+}
+
+/** The first line of the file, without its end. */
+function readPassphrase(options: BackupOptions, config: Config): string | null {
+  const path = options.passphraseFile ?? config.backupPassphraseFile;
+  if (path === null) return null;
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw describeSystemError(`the passphrase file ${path} cannot be read`, error);
+  }
+  const [line = ""] = text.split(/\r?\n/, 1);
+  if (line.trim() !== "") return line;
+  throw new Failure(
+    `the passphrase file ${path} begins with an empty line`,
+    "write the passphrase into its first line",
+  );
+}
+
+function refused(path: string, error: unknown): unknown {
+  return error instanceof ArchiveError
+    ? new Failure(`${path} cannot be used: ${error.message}`, null, { cause: error })
+    : error;
+}
+
+const described = ({ createdAt, files, bytes, keys, schema }: Restored): string =>
+  `is of ${shortTime(createdAt)}, with ${files} files (${sizeOf(bytes)}), ` +
+  `${keys.length === 0 ? "without keys" : `with ${keys.join(", ")}`}, schema ${schema}`;
+
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** `1.2 MiB`. */
+function sizeOf(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
+}
