@@ -8,6 +8,7 @@ import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../storage/store.ts";
+import type { RunningBackups } from "./backups.ts";
 import type { Tools } from "./tools.ts";
 
 export interface GaugeParts {
@@ -21,6 +22,8 @@ export interface GaugeParts {
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
   web: { egress: Pick<Egress, "outcomes" | "connections"> };
+  /** Null if none is scheduled. */
+  backups: Pick<RunningBackups, "figures"> | null;
 }
 
 const usdc = (micros: Micros): number => Number(micros) / 1e6;
@@ -32,7 +35,7 @@ const RPC = ["network", "node"] as const;
 
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web, sandbox } = parts;
+  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web, sandbox, backups } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -95,6 +98,7 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       ["outcome"],
     ),
     gauge("roost_egress_connections", "Connections of agents' requests", web.egress.connections),
+    ...(backups === null ? [] : backupFigures(backups.figures, gauge, counter)),
     counter(
       "roost_rpc_calls_total",
       "Calls to a node",
@@ -109,3 +113,22 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     ),
   ];
 }
+
+type MakeFigure = (name: string, help: string, read: Figure["read"], labels?: readonly string[]) => Figure;
+
+const backupFigures = (figures: RunningBackups["figures"], gauge: MakeFigure, counter: MakeFigure): Figure[] => [
+  gauge("roost_backup_newest_timestamp_seconds", "When the newest scheduled backup was begun", () => {
+    const { newestMs } = figures();
+    return newestMs === null ? [] : [{ labels: {}, value: newestMs / 1000 }];
+  }),
+  gauge("roost_backup_overdue", "1 if no scheduled backup was made for too long", () => Number(figures().isOverdue)),
+  counter(
+    "roost_backups_total",
+    "Scheduled backups, and their trial restores, by outcome",
+    () => {
+      const { made, failed, checked, bad } = figures();
+      return Object.entries({ made, failed, checked, bad }).map(([outcome, value]) => ({ labels: { outcome }, value }));
+    },
+    ["outcome"],
+  ),
+];

@@ -18,11 +18,13 @@ import { createAccountRates } from "../limits/account-rates.ts";
 import { createFairTurns } from "../limits/fair-turns.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { capStreams, readMachineLimits } from "../limits/machine.ts";
+import type { Mail } from "../mail/message.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
+import type { RunningBackups } from "./backups.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures, type FeatureOptions } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -118,8 +120,9 @@ async function startOn(
     offer: modelOffer(config, foundation.clock, ollamaUrl),
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
+  const backups = await scheduledBackups(config, foundation.clock, log, features.mail);
   const metrics = createMetrics();
-  for (const gauge of gaugesOf({ ...features, db: store.db, hub: conversations.hub })) metrics.add(gauge);
+  for (const gauge of gaugesOf({ ...features, backups, db: store.db, hub: conversations.hub })) metrics.add(gauge);
   const status = {
     version: VERSION,
     isReady: () => ready && store.keepsWrites(),
@@ -212,6 +215,7 @@ async function startOn(
       clearInterval(expiry);
       clearTimeout(probing);
       housekeeping.stop();
+      await backups?.stop();
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();
@@ -228,4 +232,15 @@ async function startOn(
       await engines.close();
     },
   };
+}
+
+/** Null, and no module loaded for it, if none is scheduled. */
+async function scheduledBackups(
+  config: Config,
+  clock: Foundation["clock"],
+  log: Log,
+  mail: Pick<Mail, "send">,
+): Promise<RunningBackups | null> {
+  const { backupEvery: everyMs } = config;
+  return everyMs === null ? null : (await import("./backups.ts")).runBackups({ config, everyMs, clock, log, mail });
 }

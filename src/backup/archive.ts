@@ -163,12 +163,21 @@ const ZSTD = "zstd" as CompressionFormat;
 const AGE = "age-encryption.org/v1";
 const ZSTANDARD = "28b52ffd";
 
-async function open(archive: Blob, passphrase: string | null): Promise<ReadableStream<Uint8Array>> {
+type Format = "encrypted" | "plain" | null;
+
+async function formatOf(archive: Blob): Promise<Format> {
   const head = Buffer.from(await archive.slice(0, AGE.length).arrayBuffer());
-  if (head.toString("latin1") !== AGE) {
-    if (head.subarray(0, 4).toString("hex") !== ZSTANDARD) throw new ArchiveError("it is not a backup of Roost");
-    return decompress(archive.stream());
-  }
+  if (head.toString("latin1") === AGE) return "encrypted";
+  return head.subarray(0, 4).toString("hex") === ZSTANDARD ? "plain" : null;
+}
+
+/** Whether it begins as a backup does. */
+export const isBackup = async (archive: Blob): Promise<boolean> => (await formatOf(archive)) !== null;
+
+async function open(archive: Blob, passphrase: string | null): Promise<ReadableStream<Uint8Array>> {
+  const format = await formatOf(archive);
+  if (format === null) throw new ArchiveError("it is not a backup of Roost");
+  if (format === "plain") return decompress(archive.stream());
   if (passphrase === null) throw new ArchiveError("it is encrypted: its passphrase is needed (--passphrase-file)");
   const decrypter = new Decrypter();
   decrypter.addPassphrase(passphrase);

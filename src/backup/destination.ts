@@ -1,6 +1,7 @@
 import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
+import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 
 /** A backup that is there. */
@@ -70,7 +71,7 @@ function folderDestination(folder: string): Destination {
     } finally {
       await file.close();
       await unlink(unfinished);
-      await syncFolder(folder);
+      syncFolder(folder);
     }
   }
 
@@ -102,11 +103,6 @@ function folderDestination(folder: string): Destination {
     },
     remove: (name) => rm(pathOf(name), { force: true }),
   };
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  await handle.sync().finally(() => handle.close());
 }
 
 /** S3 takes at most 10,000 parts: with this size a file may have 156 GiB. */

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
 import { type ArchivedFile, ArchiveError, readArchive, type Summary } from "./archive.ts";
@@ -49,7 +50,7 @@ export async function unpack(
     done += file.size;
     onProgress(done, Math.max(done, size));
   });
-  if (durably) for (const one of made) await syncFolder(one);
+  if (durably) for (const one of made) syncFolder(one);
   return checked(folder, summary);
 }
 
@@ -72,11 +73,6 @@ async function writeFile(
   } finally {
     await file.close();
   }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  await handle.sync().finally(() => handle.close());
 }
 
 function checked(folder: string, { about, files, bytes }: Summary<Contents>): Restored {
@@ -130,7 +126,7 @@ export async function restoreBackup(dataDir: string, options: RestoreOptions): P
       (one, other) => Number(one === "roost.db") - Number(other === "roost.db"),
     );
     for (const name of names) await rename(join(folder, name), join(dataDir, name));
-    await syncFolder(dataDir);
+    syncFolder(dataDir);
     return restored;
   } catch (error) {
     throw describeSystemError(`${dataDir} cannot be written`, error);

@@ -34,8 +34,24 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-/** Where a backup in progress keeps its copy of the database: beside finished ones, on the disk that has room for them. */
-const workFolder = (dataDir: string): string => join(dataDir, "backups", `.work-${randomUUID()}`);
+const ABANDONED = /^\.(work|verify)-|^\..*\.unfinished$/;
+const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * A new folder for work on a backup: beside finished ones, on the disk that has room for them. Removes what a process
+ * that was killed has left there.
+ */
+export async function makeWorkFolder(backups: string, kind: "work" | "verify"): Promise<string> {
+  const folder = join(backups, `.${kind}-${randomUUID()}`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const name of await readdir(backups)) {
+    const path = join(backups, name);
+    if (!ABANDONED.test(name)) continue;
+    const found = await stat(path).catch(ifGone);
+    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { recursive: true, force: true });
+  }
+  return folder;
+}
 
 /**
  * The state of a data folder at one moment, with or without a running server: a copy of the database, and the
@@ -45,8 +61,7 @@ const workFolder = (dataDir: string): string => join(dataDir, "backups", `.work-
 export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: boolean }): Promise<Snapshot> {
   const path = join(dataDir, "roost.db");
   if (!existsSync(path)) throw new Error(`there is no database in ${dataDir}`);
-  const folder = workFolder(dataDir);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const folder = await makeWorkFolder(join(dataDir, "backups"), "work");
   const copy = join(folder, "roost.db");
   const close = () => rm(folder, { recursive: true, force: true });
   try {

@@ -1,6 +1,6 @@
-import { type KeyObject, randomUUID } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readAuditKey } from "../accounts/host-keys.ts";
@@ -11,6 +11,7 @@ import { findBreak, verifyAudit } from "../storage/audit-verify.ts";
 import { openStore, type Store } from "../storage/store.ts";
 import { ArchiveError } from "./archive.ts";
 import { type Restored, type RestoreOptions, unpack } from "./restore.ts";
+import { makeWorkFolder } from "./snapshot.ts";
 
 /**
  * Restores a backup into a temporary folder, opens its database as a start of this binary would, migrating it, and checks
@@ -18,9 +19,7 @@ import { type Restored, type RestoreOptions, unpack } from "./restore.ts";
  * or, if there is no such data folder, among the system's temporary files.
  */
 export async function verifyBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
-  const parent = existsSync(dataDir) ? join(dataDir, "backups") : tmpdir();
-  const folder = join(parent, `.verify-${randomUUID()}`);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const folder = await makeWorkFolder(existsSync(dataDir) ? join(dataDir, "backups") : tmpdir(), "verify");
   try {
     const restored = await unpack(folder, options, { durably: false });
     checkRecords(folder, dataDir);

@@ -29,6 +29,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "backup verify": ["roost backup verify roost.tar.zst"],
   "backup restore": ["roost backup restore roost.tar.zst --data ./restored"],
   "backup list": ["roost backup list", "roost backup list --json | jq -r '.[0].file'"],
+  rollback: ["roost rollback --data ./data"],
   "login-link": ["roost login-link ada@example.org"],
   login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],
   logout: ["roost logout", "roost logout --profile work"],

@@ -119,4 +119,7 @@ export function addOperatorCommands(program: Command): void {
   onDataJson(backup.command("list").description("list the backups in ROOST_BACKUP_TO, newest first")).action(
     async (options) => (await import("./operator/backup.ts")).listBackups(options),
   );
+  onDataJson(group("rollback", "go back to the state before the last upgrade; the newer one is kept aside")).action(
+    async (options) => (await import("./operator/rollback.ts")).rollBackUpgrade(options),
+  );
 }

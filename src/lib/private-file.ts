@@ -43,10 +43,18 @@ function write(path: string, content: string | Uint8Array): void {
     closeSync(file);
   }
   renameSync(temporary, path);
-  const folder = openSync(dirname(path), "r");
+  syncFolder(dirname(path));
+}
+
+/** Puts a file's content on disk. */
+export function syncFile(path: string): void {
+  const file = openSync(path, "r");
   try {
-    fsyncSync(folder);
+    fsyncSync(file);
   } finally {
-    closeSync(folder);
+    closeSync(file);
   }
 }
+
+/** Puts the names in a folder on disk. */
+export const syncFolder = syncFile;

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -66,9 +66,42 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
     .exclusive();
 }
 
+const COPY = /^before-migration-from-(\d+)-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d{3})Z\.db$/;
+const AUDIT_HEAD = "audit-head.json";
+
 function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: number): void {
   const folder = join(dataDir, "backups");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const time = new Date().toISOString().replaceAll(/[:.]/g, "-");
-  sqlite.run("VACUUM INTO ?", [join(folder, `before-migration-from-${version}-${time}.db`)]);
+  const copy = join(folder, `before-migration-from-${version}-${time}.db`);
+  // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
+  if (existsSync(join(dataDir, AUDIT_HEAD))) copyFileSync(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
+  sqlite.run("VACUUM INTO ?", [copy]);
+}
+
+const auditHeadOf = (copy: string): string => copy.replace(/db$/, AUDIT_HEAD);
+
+/** A copy of the database from before a migration. */
+export interface DatabaseCopy {
+  path: string;
+  /** Its schema. */
+  version: number;
+  /** When it was made, in milliseconds since 1970. */
+  atMs: number;
+  /** The file `audit-head.json` of that time; null if there was none. */
+  auditHead: string | null;
+}
+
+/** Newest first. */
+export function copiesBeforeMigrations(dataDir: string): DatabaseCopy[] {
+  const folder = join(dataDir, "backups");
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  const copies = names.flatMap((name) => {
+    const [, version, hour, minute, second, ms] = COPY.exec(name) ?? [];
+    if (version === undefined) return [];
+    const path = join(folder, name);
+    const auditHead = existsSync(auditHeadOf(path)) ? auditHeadOf(path) : null;
+    return [{ path, version: Number(version), atMs: Date.parse(`${hour}:${minute}:${second}.${ms}Z`), auditHead }];
+  });
+  return copies.sort((one, other) => other.atMs - one.atMs);
 }

@@ -67,6 +67,7 @@ const present = (dataDir: string): string[] => KEY_FILES.filter((name) => exists
 export async function verifyBackupFile(file: string, options: BackupOptions): Promise<void> {
   const { config } = readConfig(options);
   const { path, opened } = await openBackup(file, options, config);
+  setPriority(NICE);
   const progress = createProgress("Checking", { quiet: options.json === true });
   const found = await verifyBackup(config.dataDir, { ...opened, onProgress: progress.show })
     .finally(progress.end)

@@ -1,5 +1,6 @@
 import { messageOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
+import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
@@ -20,6 +21,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
     ["rpc", () => checkRpc(config)],
     ["wallet", () => checkWallet(config)],
     ["facilitator", () => checkFacilitator(config)],
+    ["backups", () => checkBackups(config)],
     ["clock", checkClock],
   ];
   const findings = [];

@@ -3,6 +3,7 @@
  * restarts it when it dies. Requests that have shown no text yet are then repeated in the new process; only the log
  * mentions it.
  */
+import { ownCommand } from "../../lib/own-program.ts";
 import { ModelError } from "../engine.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 
@@ -53,16 +54,8 @@ const CHECKS = 10;
 
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
 
-/** The same executable in the role `model-process`. */
-export function modelProcessCommand(): string[] {
-  if (import.meta.path.includes("$bunfs")) return [process.execPath, "model-process"];
-  return [
-    process.execPath,
-    "--no-env-file",
-    Bun.fileURLToPath(new URL("../../main.ts", import.meta.url)),
-    "model-process",
-  ];
-}
+/** This program in the role `model-process`. */
+export const modelProcessCommand = (): string[] => ownCommand("model-process");
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log } = options;

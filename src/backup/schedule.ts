@@ -1,0 +1,168 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
+import { type Destination, type StoredBackup, scheduledAt, scheduledName } from "./destination.ts";
+
+/** What a schedule has done since the start, and how the backups are. */
+export interface BackupFigures {
+  /** When the newest scheduled backup was begun, in milliseconds since 1970; null if there is none, or none known yet. */
+  newestMs: number | null;
+  isOverdue: boolean;
+  made: number;
+  failed: number;
+  checked: number;
+  /** Backups that could not be restored for a trial. */
+  bad: number;
+}
+
+export interface BackupSchedule {
+  /** Does what is due: a backup, then a trial restore of the newest one. Resolves when that is done; never rejects. */
+  tick(): Promise<void>;
+  figures(): BackupFigures;
+  /** Resolves when nothing is being done. */
+  settled(): Promise<void>;
+}
+
+export interface ScheduleParts {
+  dataDir: string;
+  everyMs: number;
+  /** How many scheduled backups stay; others in the same place are never removed. */
+  keep: number;
+  isEncrypted: boolean;
+  destination: Destination;
+  clock: Pick<Clock, "now">;
+  log: Pick<Log, "info" | "warn" | "error">;
+  /** Makes the backup `path`. Throws an error for the operator if that fails. */
+  make(path: string): Promise<void>;
+  /** Restores the backup `path` for a trial. Throws an error for the operator if that fails. */
+  check(path: string): Promise<void>;
+  /** Aborted when the server stops: what fails then has not failed. */
+  signal: AbortSignal;
+  /** Writes to the operator. */
+  tell(subject: string, text: string): Promise<void>;
+}
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+const TRIAL_EVERY_MS = 7 * DAY_MS;
+/** A failed backup is tried again after this, or after `everyMs` if that is shorter. */
+const RETRY_MS = HOUR_MS;
+/** The operator gets at most one mail in this time. */
+const TELL_EVERY_MS = DAY_MS;
+
+/** The last trial restore: `<data>/backups/trial.json`. */
+export interface Trial {
+  file: string;
+  /** Milliseconds since 1970. */
+  checkedAtMs: number;
+  /** Null if the backup is good. */
+  failure: string | null;
+}
+
+const trialPath = (dataDir: string): string => join(dataDir, "backups", "trial.json");
+
+export const readTrial = (dataDir: string): Trial | null =>
+  existsSync(trialPath(dataDir)) ? (readPrivateJson(trialPath(dataDir)) as Trial) : null;
+
+/** Half an interval late. `newestMs` and `now`: milliseconds since 1970. */
+export const isLate = (newestMs: number, everyMs: number, now: number): boolean => now - newestMs > 1.5 * everyMs;
+
+/** Scheduled backups, newest first. */
+export const scheduledOf = (stored: readonly StoredBackup[]): StoredBackup[] =>
+  stored.filter(({ name }) => scheduledAt(name) !== null);
+
+/** Makes backups of a running server, keeps the newest of them, and tries once a week whether they can be restored. */
+export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
+  const { dataDir, everyMs, keep, isEncrypted, destination, clock, log } = parts;
+  const figures: BackupFigures = { newestMs: null, isOverdue: false, made: 0, failed: 0, checked: 0, bad: 0 };
+  const startedMs = clock.now();
+  let retryAtMs = 0;
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let running: Promise<void> | null = null;
+
+  async function newest(): Promise<StoredBackup | null> {
+    const [found = null] = scheduledOf(await destination.list());
+    figures.newestMs = found?.createdAtMs ?? null;
+    return found;
+  }
+
+  async function makeOne(): Promise<void> {
+    const name = scheduledName(clock.now(), isEncrypted);
+    const path = destination.pathOf(name);
+    await parts.make(path);
+    figures.made += 1;
+    figures.newestMs = scheduledAt(name);
+    log.info({ event: "backup_created", file: path }, "backup made");
+    for (const old of scheduledOf(await destination.list()).slice(keep)) await destination.remove(old.name);
+  }
+
+  async function checkNewest({ name }: StoredBackup): Promise<void> {
+    const path = destination.pathOf(name);
+    const failure = await parts.check(path).then(() => null, messageOf);
+    const trial: Trial = { file: path, checkedAtMs: clock.now(), failure };
+    writePrivateFile(trialPath(dataDir), JSON.stringify(trial));
+    if (failure === null) {
+      figures.checked += 1;
+      log.info({ event: "backup_checked", file: path }, "backup restored for a trial");
+      return;
+    }
+    figures.bad += 1;
+    throw new Error(`the backup ${path} cannot be restored: ${failure}`);
+  }
+
+  const isTrialDue = ({ name }: StoredBackup): boolean => {
+    const last = readTrial(dataDir);
+    if (last === null || clock.now() - last.checkedAtMs >= TRIAL_EVERY_MS) return true;
+    return last.failure !== null && last.file !== destination.pathOf(name);
+  };
+
+  async function work(): Promise<void> {
+    if (clock.now() < retryAtMs || parts.signal.aborted) return;
+    try {
+      const last = await newest();
+      // A clock that was set back must not put off the next one for long.
+      if (last === null || Math.abs(clock.now() - last.createdAtMs) >= everyMs) await makeOne();
+      const made = await newest();
+      if (made !== null && isTrialDue(made)) await checkNewest(made);
+      retryAtMs = 0;
+    } catch (error) {
+      if (parts.signal.aborted) return;
+      figures.failed += 1;
+      retryAtMs = clock.now() + Math.min(RETRY_MS, everyMs);
+      log.error({ event: "backup_failed", err: error }, "backup failed");
+      await tell("A backup of Roost failed", messageOf(error));
+    }
+  }
+
+  async function judge(): Promise<void> {
+    const wasOverdue = figures.isOverdue;
+    figures.isOverdue = isLate(figures.newestMs ?? startedMs, everyMs, clock.now());
+    if (!figures.isOverdue || wasOverdue) return;
+    log.error({ event: "backup_overdue", newestMs: figures.newestMs }, "no backup has been made for too long");
+    await tell("A backup of Roost is overdue", "No backup has been made for longer than ROOST_BACKUP_EVERY allows.");
+  }
+
+  async function tell(subject: string, what: string): Promise<void> {
+    if (clock.now() - toldAtMs < TELL_EVERY_MS) return;
+    toldAtMs = clock.now();
+    const text = `${what}\n\nData folder: ${dataDir}\nBackups: ${destination.pathOf("")}\n\nRun "roost doctor" there to see more.\n`;
+    await parts.tell(subject, text).catch((err: unknown) => log.warn({ err }, "the operator could not be told of it"));
+  }
+
+  return {
+    tick: () => {
+      running ??= work()
+        .then(judge)
+        .finally(() => {
+          running = null;
+        });
+      return running;
+    },
+    figures: () => ({ ...figures }),
+    settled: async () => void (await running),
+  };
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
