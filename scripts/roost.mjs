@@ -35,8 +35,9 @@ async function main([task, ...rest]) {
   installPackages(findBun() ?? fetchBun(), ".");
   // The project's own Bun from here on. (npm puts node_modules/.bin on the PATH, whose `bun` is only an installer.)
   const bun = findBun() ?? stop("bun.lock's packages do not include Bun; remove node_modules and run this again");
-  // A test chain and its clients: half a gigabyte that `npm start` should not wait for.
+  // A test chain and its clients, and a server of S3: half a gigabyte that `npm start` should not wait for.
   if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
+  if (["test", "check"].includes(task)) installPackages(bun, "test/s3");
   const commands = commandsOf(bun);
   for (const [index, command] of commands.entries()) {
     await run(index === commands.length - 1 ? [...command, ...rest] : command);

@@ -85,6 +85,7 @@ export async function writeArchive<About>(
   const compressed = (readable as Bytes).pipeThrough(new CompressionStream(ZSTD) as Transform);
   if (passphrase === null) return compressed;
   const encrypter = new Encrypter();
+  encrypter.setScryptWorkFactor(SCRYPT_WORK_FACTOR);
   encrypter.setPassphrase(passphrase);
   return encrypter.encrypt(compressed);
 }
@@ -159,6 +160,9 @@ type Bytes = ReadableStream<Uint8Array>;
 type Transform = ReadableWritablePair<Uint8Array, Uint8Array>;
 /** Bun's streams take it; TypeScript's description of browsers does not know it. */
 const ZSTD = "zstd" as CompressionFormat;
+
+/** N = 2 ** 17, which OWASP recommends for passwords: 128 MiB, and a second or two. */
+const SCRYPT_WORK_FACTOR = 17;
 
 const AGE = "age-encryption.org/v1";
 const ZSTANDARD = "28b52ffd";

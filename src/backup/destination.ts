@@ -167,8 +167,8 @@ function explain(what: string, error: unknown): Error {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const fix =
     code === "ERR_S3_MISSING_CREDENTIALS"
-      ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL for a server that is not Amazon's"
-      : "check AWS_ENDPOINT_URL, AWS_REGION, the bucket and what the key may do";
+      ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT for a server that is not Amazon's"
+      : "check AWS_ENDPOINT, AWS_REGION, the bucket and what the key may do";
   return new Error(`${what}: ${words}; ${fix}`, { cause: error });
 }
 

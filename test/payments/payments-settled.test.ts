@@ -95,7 +95,7 @@ test("a settlement that the nodes do not show within five seconds is credited wh
   const raw = await paying.anvil.rpc("eth_getRawTransactionByHash", [settled.txHash]);
   await paying.anvil.reorg(1);
   const answer = await creditSettled(settled);
-  expect(answer).toMatchObject({ kind: "refused", retryAfterSeconds: 2 });
+  expect(answer.kind).toBe("refused");
   expect(statusesOf(paying, "claims")).toEqual(["pending"]);
   await paying.anvil.rpc("eth_sendRawTransaction", [raw]);
   await paying.until(async () => (await balanceOf(person)) === "1.000000");

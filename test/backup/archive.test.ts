@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { type ArchivedFile, ArchiveError, readArchive, writeArchive } from "../../src/backup/archive.ts";
+import { unpack } from "../../src/backup/restore.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "roost-archive-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+type Content = Record<string, Uint8Array>;
+
+async function* filesOf(content: Content): AsyncGenerator<ArchivedFile> {
+  for (const [name, bytes] of Object.entries(content)) {
+    async function* chunks() {
+      for (let at = 0; at < bytes.length; at += 700) yield bytes.subarray(at, at + 700);
+    }
+    yield { name, size: bytes.length, modifiedAtMs: 1_700_000_000_000, content: chunks() };
+  }
+}
+
+const pack = async (content: Content, passphrase: string | null = null): Promise<Uint8Array<ArrayBuffer>> =>
+  new Uint8Array(await new Response(await writeArchive(filesOf(content), () => ({ schema: 1 }), passphrase)).bytes());
+
+async function read(archive: Uint8Array<ArrayBuffer>, passphrase: string | null = null): Promise<Content> {
+  const found: Content = {};
+  await readArchive(new Blob([archive]), passphrase, async ({ name, content }) => {
+    found[name] = await new Response(content as unknown as ReadableStream).bytes();
+  });
+  return found;
+}
+
+const refusal = async (work: Promise<unknown>): Promise<string> => {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(ArchiveError);
+  return (error as Error).message;
+};
+
+test("whatever the names and contents of files are, they come back as they were", async () => {
+  const part = fc
+    .string({ unit: "grapheme", minLength: 1, maxLength: 90 })
+    .map((text) => text.replaceAll(/[/\0]/g, "_"));
+  const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => `f/${parts.join("/")}`);
+  const content = fc.dictionary(name, fc.uint8Array({ maxLength: 3000 }), { maxKeys: 8 });
+  await fc.assert(
+    fc.asyncProperty(content, async (files) => {
+      const found = await read(await pack(files));
+      expect(Object.entries(found)).toEqual(Object.entries(files).map(([key, bytes]) => [key, new Uint8Array(bytes)]));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("an encrypted archive opens with its passphrase only", async () => {
+  const archive = await pack({ "f/a": Buffer.from("hello") }, "correct horse");
+  expect(Buffer.from((await read(archive, "correct horse"))["f/a"] ?? []).toString()).toBe("hello");
+  expect(await refusal(read(archive, "wrong"))).toContain("the passphrase does not open it");
+  expect(await refusal(read(archive))).toContain("it is encrypted");
+  expect(Buffer.from(archive).includes("hello")).toBe(false);
+});
+
+test("no damage goes unnoticed: neither a changed byte nor a missing end", async () => {
+  const archive = await pack({
+    "f/a": Buffer.from("hello ".repeat(500)),
+    "f/b": crypto.getRandomValues(new Uint8Array(5000)),
+  });
+  const step = Math.ceil(archive.length / 150);
+  for (let at = 0; at < archive.length; at += step) {
+    const changed = archive.slice();
+    changed[at] = (changed[at] ?? 0) ^ 0x10;
+    const found = await read(changed).catch((error: unknown) => error);
+    // A bit of a header that nothing depends on, such as the owner's number, may change.
+    if (found instanceof Error) expect(found).toBeInstanceOf(ArchiveError);
+    else expect(found).toEqual(await read(archive));
+    await refusal(read(archive.slice(0, at)));
+  }
+});
+
+test("a file that is no backup is refused", async () => {
+  expect(await refusal(read(new Uint8Array(Buffer.from("SQLite format 3"))))).toBe("it is not a backup of Roost");
+  expect(await refusal(read(new Uint8Array()))).toBe("it is not a backup of Roost");
+});
+
+test("a file that is shorter or longer than announced fails the archive", async () => {
+  async function* lying(size: number): AsyncGenerator<ArchivedFile> {
+    for await (const file of filesOf({ "f/a": Buffer.from("12345") })) yield { ...file, size };
+  }
+  for (const size of [4, 6]) {
+    const archive = await writeArchive(lying(size), () => ({}), null);
+    await expect(new Response(archive).bytes()).rejects.toThrow();
+  }
+});
+
+test.each([
+  "../outside",
+  "instances/inst_a/agents/../../../outside",
+  "/etc/outside",
+  "instances/inst_a/agents/./SOUL.md",
+  "instances/inst_a/agents//SOUL.md",
+  "instances/../agents/a/b",
+  "instances/inst_a/other/SOUL.md",
+  "server.lock",
+  "cache/library.so",
+])("an archive that holds %s is refused, and nothing is written outside", async (name) => {
+  const archive = await pack({ [name]: Buffer.from("x") });
+  const target = join(folder, "a/b");
+  const options = { archive: new Blob([archive]), size: archive.length, passphrase: null };
+  expect(await refusal(unpack(target, options, { durably: false }))).toContain("no backup of Roost has");
+  expect(readdirSync(folder)).toEqual([]);
+});

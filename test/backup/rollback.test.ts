@@ -1,0 +1,106 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { rollBack } from "../../src/backup/rollback.ts";
+import { lockDataFolder } from "../../src/storage/lock.ts";
+import { migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
+import { runBinary } from "../support/binary.ts";
+
+const FOLDER = join(import.meta.dir, "../../src/storage/migrations");
+const MIGRATIONS = readdirSync(FOLDER)
+  .sort()
+  .map((name) => readFileSync(join(FOLDER, name), "utf8"));
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-rollback-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+const INSERT_ACCOUNT = "INSERT INTO accounts (account_id, email, name, created_at) VALUES (?, ?, 'x', 1)";
+const INSERT_INSTANCE =
+  "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES (?, 'acct_a', 'x', 'stopped', 1)";
+
+function query<T>(work: (sqlite: Database) => T): T {
+  using sqlite = new Database(join(dataDir, "roost.db"), { create: true, strict: true });
+  return work(sqlite);
+}
+
+const emails = () =>
+  query((sqlite) => sqlite.query<{ email: string }, []>("SELECT email FROM accounts ORDER BY email").all()).map(
+    ({ email }) => email,
+  );
+
+/** A data folder of an older binary, upgraded by this one and used since. */
+function upgraded(version: number): void {
+  query((sqlite) => {
+    migrate(sqlite, dataDir, MIGRATIONS.slice(0, version));
+    sqlite.run(INSERT_ACCOUNT, ["acct_a", "before@example.org"]);
+    sqlite.run(INSERT_INSTANCE, ["inst_a"]);
+  });
+  mkdirSync(join(dataDir, "instances/inst_a/agents"), { recursive: true });
+  openFoundation({ dataDir }).store.close();
+  query((sqlite) => {
+    sqlite.run(INSERT_ACCOUNT, ["acct_b", "since@example.org"]);
+    sqlite.run(INSERT_INSTANCE, ["inst_b"]);
+  });
+  mkdirSync(join(dataDir, "instances/inst_b/agents/bo"), { recursive: true });
+  writeFileSync(join(dataDir, "instances/inst_b/agents/bo/SOUL.md"), "since");
+}
+
+test.each(Array.from({ length: SCHEMA_VERSION - 1 }, (_, at) => at + 1))(
+  "from each older schema (%d): back to it, with the newer state kept aside",
+  (version) => {
+    upgraded(version);
+    const { from, to, keptIn } = rollBack(dataDir);
+    expect([from, to]).toEqual([SCHEMA_VERSION, version]);
+    expect(query(schemaVersion)).toBe(version);
+    expect(emails()).toEqual(["before@example.org"]);
+    using kept = new Database(join(keptIn, "roost.db"), { readonly: true });
+    expect(kept.query("SELECT count(*) AS count FROM accounts").get()).toEqual({ count: 2 });
+    expect(readFileSync(join(keptIn, "instances/inst_b/agents/bo/SOUL.md"), "utf8")).toBe("since");
+    expect(existsSync(join(dataDir, "instances/inst_a"))).toBe(true);
+    expect(existsSync(join(dataDir, "instances/inst_b"))).toBe(false);
+  },
+);
+
+test("the audit log still verifies, because its checkpoint goes back too", async () => {
+  query((sqlite) => migrate(sqlite, dataDir, MIGRATIONS.slice(0, SCHEMA_VERSION - 1)));
+  writeFileSync(join(dataDir, "audit-head.json"), '{"auditId":1,"hash":"00"}');
+  openFoundation({ dataDir }).store.close();
+  writeFileSync(join(dataDir, "audit-head.json"), '{"auditId":2,"hash":"11"}');
+  const { keptIn } = rollBack(dataDir);
+  expect(readFileSync(join(dataDir, "audit-head.json"), "utf8")).toContain('"auditId":1');
+  expect(readFileSync(join(keptIn, "audit-head.json"), "utf8")).toContain('"auditId":2');
+});
+
+test("without an upgrade there is nothing to go back to, and nothing changes", async () => {
+  openFoundation({ dataDir }).store.close();
+  const { code, errors } = await runBinary(["rollback", "--data", dataDir]);
+  expect(code).toBe(1);
+  expect(errors).toContain("nothing to go back to");
+  expect(query(schemaVersion)).toBe(SCHEMA_VERSION);
+});
+
+test("a running server keeps its database", () => {
+  upgraded(SCHEMA_VERSION - 1);
+  const lock = lockDataFolder(dataDir);
+  try {
+    expect(() => rollBack(dataDir)).toThrow("another roost is serving");
+    expect(emails()).toHaveLength(2);
+  } finally {
+    lock.release();
+  }
+});
+
+test("the command says where the newer state is and which binary to start", async () => {
+  upgraded(SCHEMA_VERSION - 1);
+  const { code, output } = await runBinary(["rollback", "--data", dataDir]);
+  expect(code).toBe(0);
+  expect(output).toContain(`from schema ${SCHEMA_VERSION} to ${SCHEMA_VERSION - 1}`);
+  expect(output).toContain(join(dataDir, "backups", `before-rollback-from-${SCHEMA_VERSION}-`));
+  expect(output).toContain("Start the Roost that you had before the upgrade");
+});

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+// @ts-expect-error It has no types.
+import S3rver from "s3rver";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { scheduledName } from "../../src/backup/destination.ts";
+import { runBinary } from "../support/binary.ts";
+
+let folder: string;
+let dataDir: string;
+let bucket = "";
+let buckets = 0;
+let server: { run(): Promise<{ port: number }>; close(): Promise<void>; configureBuckets(): Promise<void> };
+let port = 0;
+/** One for each test: they do not see each other's files. */
+const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5"];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "roost-s3-"));
+  dataDir = join(folder, "data");
+  openFoundation({ dataDir }).store.close();
+  server = new S3rver({
+    address: "127.0.0.1",
+    port: 0,
+    silent: true,
+    directory: join(folder, "s3"),
+    configureBuckets: BUCKETS.map((name) => ({ name, configs: [] })),
+  });
+  ({ port } = await server.run());
+});
+afterAll(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  bucket = BUCKETS[buckets++] ?? "";
+});
+
+const keys = () => ({
+  AWS_ENDPOINT: `http://127.0.0.1:${port}`,
+  AWS_ACCESS_KEY_ID: "S3RVER",
+  AWS_SECRET_ACCESS_KEY: "S3RVER",
+});
+
+const backup = (words: string[], env: Record<string, string> = keys()) => runBinary(["backup", ...words], { env });
+
+test("a backup in a bucket is made, listed, verified and restored", async () => {
+  const file = `s3://${bucket}/host/mine.tar.zst`;
+  expect(await backup(["create", file, "--data", dataDir])).toMatchObject({ code: 0 });
+  expect(await backup(["verify", file, "--data", dataDir])).toMatchObject({ code: 0 });
+  const { output } = await backup(["list", "--data", dataDir, "--json"], {
+    ...keys(),
+    ROOST_BACKUP_TO: `s3://${bucket}/host`,
+  });
+  expect(JSON.parse(output)).toMatchObject([{ file, encrypted: false }]);
+  const restored = join(folder, "restored");
+  expect(await backup(["restore", file, "--data", restored])).toMatchObject({ code: 0 });
+  expect(await runBinary(["account", "list", "--data", restored])).toMatchObject({ code: 0 });
+});
+
+test("a file of several parts arrives whole", async () => {
+  const large = join(folder, "large");
+  openFoundation({ dataDir: large }).store.close();
+  const noise = new Uint8Array(40 * 1024 * 1024);
+  for (let at = 0; at < noise.length; at += 65_536) crypto.getRandomValues(noise.subarray(at, at + 65_536));
+  const agent = join(large, "instances/inst_a/agents/a");
+  await Bun.write(join(agent, "noise.bin"), noise);
+  const file = `s3://${bucket}/large.tar.zst`;
+  expect(await backup(["create", file, "--data", large])).toMatchObject({ code: 0 });
+  const restored = join(folder, "large-restored");
+  expect(await backup(["restore", file, "--data", restored])).toMatchObject({ code: 0 });
+  const back = readFileSync(join(restored, "instances/inst_a/agents/a/noise.bin"));
+  expect(Bun.hash(back)).toBe(Bun.hash(noise));
+});
+
+test("a file that is there already is left as it is", async () => {
+  const file = `s3://${bucket}/mine.tar.zst`;
+  expect(await backup(["create", file, "--data", dataDir])).toMatchObject({ code: 0 });
+  expect((await backup(["create", file, "--data", dataDir])).errors).toContain("exists already");
+});
+
+test("without keys, or without a server, the error says what to set", async () => {
+  const file = `s3://${bucket}/mine.tar.zst`;
+  expect((await backup(["create", file, "--data", dataDir], {})).errors).toContain("set AWS_ACCESS_KEY_ID");
+  const nobody = { ...keys(), AWS_ENDPOINT: "http://127.0.0.1:9" };
+  expect((await backup(["create", file, "--data", dataDir], nobody)).errors).toContain("check AWS_ENDPOINT");
+  expect((await backup(["verify", file, "--data", dataDir])).errors).toContain("there is no backup");
+});
+
+test("doctor judges the newest one in the bucket", async () => {
+  const settings = { ...keys(), ROOST_BACKUP_TO: `s3://${bucket}/host`, ROOST_BACKUP_EVERY: "1d" };
+  const findings = async () => {
+    const { output } = await runBinary(["doctor", "--data", dataDir, "--json"], { env: settings });
+    return JSON.parse(output).find(({ check }: { check: string }) => check === "backups");
+  };
+  expect(await findings()).toMatchObject({ ok: false, mend: expect.stringContaining("backup create") });
+  const name = scheduledName(Date.now(), false);
+  expect(await backup(["create", `s3://${bucket}/host/${name}`, "--data", dataDir])).toMatchObject({ code: 0 });
+  expect(await findings()).toMatchObject({ ok: true });
+});
