@@ -1,4 +1,5 @@
 import type { Approvals } from "../approvals/approvals.ts";
+import type { BackupFigures } from "../backup/schedule.ts";
 import type { RpcHealth } from "../chain/chain.ts";
 import type { Egress } from "../egress/egress.ts";
 import type { Figure, Sample } from "../http/metrics.ts";
@@ -51,6 +52,8 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       const value = figure(one);
       return value === null ? [] : [{ labels: { network: one.network, node: one.node }, value }];
     });
+  const ofBackups = (samples: (figures: BackupFigures) => Sample[]): Sample[] =>
+    backups === null ? [] : samples(backups.figures());
   return [
     gauge("roost_instances_running", "Running instances", instances.countRunning),
     gauge("roost_workers_awake", "Instances whose worker is awake", host.awake),
@@ -98,7 +101,21 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       ["outcome"],
     ),
     gauge("roost_egress_connections", "Connections of agents' requests", web.egress.connections),
-    ...(backups === null ? [] : backupFigures(backups.figures, gauge, counter)),
+    gauge("roost_backup_newest_timestamp_seconds", "When the newest scheduled backup was begun", () =>
+      ofBackups(({ newestMs }) => (newestMs === null ? [] : [{ labels: {}, value: newestMs / 1000 }])),
+    ),
+    gauge("roost_backup_overdue", "1 if no scheduled backup was made for too long", () =>
+      ofBackups(({ isOverdue }) => [{ labels: {}, value: Number(isOverdue) }]),
+    ),
+    counter(
+      "roost_backups_total",
+      "Scheduled backups, and their trial restores, by outcome",
+      () =>
+        ofBackups(({ made, failed, checked, bad }) =>
+          Object.entries({ made, failed, checked, bad }).map(([outcome, value]) => ({ labels: { outcome }, value })),
+        ),
+      ["outcome"],
+    ),
     counter(
       "roost_rpc_calls_total",
       "Calls to a node",
@@ -113,22 +130,3 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     ),
   ];
 }
-
-type MakeFigure = (name: string, help: string, read: Figure["read"], labels?: readonly string[]) => Figure;
-
-const backupFigures = (figures: RunningBackups["figures"], gauge: MakeFigure, counter: MakeFigure): Figure[] => [
-  gauge("roost_backup_newest_timestamp_seconds", "When the newest scheduled backup was begun", () => {
-    const { newestMs } = figures();
-    return newestMs === null ? [] : [{ labels: {}, value: newestMs / 1000 }];
-  }),
-  gauge("roost_backup_overdue", "1 if no scheduled backup was made for too long", () => Number(figures().isOverdue)),
-  counter(
-    "roost_backups_total",
-    "Scheduled backups, and their trial restores, by outcome",
-    () => {
-      const { made, failed, checked, bad } = figures();
-      return Object.entries({ made, failed, checked, bad }).map(([outcome, value]) => ({ labels: { outcome }, value }));
-    },
-    ["outcome"],
-  ),
-];

@@ -24,7 +24,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "wallet export": ["roost wallet export"],
   "backup create": [
     "roost backup create roost.tar.zst",
-    "roost backup create s3://backups/roost.tar.zst.age --passphrase-file ~/roost.pass --include-key",
+    "roost backup create s3://bucket/roost.tar.zst.age --passphrase-file pass.txt",
   ],
   "backup verify": ["roost backup verify roost.tar.zst"],
   "backup restore": ["roost backup restore roost.tar.zst --data ./restored"],

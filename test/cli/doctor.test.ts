@@ -51,6 +51,7 @@ test("a healthy host passes every check, with or without a running server", asyn
     "rpc",
     "wallet",
     "facilitator",
+    "backups",
     "clock",
   ]);
   for (const finding of all) expect(finding).toMatchObject({ ok: true, detail: expect.any(String), mend: null });
