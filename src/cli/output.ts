@@ -94,7 +94,7 @@ export function printTable(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
   empty: string,
-  narrowing: Narrowing = {},
+  narrowing: Narrowing,
 ): void {
   if (rows.length === 0) {
     say(colours.dim(empty));

@@ -61,9 +61,16 @@ function skillTexts({ skills }: RunInput): string[] {
   return [[SKILLS_HEADING, ...lines].join("\n")];
 }
 
-/** Worked examples, as turns, of what the model gets wrong without them: it does not know how short one word is. */
+/**
+ * Worked examples, as turns, of what the model gets wrong without them: it does not know how short one word is, and
+ * says "in one sentence" itself.
+ */
 const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
   { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
+  {
+    asked: /\bin (?:one|a single) sentence\b/i,
+    turns: [["In one sentence: what is a river?", "A river is a long stream of water that flows to the sea."]],
+  },
 ];
 
 function examplesFor(message: string): Turn[] {
@@ -76,7 +83,7 @@ function examplesFor(message: string): Turn[] {
 
 /** Words that refer back: such a message means nothing without the turn before it. */
 const BACK =
-  /(?<!^)\b(?:it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|mehr|más|eso)\W*$/iu;
+  /(?<!^)\b(?:(?<!\b(?:is|are|was|were) )there|it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|yours|mehr|más|eso)\W*$/iu;
 
 /** Oldest first: the exchange before a message that refers back, and those about the same subject. */
 function recalled(turns: readonly Turn[], message: string): Turn[] {

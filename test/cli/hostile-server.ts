@@ -28,67 +28,69 @@ export const CONVERSATION = `conv_${HEX}`;
 const TIME = "2026-11-21T10:00:00.000Z";
 const MONEY = "1.000000";
 
-/** One record for every route: every text in it is hostile. */
-export const RECORD = {
-  instanceId: EVIL,
-  agentId: EVIL,
-  accountId: EVIL,
-  email: EVIL,
-  conversationId: EVIL,
-  messageId: EVIL,
-  title: EVIL,
+/** One record for every route: every text in it is this one. */
+export const recordOf = (text: string) => ({
+  instanceId: text,
+  agentId: text,
+  accountId: text,
+  email: text,
+  conversationId: text,
+  messageId: text,
+  title: text,
   isDefault: false,
-  origin: { type: EVIL, id: EVIL },
+  origin: { type: text, id: text },
   messageCount: 1,
-  name: EVIL,
-  slug: EVIL,
-  displayName: EVIL,
-  model: EVIL,
-  files: [EVIL],
-  status: EVIL,
-  statusReason: EVIL,
+  name: text,
+  slug: text,
+  displayName: text,
+  model: text,
+  files: [text],
+  status: text,
+  statusReason: text,
   agentCount: 1,
-  billing: { pricePerHour: MONEY, accrued: MONEY, currency: EVIL },
-  key: EVIL,
-  approvalId: EVIL,
-  runId: EVIL,
-  tool: EVIL,
-  input: { [EVIL]: [EVIL] },
-  questions: [{ question: EVIL, options: [EVIL] }],
-  answers: [EVIL],
-  note: EVIL,
-  decidedBy: EVIL,
+  billing: { pricePerHour: MONEY, accrued: MONEY, currency: text },
+  key: text,
+  approvalId: text,
+  runId: text,
+  tool: text,
+  input: { [text]: [text] },
+  questions: [{ question: text, options: [text] }],
+  answers: [text],
+  note: text,
+  decidedBy: text,
   expiresAt: TIME,
   tainted: true,
-  version: EVIL,
+  version: text,
   size: 1,
-  description: EVIL,
-  source: EVIL,
-  role: EVIL,
-  message: EVIL,
-  sender: { type: EVIL, id: EVIL, name: EVIL },
-  finishReason: EVIL,
-  requires: { secrets: [EVIL], hosts: [EVIL] },
-  missingSecrets: [EVIL],
-  missingTools: [EVIL],
+  description: text,
+  source: text,
+  role: text,
+  message: text,
+  sender: { type: text, id: text, name: text },
+  finishReason: text,
+  requires: { secrets: [text], hosts: [text] },
+  missingSecrets: [text],
+  missingTools: [text],
   balance: MONEY,
-  currency: EVIL,
+  currency: text,
   pricePerHour: MONEY,
   minimumTopUp: MONEY,
   runningInstances: 1,
   estimatedEmptyAt: null,
-  networks: [EVIL],
-  type: EVIL,
+  networks: [text],
+  type: text,
   amount: MONEY,
   balanceAfter: MONEY,
-  network: EVIL,
-  txHash: EVIL,
-  day: EVIL,
+  network: text,
+  txHash: text,
+  day: text,
   cost: MONEY,
   createdAt: TIME,
   updatedAt: TIME,
   installedAt: TIME,
-};
+});
+
+export const RECORD = recordOf(EVIL);
 
 const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files|conversations|approvals)$/;
 
@@ -98,8 +100,8 @@ export interface HostileServer extends AsyncDisposable {
   refuse(): void;
 }
 
-/** A malicious server, whose responses attack the terminal that shows them. */
-export function startHostileServer(): HostileServer {
+/** A malicious server, whose responses attack the terminal that shows them; or one that answers with another record. */
+export function startHostileServer(record: object = RECORD): HostileServer {
   let refusing = false;
   const server = Bun.serve({
     port: 0,
@@ -112,8 +114,8 @@ export function startHostileServer(): HostileServer {
       }
       const streams = request.method === "POST" ? /\/messages$/ : /\/events$/;
       if (streams.test(pathname)) return new Response(events(), SSE);
-      if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [RECORD], nextCursor: null });
-      return Response.json(RECORD);
+      if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [record], nextCursor: null });
+      return Response.json(record);
     },
   });
   return {

@@ -181,22 +181,10 @@ test("an agent is shown with its files; as JSON with their contents", async () =
   expect(record).toMatchObject({ slug: "ada", files: { "SOUL.md": "You are kind.\n" } });
 });
 
-test("lists fit a terminal of 80 columns without cutting ids, and are complete in a pipe", async () => {
-  const { name, instanceId } = (
-    await run(home, ["instance", "create", "An instance with a name that is rather long for its place", "--json"])
-  ).json();
+test("a list is complete in a pipe", async () => {
+  const { name } = await makeInstance();
   const long = "Ada Lovelace, Countess of computing machinery";
-  const { agentId } = (await run(home, ["agent", "create", name, long, "--json"])).json();
-  for (const [words, id] of [
-    [["agent", "list", name], agentId],
-    [["instance", "list"], instanceId],
-  ]) {
-    await using terminal = onTerminal(home, words, { NO_COLOR: "1" }, 80);
-    expect(await terminal.exited).toBe(0);
-    const lines = terminal.screen().split("\r\n");
-    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
-    expect(terminal.screen()).toContain(id);
-  }
+  await run(home, ["agent", "create", name, long]);
   expect((await run(home, ["agent", "list", name])).output).toContain(long);
 });
 

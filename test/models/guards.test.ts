@@ -74,6 +74,13 @@ test("half a beginning is not judged while it may become an echo, or must still 
   expect(createGuard(chat("Who are you?")).mayFail("I would take a novel ")).toBe(true);
 });
 
+test("a fact said in the words of its question is no echo of it", () => {
+  const guard = createGuard(chat("What is the capital of France?"));
+  expect(guard.faultIn("The capital of France is")).toBeNull();
+  expect(guard.faultIn("The capital of France is Paris.")).toBeNull();
+  expect(guard.faultIn("What is the capital of the France?")).toBe("echo");
+});
+
 test("a greeting may be answered with a greeting, and an agent that is asked may say what it is", () => {
   expect(createGuard(chat("Hello!")).faultIn("Hello! How can I help you today?")).toBeNull();
   expect(createGuard(chat("Are you a robot?")).faultIn("Yes, I am an AI assistant.")).toBeNull();
@@ -115,6 +122,8 @@ test.each([
   ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
   ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
   ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
+  ["I got a letter after a long day.", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+  ["How long should it stand?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
   ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
@@ -136,7 +145,13 @@ test("a beginning fits what was asked, in its language", () => {
 
 test("an answer to a greeting repeats only the greeting itself, not the rest of the message", () => {
   expect(openingsFor("Hello, nice to meet you.", "en")).toEqual(["", "Hello! It is"]);
-  expect(openingsFor("Good night!", "en")).toEqual(["", "Good night! I hope"]);
+});
+
+test("a farewell, thanks or a name is what an answer begins with, not what it may come to", () => {
+  expect(openingsFor("Good night!", "en")).toEqual(["Good night! I hope", ""]);
+  expect(openingsFor("Goodbye!", "en")).toEqual(["Goodbye! I hope", ""]);
+  expect(openingsFor("Thank you very much!", "en")).toEqual(["You are welcome", ""]);
+  expect(openingsFor("What is your name?", "en")[0]).toBe("My name is");
 });
 
 test("sentences end at their marks and lines, not after titles, letters or list numbers", () => {

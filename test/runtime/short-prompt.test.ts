@@ -88,6 +88,8 @@ test("an earlier turn is included only if the message refers to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(promptFor([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);
   expect(promptFor([...past, "Why do you love it?"]).slice(1)).toEqual([...past.slice(2), "Why do you love it?"]);
+  expect(promptFor([...past, "What can I do there?"])).toHaveLength(4);
+  expect(promptFor([...past, "Are there owls in Spain?"])).toHaveLength(2);
   // "Good" is in both, and says nothing about either.
   expect(promptFor([...past, "What is a good gift for a child?"]).slice(1)).toEqual([
     "What is a good gift for a child?",

@@ -42,6 +42,7 @@ export function listAccounts(options: AccountOptions): Promise<void> {
           accountId,
         ]),
         `There are no accounts. To invite somebody: ${roost("invite create", parts.config.dataDir)}`,
+        { leaveOut: ["CREATED", "NAME"], shorten: ["E-MAIL"] },
       );
   });
 }

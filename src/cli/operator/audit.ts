@@ -30,6 +30,7 @@ export function showAudit(options: DataOptions & { json?: true; verify?: true })
         ["TIME", "ACTOR", "ACTION", "SUBJECT", "DETAIL"],
         rows.map((row) => [isoTime(row.createdAt), row.actor, row.action, row.subject, row.detail]),
         "The audit log is empty.",
+        { shorten: ["ACTOR", "ACTION", "SUBJECT", "DETAIL"] },
       );
   });
 }

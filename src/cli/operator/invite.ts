@@ -55,6 +55,7 @@ export function listInvites(options: DataOptions & JsonOption): Promise<void> {
           shortTime(invite.createdAt),
         ]),
         `There are no invites. To create one: ${roost("invite create", config.dataDir)}`,
+        { leaveOut: ["CREATED", "CREDIT"] },
       );
   });
 }

@@ -12,6 +12,7 @@ export function showOutbox(options: DataOptions & { json?: true }): Promise<void
         ["TIME", "TO", "CODE", "SUBJECT"],
         mails.map(({ createdAt, to, code, subject }) => [shortTime(createdAt), to, code ?? "-", subject]),
         "The outbox is empty.",
+        { shorten: ["TO", "SUBJECT"] },
       );
   });
 }

@@ -67,6 +67,7 @@ export async function showAgent(instance: string, given: string, options: Option
     ["FILE", "BYTES", "CHANGED"],
     files.map(({ name, size, updatedAt }) => [name, String(size), shortTime(updatedAt)]),
     "Its workspace is empty.",
+    { shorten: ["FILE"] },
   );
 }
 

@@ -17,7 +17,7 @@ export function listProfiles({ json }: { json?: true }): void {
       ["", "PROFILE", "SERVER", "E-MAIL"],
       profiles.map(({ profile, url, email, current }) => [current ? "*" : "", profile, url, email]),
       "You are not signed in: roost login",
-      { shorten: ["SERVER", "E-MAIL"] },
+      { shorten: ["PROFILE", "SERVER", "E-MAIL"] },
     );
 }
 

@@ -36,6 +36,7 @@ export async function listSecrets(instance: string, options: Options): Promise<v
       ["NAME", "SET", "CHANGED"],
       secrets.map(({ key, createdAt, updatedAt }) => [key, shortTime(createdAt), shortTime(updatedAt)]),
       "There are no secrets. To add one: roost secret set INSTANCE NAME",
+      { leaveOut: ["SET"], shorten: ["NAME"] },
     );
 }
 

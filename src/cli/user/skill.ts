@@ -41,6 +41,7 @@ export async function listCatalog(options: Options): Promise<void> {
         description,
       ]),
       "The catalog is empty.",
+      { shorten: ["NAME", "SECRETS", "HOSTS", "DESCRIPTION"] },
     );
 }
 
@@ -63,6 +64,7 @@ export async function listInstalled(instance: string, options: Options): Promise
         words([...missingSecrets, ...missingTools]),
       ]),
       "No skills are installed. To see the catalog: roost skill list",
+      { leaveOut: ["INSTALLED"], shorten: ["NAME", "HOSTS", "MISSING"] },
     );
 }
 

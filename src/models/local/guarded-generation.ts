@@ -26,16 +26,20 @@ export interface GuardedOptions extends GenerationOptions {
 /** Prompt tokens of one turn, as in every generation. */
 const CHUNK_TOKENS = 128;
 /**
- * Tokens of one turn while nothing has been shown; they take half the time of such a chunk. Readers of other answers do
+ * Tokens of one turn while nothing has been shown; they take about as long as such a chunk. Readers of other answers do
  * not notice the wait, and this answer's first words come sooner.
  */
-const HIDDEN_STEPS = 8;
+const HIDDEN_STEPS = 16;
 /** A beginning whose sentence has not ended is checked at this length. */
 const LOOK_AHEAD_TOKENS = 32;
 /** At these lengths, one that is close enough already is shown without waiting for the end of its sentence. */
-const EARLY_LOOKS = [8, 16];
-/** How many beginnings are tried. If an opening was tried before, the temperature is higher. */
-const BEGINNINGS = 4;
+const EARLY_LOOKS = [5, 8, 12, 16];
+/** At these lengths, one that is far from the question is given up. */
+const LATER_LOOKS = [8, 16];
+/** How many beginnings are tried, and how many if few words were asked for: most are too long, and all are short. */
+const BEGINNINGS = 6;
+const SHORT_BEGINNINGS = 12;
+/** If an opening was tried before, the temperature is higher. */
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** How often later parts are written again. */
 const REPAIRS = 4;
@@ -167,7 +171,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
     const nearness = await options.nearness(text);
     if (nearness >= nearEnough + NEARER_EARLY) return true;
-    return nearness < FAR_EARLY && reject(null, nearness);
+    return nearness < FAR_EARLY && LATER_LOOKS.includes(answer.length) && reject(null, nearness);
   }
 
   /** True once there is a beginning to continue. */
@@ -188,7 +192,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   /** Begins again. Returns true after the last attempt, when the best beginning is continued. */
   function reject(fault: Fault | null, nearness: number): boolean {
     drafts.push({ opening, tokens: answer, fault, nearness });
-    if (drafts.length < BEGINNINGS) {
+    if (drafts.length < (Number.isFinite(wish.words) ? SHORT_BEGINNINGS : BEGINNINGS)) {
       begin();
       return false;
     }

@@ -63,7 +63,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   function echoes(text: string): boolean {
     const words = wordsOf(text);
     if (asked.length >= 4 && longestRun(words, asked) >= Math.max(4, 0.75 * asked.length)) return true;
-    const [first = "", second = ""] = sentencesOf(text);
+    // Only whole sentences: "The capital of France is" may go on with what was asked for.
+    const [first = "", second = ""] = sentencesOf(text.slice(0, lastWholeSentence(text)));
     const begins = (sentence: string) => {
       const said = wordsOf(sentence);
       return isTelling(said) && askedSentences.some((one) => isNearly(said, one));
@@ -125,12 +126,12 @@ const isTelling = (words: readonly string[]): boolean => words.length >= TELLING
 /** The name or its possessive: "Odile's". */
 const isOrHas = (word: string | undefined, name: string): boolean => word === name || word === `${name}'s`;
 
-/** Whether at least four of five words are the same. */
+/** Whether at least four of five words are the same, and none of the others says anything: "Paris" does. */
 function isNearly(said: readonly string[], asked: readonly string[]): boolean {
   const most = Math.max(said.length, asked.length);
   const others = new Set(asked);
-  const same = said.filter((word) => others.has(word)).length;
-  return most >= TELLING_WORDS && same >= 0.8 * most;
+  const own = said.filter((word) => !others.has(word));
+  return most >= TELLING_WORDS && said.length - own.length >= 0.8 * most && !own.some(tells);
 }
 
 /** Words that any advice may contain, besides function words. */

@@ -25,6 +25,9 @@ const GREETING =
 /** A message with more words says something besides its greeting. */
 const GREETING_WORDS = 6;
 
+/** Thanks or a farewell: a model takes them for the beginning of a conversation. */
+const PARTING = /\b(?:(?:good)?bye|night|see you|thank|thanks|tschüss|danke?|adiós|gracias)(?![\p{L}])/iu;
+
 /** Whether a message is only a greeting, a farewell or thanks. */
 export const isGreeting = (message: string): boolean =>
   GREETING.test(message) && !message.includes("?") && wordsOf(message).length <= GREETING_WORDS;
@@ -36,6 +39,7 @@ export const asksForAdvice = (question: string): boolean => ADVICE.test(question
 
 const KINDS: readonly Kind[] = [
   {
+    ownLast: true,
     asked:
       /\b(?:your name|who are you|called|wie heißt du|wer bist du|dein name|te llamas|tu nombre|quién eres)(?![\p{L}])/iu,
     openings: { en: ["My name is", "I am"], de: ["Ich heiße", "Mein Name ist"], es: ["Me llamo", "Mi nombre es"] },
@@ -76,7 +80,10 @@ const KINDS: readonly Kind[] = [
 
 /** At least one; an empty one leaves the beginning to the model. */
 export function openingsFor(question: string, language: Language): readonly string[] {
-  if (isGreeting(question)) return [OWN, ...greetingsFor(question, language)];
+  if (isGreeting(question)) {
+    const greetings = greetingsFor(question, language);
+    return PARTING.test(question) ? [...greetings, OWN] : [OWN, ...greetings];
+  }
   const kind = KINDS.find(({ asked }) => asked.test(question));
   const openings = kind?.openings[language] ?? [];
   return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];
@@ -87,5 +94,5 @@ function greetingsFor(message: string, language: Language): readonly string[] {
   const greeting = GREETING.exec(message)?.[0].trim() ?? "";
   if (/thank|dank|gracias/i.test(greeting)) return WELCOME[language];
   if (language !== "en") return [`${greeting},`];
-  return /bye|night|see you/i.test(greeting) ? [`${greeting}! I hope`] : [`${greeting}! It is`];
+  return PARTING.test(greeting) ? [`${greeting}! I hope`] : [`${greeting}! It is`];
 }

@@ -22,8 +22,8 @@ const OTHER_LANGUAGE =
   /\btranslat|\b(?:in|into|to) (?:french|spanish|german|italian|portuguese|dutch|latin|japanese|chinese|russian|english)\b|(?<!\p{L})übersetz|\btraduc|\bauf (?:englisch|französisch|spanisch|italienisch)\b|\ben (?:inglés|francés|alemán|italiano)\b/iu;
 /** The answer is a word that is close to nothing. */
 const YES_OR_NO = /\byes or no\b|\bja oder nein\b|\bsí o no\b/iu;
-/** A message of fewer words means little without the one before it. */
-const TELLING_WORDS = 4;
+/** A message of fewer words may mean little without the one before it. */
+const TELLING_WORDS = 8;
 
 export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);

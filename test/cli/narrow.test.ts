@@ -1,0 +1,105 @@
+/** Lists on a terminal of 80 columns, whatever they contain. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { type Home, makeHome, onTerminal, operate, run } from "./command-line.ts";
+import { AGENT, CONVERSATION, type HostileServer, INSTANCE, recordOf, startHostileServer } from "./hostile-server.ts";
+
+const COLUMNS = 80;
+const LONG = "a text that is far longer than there is room for in the column of any table 日本語の説明 "
+  .repeat(3)
+  .trim();
+const APPROVAL = INSTANCE.replace("inst_", "appr_");
+/** What people and other servers choose is long; what this program chooses is as it is. */
+const RECORD = {
+  ...recordOf(LONG),
+  instanceId: INSTANCE,
+  agentId: AGENT,
+  conversationId: CONVERSATION,
+  approvalId: APPROVAL,
+  origin: { type: "api", id: null },
+  tool: "http_request",
+  version: "10.20.30",
+  source: "catalog",
+  type: "reversal",
+  network: "ethereum",
+};
+
+let home: Home;
+let server: HostileServer;
+beforeAll(() => {
+  home = makeHome();
+  server = startHostileServer(RECORD);
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  home.remove();
+});
+
+/** The lines that a command shows on a terminal of this width. */
+async function linesOf(words: string[], env: Record<string, string> = {}): Promise<string[]> {
+  await using terminal = onTerminal(home, words, { NO_COLOR: "1", ...env }, COLUMNS);
+  expect([await terminal.exited, terminal.screen()]).toEqual([0, expect.any(String)]);
+  return terminal.screen().trimEnd().split("\r\n");
+}
+
+const widest = (lines: readonly string[]): number => Math.max(...lines.map((line) => Bun.stringWidth(line)));
+
+test.each([
+  [["instance", "list"], INSTANCE],
+  [["agent", "list", INSTANCE], AGENT],
+  [["conversation", "list", INSTANCE, AGENT], CONVERSATION],
+  [["approval", "list"], APPROVAL],
+  [["skill", "list"], "10.20.30"],
+  [["skill", "list", INSTANCE], "catalog"],
+  [["secret", "list", INSTANCE], "2026-11-21"],
+])("%p fits, with its ids complete", async (words, whole) => {
+  const lines = await linesOf(words, { ROOST_URL: server.url, ROOST_API_KEY: "rst_live_test" });
+  expect(lines).toHaveLength(2);
+  expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
+  expect(lines[1]).toContain(whole);
+  expect(lines[1]).toContain("…");
+});
+
+test("tables below other lines fit: an agent's files, transactions", async () => {
+  const env = { ROOST_URL: server.url, ROOST_API_KEY: "rst_live_test" };
+  for (const [words, head] of [
+    [["agent", "show", INSTANCE, AGENT], /^FILE /],
+    [["billing"], /^TIME /],
+  ] as const) {
+    const lines = await linesOf([...words], env);
+    const from = lines.findIndex((line) => head.test(line));
+    expect(from).toBeGreaterThan(0);
+    expect(widest(lines.slice(from))).toBeLessThanOrEqual(COLUMNS);
+  }
+});
+
+test("saved logins fit", async () => {
+  const email = `${"ada.lovelace.".repeat(6)}@example.org`;
+  await using other = startHostileServer({ ...RECORD, email });
+  const profile = "a-profile-with-a-name-that-is-rather-long-for-its-place";
+  const env = { ROOST_URL: other.url, ROOST_API_KEY: "rst_live_test" };
+  expect((await run(home, ["login", "--profile", profile], { env })).code).toBe(0);
+  const lines = await linesOf(["profile", "list"]);
+  expect(lines).toHaveLength(2);
+  expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
+});
+
+test("the operator's lists fit", async () => {
+  const { store, accounts, outbox } = openFoundation(home);
+  const email = `${"ada.lovelace.".repeat(6)}@example.org`;
+  const { accountId } = accounts.create({ email, name: LONG.slice(0, 100), credit: 1_000_000n, note: LONG });
+  outbox.append({ to: email, subject: LONG, text: LONG, code: "123456" });
+  store.close();
+  const { inviteId } = (await operate(home, ["invite", "create", "--uses", "1000", "--json"])).json();
+  for (const [words, whole] of [
+    [["account", "list"], accountId],
+    [["invite", "list"], inviteId],
+    [["outbox"], "123456"],
+    [["audit"], "account"],
+  ] as const) {
+    const lines = await linesOf([...words, "--data", home.dataDir]);
+    expect(lines.length).toBeGreaterThan(1);
+    expect([words, widest(lines) <= COLUMNS]).toEqual([words, true]);
+    expect(lines.join("\n")).toContain(whole);
+  }
+});
