@@ -171,6 +171,20 @@ describe("a workspace that fills the host", () => {
   });
 });
 
+describe("a model that takes the host down", () => {
+  test("its process is killed: the host goes on, and the next message is answered by a new one", async () => {
+    const local = await world.newAgent();
+    await world.ask("PATCH", local.path, { model: "local:smollm2-135m-instruct" });
+    expect((await local.say("Hi!")).ending).toBe("run.completed");
+    const { pid } = world.server.process;
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+    const model = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("model-process"));
+    process.kill(Number(model), "SIGKILL");
+    expect((await local.say("Hi again!")).ending).toBe("run.completed");
+    expect((await world.ask("GET", "/healthz")).status).toBe(200);
+  });
+});
+
 describe("a model that gives a secret away", () => {
   const post = (more: object, path = "/echo"): Call => [
     "http_request",

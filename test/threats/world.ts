@@ -12,7 +12,7 @@ import { type MockAnswer, type MockRequest, startMockModelServer } from "../supp
 export type Call = [tool: string, input: unknown];
 
 /** How a run ends, or that it waits for a person. */
-const ENDINGS = ["run.completed", "run.failed", "approval.requested"] as const;
+const ENDINGS = ["run.completed", "run.failed", "run.cancelled", "approval.requested"] as const;
 type Ending = (typeof ENDINGS)[number];
 
 /** What became of a run. */
@@ -55,6 +55,8 @@ export interface World extends AsyncDisposable {
   inside: HostileWeb;
   /** What the operator has in the environment of the host, and nobody else may ever see. */
   canaries: string[];
+  /** The warnings of a loop that the model was given, each once. */
+  warnings(): string[];
   /** Fails if a model, an event or a log was ever given one of them, or these. */
   expectNothingLeaked(...more: string[]): void;
 }
@@ -201,6 +203,7 @@ export async function startWorld({
     shop: Object.assign(Object.create(shop), { url: `http://${host}`, host }),
     inside,
     canaries,
+    warnings: () => [...new Set(told.match(/\[You have made this call \d+ times[^\]]*\]/g))].sort(),
     expectNothingLeaked(...more) {
       const places = { told, seen, logs: JSON.stringify(server.logs), errors: server.errors() };
       for (const [place, text] of Object.entries(places)) {
