@@ -129,7 +129,7 @@ export async function createFeatures(
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
   }
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
-  const toolNames = () => toolbox.offered.map(({ name }) => name);
+  const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
   const ownServers = createOwnServers(store, secrets, web.egress);
@@ -184,9 +184,7 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    get tools() {
-      return toolbox.offered;
-    },
+    tools: toolbox,
     defaultModel: config.model,
     engineOf: engines.of,
   });

@@ -8,11 +8,13 @@ import { createCodeRunner } from "../skills/scripts.ts";
 import type { Skills } from "../skills/skills.ts";
 import type { Audit } from "../storage/audit.ts";
 import { askUser } from "../tools/ask-user.ts";
+import { callByName } from "../tools/call-tool.ts";
 import { now } from "../tools/now.ts";
 import type { CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
 import { createReadSkill } from "../tools/read-skill.ts";
 import { runJavaScript } from "../tools/run-javascript.ts";
 import { runScript } from "../tools/run-script.ts";
+import { createSearchTools } from "../tools/search-tools.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
 import { updatePlan } from "../tools/update-plan.ts";
@@ -100,6 +102,9 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
     ...web.tools,
     runJavaScript(sandbox, runCode),
     createReadSkill(skills),
+    createSearchTools((agentId) => toolbox.searchable(agents.find(agentId)?.tools ?? null)),
+    callByName,
   ];
-  return { toolbox: createToolbox([...(only ?? own), ...more]), policy, counts: () => [...counts.values()] };
+  const toolbox = createToolbox([...(only ?? own), ...more]);
+  return { toolbox, policy, counts: () => [...counts.values()] };
 }

@@ -1,6 +1,6 @@
 import type { FinishReason, ModelEvent } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
-import { canonical } from "./call-input.ts";
+import { namedCall } from "./named-call.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, LoopOutcome, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
 import { type CallParts, makeCalls } from "./step-calls.ts";
@@ -54,7 +54,7 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
 
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
-  const transcript = createTranscript();
+  const transcript = createTranscript(run.tools);
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
@@ -100,7 +100,7 @@ async function* oneStep(stream: AsyncIterable<ModelEvent[]>): AsyncGenerator<Loo
           delta += event.text;
           break;
         case "tool_call":
-          answer.calls.push({ ...event.call, input: canonical(event.call.input), result: null });
+          answer.calls.push({ ...namedCall(event.call), result: null });
           break;
         case "usage":
           yield {

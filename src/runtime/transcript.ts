@@ -1,5 +1,6 @@
-import type { ModelMessage, ToolCall } from "../models/engine.ts";
+import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
+import { callAsMade } from "./named-call.ts";
 
 /** The model is warned from the third identical call with an identical result; the fifth ends the run. */
 const WARNED_AT = 3;
@@ -23,13 +24,13 @@ export interface Transcript {
   addResult(call: ToolCall, result: ToolResult): void;
 }
 
-export function createTranscript(): Transcript {
+export function createTranscript(offered: readonly ToolDescription[]): Transcript {
   const messages: ModelMessage[] = [];
   const times = new Map<string, number>();
   return {
     messages,
     addAnswer(text, calls) {
-      const toolCalls = calls.map(({ id, name, input }) => ({ id, name, input }));
+      const toolCalls = calls.map((call) => callAsMade(call, offered));
       messages.push({ role: "assistant", content: text, toolCalls });
     },
     addResult({ id, name, input }, { output, isError }) {

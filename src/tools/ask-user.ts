@@ -20,6 +20,7 @@ export const askUser: Tool<typeof input> = {
     "Asks your user up to three questions and waits for the answers. Ask only what you cannot find out yourself.",
   input,
   deadlineMs: 1_000,
+  isCore: true,
   changes: "nothing",
   untrustedOutput: false,
   run: async () => ({ waitsFor: { kind: "answer", id: newId("appr") } }),

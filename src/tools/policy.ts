@@ -3,6 +3,7 @@ import { newId } from "../lib/id.ts";
 import { keepShort } from "./long-output.ts";
 import type { PolicyPorts } from "./ports.ts";
 import { type RunResult, runTool } from "./run-tool.ts";
+import { nameTools } from "./search-tools.ts";
 import { targetOf } from "./target.ts";
 import type { Changes, Policy, Tool, ToolContext, Waiting } from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
@@ -179,8 +180,7 @@ interface ReadCall {
 function readCall(toolbox: Toolbox, { name, input }: AskedCall): ReadCall | { problem: string } {
   const tool = toolbox.find(name);
   if (!tool) {
-    const names = toolbox.offered.map((offered) => offered.name).join(", ");
-    return { problem: `there is no tool "${name}"; there are: ${names}` };
+    return { problem: `there is no tool "${name}"; there are: ${nameTools(toolbox.tools)}` };
   }
   let value: unknown;
   try {

@@ -23,6 +23,7 @@ export const createReadSkill = (skills: SkillReader): Tool<typeof input> => ({
   description: "Reads the instructions of a skill, or one of its files. Read a skill before you follow it.",
   input,
   deadlineMs: 5_000,
+  isCore: true,
   changes: "nothing",
   untrustedOutput: false,
   async run({ name, file }, { instanceId }) {

@@ -31,6 +31,10 @@ export type Changes = (typeof CHANGES)[number];
 export const POLICIES = ["deny", "ask", "allow", "always"] as const;
 export type Policy = (typeof POLICIES)[number];
 
+/** The two tools that stand for those that a model is not told of (docs/contract/runtime.md, Searched tools). */
+export const SEARCH_TOOLS = "search_tools";
+export const CALL_TOOL = "call_tool";
+
 /** One thing that an agent can do. Each has its own file in this folder. */
 export interface Tool<S extends z.ZodType = z.ZodType> {
   name: string;
@@ -38,6 +42,8 @@ export interface Tool<S extends z.ZodType = z.ZodType> {
   /** Its output must be JSON: a person is shown it, and what is executed is exactly what was shown. */
   input: S;
   deadlineMs: number;
+  /** Offered even where there are so many tools that the others have to be searched for. */
+  isCore?: true;
   /** The most that a call can change. */
   changes: Changes;
   /** What this call changes, if that depends on its input: a request may only read. */

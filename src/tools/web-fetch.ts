@@ -27,6 +27,7 @@ export const createWebFetch = ({ egress, pages, accountOf }: WebFetchParts): Too
   input,
   // The request and the page have deadlines of their own; the rest is for waiting in turn.
   deadlineMs: 60_000,
+  isCore: true,
   changes: "nothing",
   untrustedOutput: true,
   async run({ url }, { instanceId, signal }) {

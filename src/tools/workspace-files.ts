@@ -40,6 +40,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     description: "Lists the files of your workspace with their sizes.",
     input: listInput,
     deadlineMs: DEADLINE_MS,
+    isCore: true,
     changes: "nothing",
     untrustedOutput: false,
     async run({ folder = "" }, context) {
@@ -59,6 +60,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     description: "Reads a text file of your workspace, or some of its lines.",
     input: readInput,
     deadlineMs: DEADLINE_MS,
+    isCore: true,
     changes: "nothing",
     untrustedOutput: false,
     async run({ name, fromLine, toLine }, context) {
@@ -74,6 +76,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
       "Writes a text file of your workspace, whole. Read a file that exists before you replace it; to change a part of one, use edit_file.",
     input: writeInput,
     deadlineMs: DEADLINE_MS,
+    isCore: true,
     changes: "workspace",
     steers,
     untrustedOutput: false,
@@ -89,6 +92,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     description: "Replaces one part of a text file of your workspace: a text that occurs in it exactly once.",
     input: editInput,
     deadlineMs: DEADLINE_MS,
+    isCore: true,
     changes: "workspace",
     steers,
     untrustedOutput: false,

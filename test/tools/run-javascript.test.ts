@@ -119,12 +119,12 @@ test("whatever a process sends, the model gets no more than it may", async () =>
 
 test("a host without a level does not offer it, and has no such tool", async () => {
   const { toolbox, call } = ending({ type: "result", json: "1" }, "none");
-  expect(toolbox.offered).toEqual([]);
+  expect(toolbox.offerTo(null, 32_768)).toEqual([]);
   expect(await call({ code: "1" })).toMatchObject({
     isError: true,
     output: expect.stringContaining('there is no tool "run_javascript"'),
   });
-  expect(ending({ type: "result", json: "1" }, null).toolbox.offered).toHaveLength(1);
+  expect(ending({ type: "result", json: "1" }, null).toolbox.offerTo(null, 32_768)).toHaveLength(1);
 });
 
 test("it changes nothing, and its description says what a script may do", () => {
@@ -134,7 +134,7 @@ test("it changes nothing, and its description says what a script may do", () => 
     untrustedOutput: false,
     deadlineMs: 35_000,
   });
-  expect(toolbox.offered[0]).toMatchObject({
+  expect(toolbox.offerTo(null, 32_768)[0]).toMatchObject({
     description: expect.stringContaining("10 seconds and 128 MiB"),
     inputSchema: { required: ["code"] },
   });

@@ -92,7 +92,7 @@ test("now gives the time of the host's clock in the requested zone", async () =>
 });
 
 test("a tool is described to models by a JSON Schema that requires no more than it needs", () => {
-  const [described] = createToolbox([now]).offered;
+  const [described] = createToolbox([now]).offerTo(null, 32_768);
   expect(described).toEqual({
     name: "now",
     description: expect.any(String),

@@ -3,7 +3,7 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
-import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/engine.ts";
+import type { ModelAbilities, ModelEngine } from "../../models/engine.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
@@ -16,6 +16,7 @@ import {
   type TurnOutline,
 } from "../../runtime/prompt-room.ts";
 import type { JournalStep } from "../../runtime/protocol.ts";
+import type { Toolbox } from "../../tools/toolbox.ts";
 import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
 import type { Taint } from "./taint.ts";
@@ -28,7 +29,7 @@ export interface PrepareParts {
     outline(instanceId: string): SkillOutline[];
     instructions(instanceId: string, name: string): string;
   };
-  tools: readonly ToolDescription[];
+  tools: Pick<Toolbox, "offerTo">;
   /** The host's model, for an agent that names none. */
   defaultModel: string;
   /** Throws `ModelError` for a model that the host does not have. */
@@ -57,7 +58,7 @@ export function prepareRun(
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
   const turns = parts.conversation(run);
-  const tools = abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [];
+  const tools = abilities.tools ? parts.tools.offerTo(agent.tools, abilities.contextTokens) : [];
   // Who can read a skill when it is needed is told its name and description only.
   const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);

@@ -1,0 +1,28 @@
+import type { ToolCall, ToolDescription } from "../models/engine.ts";
+import type { CALL_TOOL as NAME } from "../tools/tool.ts";
+import { canonical, inputAsJson, inputAsText } from "./call-input.ts";
+
+/** Its type alone is imported: the worker has no code of tools. */
+const CALL_TOOL: typeof NAME = "call_tool";
+
+/**
+ * A call as it is judged, shown, approved and executed: one by `call_tool` is a call of the tool that it names. What names
+ * no tool stays as it is, and goes back to the model as an invalid call.
+ */
+export function namedCall({ id, name, input }: ToolCall): ToolCall {
+  if (name === CALL_TOOL) {
+    const asked = inputAsJson(input);
+    if (typeof asked === "object" && asked !== null && "name" in asked && typeof asked.name === "string") {
+      const inner = "input" in asked ? asked.input : {};
+      return { id, name: asked.name, input: canonical(inputAsText(inner)) };
+    }
+  }
+  return { id, name, input: canonical(input) };
+}
+
+/** The call as its model made it, or would have: a tool that was not offered was called by `call_tool`. */
+export function callAsMade({ id, name, input }: ToolCall, offered: readonly ToolDescription[]): ToolCall {
+  const isOffered = (tool: string) => offered.some((one) => one.name === tool);
+  if (isOffered(name) || !isOffered(CALL_TOOL)) return { id, name, input };
+  return { id, name: CALL_TOOL, input: JSON.stringify({ name, input: inputAsJson(input) }) };
+}

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type NameServer, startNameServer } from "../egress/name-server.ts";
+
+/** Public, and nobody answers there at a port of this machine's choice. */
+const PUBLIC = "8.8.8.8";
+const ADDRESS = "127.0.0.53";
+
+/** Names are asked for at port 53, and the settings of a resolver are a file of the whole machine. */
+export const canServeNames = (): boolean =>
+  process.platform === "linux" &&
+  process.getuid?.() === 0 &&
+  Bun.spawnSync(["unshare", "-m", "true"], { stdio: ["ignore", "ignore", "ignore"] }).exitCode === 0;
+
+/** An attacker's name server, and what starts a program that asks it and no other. */
+export async function startAttackersNames(): Promise<NameServer & { under: string[] }> {
+  const folder = mkdtempSync(join(tmpdir(), "roost-names-"));
+  const settings = join(folder, "resolv.conf");
+  writeFileSync(settings, `nameserver ${ADDRESS}\noptions timeout:60 attempts:1\n`);
+  const server = await startNameServer(
+    {
+      "loopback.test": () => ["127.0.0.1"],
+      "half.test": () => [PUBLIC, "127.0.0.1"],
+      "mapped.test": () => ["::ffff:127.0.0.1"],
+      "metadata.test": () => ["169.254.169.254"],
+      "named.test": () => ["127.0.0.1"],
+      "rebinding.test": (query) => (query === 1 ? [PUBLIC] : ["127.0.0.1"]),
+    },
+    { hostname: ADDRESS, port: 53 },
+  );
+  const mount = `mount --bind ${settings} /etc/resolv.conf && exec "$@"`;
+  return {
+    ...server,
+    under: ["unshare", "-m", "sh", "-c", mount, "named"],
+    close() {
+      server.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * Where each threat of docs/contract is tried. What is in this folder runs on the compiled binary, under the threat's own words;
+ * what needs a world of its own, or a place inside, is elsewhere.
+ */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { type PageName, readContract, sectionOf } from "../contract/pages.ts";
+
+/** By table and threat: the file, and the name of the test where it is not the threat's own. */
+const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = {
+  "runtime: Isolation": {
+    "a file name that leaves the workspace, a symbolic link, a race": [["isolation"]],
+    "a workspace that fills the host": [
+      ["isolation"],
+      ["../attacks/stores", "an account writes files as fast as it can: the quota stops it"],
+    ],
+    "an agent's run reaches more than it may": [
+      ["../architecture/imports", "reaches no database, no network and no file"],
+    ],
+    "a run that hangs": [["../runtime/host", "a worker that blocks its event loop is ended, and its runs fail"]],
+    "a model that takes the host down": [["isolation"]],
+    "one instance starves the others": [
+      ["../attacks/runs", "270 agents wait for a model that hangs: another's message is answered"],
+      ["../attacks/scripts", "forty instances run endless and greedy scripts: another's are run in between"],
+    ],
+    "an agent's request reaches the host's own network": [
+      ["requests", "loopback, private networks, and this machine's own addresses and name"],
+      ["requests", "to loopback, in any form, is judged as a first request is"],
+    ],
+    "a page that takes for ever to read": [
+      ["../attacks/web", "read pages that take for ever: another's pages are read"],
+    ],
+    "a model that gives a secret away": [["isolation"]],
+    "a script of an agent reaches the host": [
+      ["scripts"],
+      ["scripts", "is refused every system call that would leave its process, in each of its threads"],
+    ],
+    "a script that takes all it can get": [
+      ["../attacks/scripts", "forty instances run endless and greedy scripts"],
+      ["../sandbox/escapes", "%s ends with an error that the model gets"],
+    ],
+  },
+  "security: Agents that act": {
+    "an agent does what its owner does not want": [["acting"]],
+    "a text talks the agent into something": [["acting"]],
+    "a text pretends to be an approval": [["acting"]],
+    "something else is done than was shown": [["acting"]],
+    "an approval is used for more": [["acting"]],
+    "a stranger's text passes for an instruction": [["acting"]],
+    "an agent overwrites what a person has just written": [["acting"]],
+  },
+  "security: Skills": {
+    "a skill hides orders from whoever reads it": [["skills"]],
+    "a skill changes after it was read": [["skills"]],
+    "a skill takes rights": [["skills"]],
+    "a skill passes for another": [["skills"]],
+    "a large or nested front matter": [["skills"]],
+  },
+  "security: Requests of agents": {
+    "a host that agents are not meant for": [["requests"]],
+    "a name that leads into the host's network, or to another address the second time": [
+      ["requests", "is refused if any of its addresses is not public"],
+      ["requests", "or to another address the second time: it is asked for once, and refused when it is"],
+    ],
+    "addresses that are never meant": [["requests"]],
+    "a URL that two readers understand differently": [["requests"]],
+    "a false server": [["requests"]],
+    "a redirect": [["requests"]],
+    "an endless, slow or exploding answer": [["requests"], ["../egress/egress", "%s ends at the deadline"]],
+    "a flood": [["../attacks/web", "agents hold all its connections"]],
+    "a header that becomes two": [["requests"]],
+  },
+};
+
+test("every threat in the contract's tables of agents is tried, and no other is claimed to be", async () => {
+  const contract = await readContract();
+  for (const [table, threats] of Object.entries(TRIED)) {
+    const [page, heading = ""] = table.split(": ");
+    const text = sectionOf(contract[page as PageName], heading);
+    const rows = Array.from(text.matchAll(/^\| ([^|]+) \|/gm), ([, cell = ""]) => cell).filter(
+      (cell) => cell !== "Threat",
+    );
+    expect([table, rows.toSorted()]).toEqual([table, Object.keys(threats).toSorted()]);
+  }
+});
+
+test("each is tried where this table says", async () => {
+  for (const [threat, places] of Object.values(TRIED).flatMap(Object.entries<[file: string, title?: string][]>)) {
+    for (const [file, title] of places) {
+      const source = await Bun.file(join(import.meta.dir, `${file}.test.ts`)).text();
+      const isThere = title === undefined ? source.includes(`describe("${threat}"`) : source.includes(title);
+      expect({ threat, file, title, isThere }).toEqual({ threat, file, title, isThere: true });
+    }
+  }
+});
