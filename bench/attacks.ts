@@ -4,18 +4,11 @@
  * measurement.
  */
 import { connect } from "node:net";
+import { AGENT_ATTACKS } from "./agent-attacks.ts";
+import { type Ask, type Attack, forever, json, read, type Target } from "./attacker.ts";
 
-export interface Target {
-  url: string;
-  /** The attacker's key; strangers do not need it. */
-  key: string;
-  instanceId: string;
-  agents: string[];
-}
-
-type Ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;
-
-export const ATTACKS: Record<string, (target: Target, ask: Ask) => Promise<void>> = {
+export const ATTACKS: Record<string, Attack> = {
+  "does nothing": async () => forever(1, () => Bun.sleep(1_000)),
   "lists 40,000 files again and again": async ({ instanceId, agents }, ask) =>
     forever(16, async (turn) => {
       const at = `/v1/instances/${instanceId}/agents`;
@@ -77,13 +70,7 @@ export const ATTACKS: Record<string, (target: Target, ask: Ask) => Promise<void>
   "keeps every agent waiting for a model that hangs": async ({ instanceId, agents }, ask) =>
     forever(300, async (turn) => {
       const path = `/v1/instances/${instanceId}/agents/${agents[turn % agents.length]}/messages`;
-      await read(ask("POST", path, { message: "hang" }, { Prefer: "respond-async" }));
-      await Bun.sleep(200);
-    }),
-  "runs endless scripts in every agent": async ({ instanceId, agents }, ask) =>
-    forever(100, async (turn) => {
-      const path = `/v1/instances/${instanceId}/agents/${agents[turn % agents.length]}/messages`;
-      await read(ask("POST", path, { message: "loop" }, { Prefer: "respond-async" }));
+      await read(ask("POST", path, { message: "attack: hang" }, { Prefer: "respond-async" }));
       await Bun.sleep(200);
     }),
   "guesses codes and keys": async (_, ask) =>
@@ -123,30 +110,8 @@ export const ATTACKS: Record<string, (target: Target, ask: Ask) => Promise<void>
     }
     await forever(1, () => Bun.sleep(1_000));
   },
+  ...AGENT_ATTACKS,
 };
-
-/** Runs this many at once, each again and again. A failed one is repeated after a moment. */
-async function forever(lanes: number, work: (turn: number) => Promise<unknown>): Promise<void> {
-  let turn = 0;
-  await Promise.all(
-    Array.from({ length: lanes }, async () => {
-      for (;;) await work(turn++).catch(() => Bun.sleep(50));
-    }),
-  );
-}
-
-async function read(asked: Promise<Response>): Promise<void> {
-  const response = await asked;
-  await response.arrayBuffer();
-  // The attacker ignores Retry-After, but pauses a little, since it shares the machine with the measurement.
-  if (response.status === 429 || response.status === 503) await Bun.sleep(5);
-}
-
-async function json(asked: Promise<Response>): Promise<Record<string, string> | null> {
-  const response = await asked;
-  const body = (await response.json()) as Record<string, string>;
-  return response.ok ? body : null;
-}
 
 if (import.meta.main) {
   const [name = "", text = "{}"] = process.argv.slice(2);

@@ -12,6 +12,7 @@ import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
 import { benchScripts } from "./scripts.ts";
 import { benchStart } from "./start.ts";
+import { benchTools } from "./tools.ts";
 import { benchWeb } from "./web.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
@@ -21,6 +22,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   scale: benchScale,
   metering: benchMetering,
   scripts: benchScripts,
+  tools: benchTools,
   neighbours: () => benchNeighbours(),
   web: benchWeb,
   model: async () => modelRows(await benchModel()),

@@ -12,18 +12,24 @@ export interface FairTurns {
 }
 
 export interface FairTurnOptions {
-  /** Time of one owner in one turn, in milliseconds. Work that has begun is finished. */
+  /**
+   * Time of one owner in one turn, in milliseconds. Work that has begun is finished; the time by which it was longer is
+   * taken from the owner's next turns.
+   */
   maxMs: number;
   now?(): number;
   nextTurn?(then: () => void): void;
 }
+
+/** However long one work took, its owner has its share again after so many turns. */
+const MOST_TURNS_OWED = 32;
 
 export function createFairTurns({
   maxMs,
   now = () => performance.now(),
   nextTurn = setImmediate,
 }: FairTurnOptions): FairTurns {
-  /** Time of each owner in this turn. */
+  /** Time of each owner in this turn, and what it owes of earlier ones. */
   const spentMs = new Map<string, number>();
   /** The time of each owner's latest work, for owners that have spent time or wait. */
   const latestMs = new Map<string, number>();
@@ -38,17 +44,20 @@ export function createFairTurns({
 
   function begin(): void {
     counting = false;
-    spentMs.clear();
+    for (const [owner, ms] of spentMs) {
+      if (ms > maxMs) spentMs.set(owner, Math.min(ms, MOST_TURNS_OWED * maxMs) - maxMs);
+      else spentMs.delete(owner);
+    }
     for (const owner of latestMs.keys()) if (queue.length(owner) === 0) latestMs.delete(owner);
     serve();
-    if (!queue.isEmpty()) count();
+    if (!queue.isEmpty() || spentMs.size > 0) count();
   }
 
   /** Starts as many of each owner as should fit into its share, judged by its latest work. */
   function serve(): void {
     const left = new Map<string, number>();
     queue.serve((go, owner) => {
-      const leftMs = left.get(owner) ?? maxMs;
+      const leftMs = left.get(owner) ?? maxMs - (spentMs.get(owner) ?? 0);
       if (leftMs <= 0) return "skip owner";
       left.set(owner, leftMs - (latestMs.get(owner) ?? maxMs));
       go();

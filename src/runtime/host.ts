@@ -1,3 +1,4 @@
+import { createFairTurns } from "../limits/fair-turns.ts";
 import { changeNothing, changesOutside } from "../tools/policy.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
 import { type HostedRun, holdRun } from "./hosted-run.ts";
@@ -18,6 +19,8 @@ export interface Host {
   /** Passes a run, for which a place was taken, to its instance's worker. */
   run(instanceId: string, run: HostedRun): void;
   cancel(instanceId: string, runId: string): void;
+  /** Does what a run of the instance has caused, and counts its time against the account. */
+  spend<T>(instanceId: string, work: () => T): T;
   /** Ends the instance's worker. The runs it still has are forgotten without being ended, which is up to the caller. */
   sleep(instanceId: string): void;
   close(): void;
@@ -42,10 +45,15 @@ interface Instance extends IdleWorker, CallingInstance {
   /** Places taken for runs that have not arrived yet. */
   reserved: number;
   worker: WorkerHandle;
+  /** What the worker has sent, as long as it waits for its turn. */
+  inbox: string[];
+  isServed: boolean;
   /** Checks since the worker was pinged; null once it has answered. */
   unanswered: number | null;
 }
 
+/** How much of a turn of the event loop one account's runs may use while others wait: a few messages of a worker. */
+const TURN_SHARE_MS = 0.25;
 const TICK_MS = 1_000;
 /**
  * 30 s (docs/contract/runtime.md, Isolation). Counted in checks, so that no worker is blamed when the whole host was
@@ -57,7 +65,8 @@ const STUCK_TICKS = 30;
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
-  const calls = createWorkerCalls(parts);
+  const turns = createFairTurns({ maxMs: TURN_SHARE_MS });
+  const calls = createWorkerCalls(parts, turns);
   const instances = new Map<string, Instance>();
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
@@ -89,11 +98,13 @@ export function createHost(parts: HostParts): Host {
       runs: new Map(),
       calls: new Map(),
       lastUsedMs: monotonicMs(),
+      inbox: [],
+      isServed: false,
       unanswered: null,
     };
     try {
       const worker = spawn({
-        onMessage: (message) => receive(instanceId, spawned, message),
+        onMessage: (text) => hear(spawned, text),
         onDeath: (reason) => bury(instanceId, spawned, reason),
       });
       const spawned: Instance = { ...instance, worker };
@@ -137,9 +148,30 @@ export function createHost(parts: HostParts): Host {
     for (const { run } of held) void run.sink([{ type: "ended", outcome }], "process", []);
   }
 
+  /** Passes on what a worker sends, in its order: accounts whose agents do much take turns with all others. */
+  function hear(instance: Instance, text: string): void {
+    instance.unanswered = null;
+    instance.inbox.push(text);
+    if (!instance.isServed) void serve(instance);
+  }
+
+  async function serve(instance: Instance): Promise<void> {
+    const { instanceId, accountId, inbox } = instance;
+    instance.isServed = true;
+    try {
+      while (inbox.length > 0) {
+        const turn = turns.enter(accountId);
+        if (turn) await turn;
+        const text = inbox.shift() ?? "";
+        turns.spend(accountId, () => receive(instanceId, instance, JSON.parse(text) as WorkerToHost));
+      }
+    } finally {
+      instance.isServed = false;
+    }
+  }
+
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
     if (instances.get(instanceId) !== instance) return;
-    instance.unanswered = null;
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION)
@@ -222,6 +254,10 @@ export function createHost(parts: HostParts): Host {
       if (!instance || !drop(instance, runId)) return;
       instance.worker.send({ type: "cancel", runId });
       for (const call of instance.calls.values()) if (call.runId === runId) call.abort.abort();
+    },
+    spend(instanceId, work) {
+      const instance = instances.get(instanceId);
+      return instance ? turns.spend(instance.accountId, work) : work();
     },
     sleep(instanceId) {
       const instance = instances.get(instanceId);

@@ -5,6 +5,12 @@ import { callAsMade } from "./named-call.ts";
 /** The model is warned from the third identical call with an identical result; the fifth ends the run. */
 const WARNED_AT = 3;
 const ENDED_AT = 5;
+/** Characters of inputs and outputs: each model call takes all of them through the host. */
+const MAX_TRANSCRIPT = 400_000;
+/** What is left when it was more. Not just below that, because a server caches the beginnings of prompts. */
+const SHORTENED_TRANSCRIPT = 300_000;
+/** Shorter texts stay as they are. */
+const SHORT = 200;
 
 /** The agent repeats the same call with the same result. */
 export class LoopDetected extends Error {
@@ -16,7 +22,10 @@ export class LoopDetected extends Error {
   }
 }
 
-/** The model's answers and tool results so far, as the next model call shows them. */
+/**
+ * The model's answers and tool results so far, as the next model call shows them. If they are too long, the oldest outputs
+ * and inputs give way to marks that say so.
+ */
 export interface Transcript {
   messages: readonly ModelMessage[];
   addAnswer(text: string, calls: readonly ToolCall[]): void;
@@ -27,21 +36,59 @@ export interface Transcript {
 export function createTranscript(offered: readonly ToolDescription[]): Transcript {
   const messages: ModelMessage[] = [];
   const times = new Map<string, number>();
+  let size = 0;
+  /** Messages before this one have been shortened. */
+  let shortened = 0;
+
+  function add(message: ModelMessage): void {
+    messages.push(message);
+    size += sizeOf(message);
+    if (size <= MAX_TRANSCRIPT) return;
+    for (; size > SHORTENED_TRANSCRIPT && shortened < messages.length - 1; shortened++) {
+      const before = messages[shortened];
+      if (before === undefined) return;
+      const after = shorten(before);
+      size -= sizeOf(before) - sizeOf(after);
+      messages[shortened] = after;
+    }
+  }
+
   return {
     messages,
     addAnswer(text, calls) {
-      const toolCalls = calls.map((call) => callAsMade(call, offered));
-      messages.push({ role: "assistant", content: text, toolCalls });
+      add({ role: "assistant", content: text, toolCalls: calls.map((call) => callAsMade(call, offered)) });
     },
     addResult({ id, name, input }, { output, isError }) {
       const key = JSON.stringify([name, input, output, isError]);
       const count = (times.get(key) ?? 0) + 1;
       times.set(key, count);
       if (count >= ENDED_AT) throw new LoopDetected(name);
-      messages.push({ role: "tool", toolCallId: id, content: count < WARNED_AT ? output : output + warning(count) });
+      add({ role: "tool", toolCallId: id, content: count < WARNED_AT ? output : output + warning(count) });
     },
   };
 }
 
 const warning = (count: number): string =>
   `\n[You have made this call ${count} times, always with this result. Do something else, or answer with what you know.]`;
+
+const callsOf = (message: ModelMessage): ToolCall[] => (message.role === "assistant" && message.toolCalls) || [];
+
+const sizeOf = (message: ModelMessage): number =>
+  callsOf(message).reduce((sum, { input }) => sum + input.length, message.content.length);
+
+function shorten(message: ModelMessage): ModelMessage {
+  if (message.role === "tool" && message.content.length > SHORT) {
+    const { length } = message.content;
+    return {
+      ...message,
+      content: `[This output is left out here, because newer ones need its room: ${length} characters.]`,
+    };
+  }
+  if (message.role !== "assistant") return message;
+  const toolCalls = callsOf(message).map((call) =>
+    call.input.length > SHORT
+      ? { ...call, input: JSON.stringify({ leftOut: `${call.input.length} characters` }) }
+      : call,
+  );
+  return { ...message, toolCalls };
+}

@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import type { ModelEngine } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
@@ -28,8 +29,8 @@ export interface CallingInstance {
   calls: Map<number, { runId: string; abort: AbortController }>;
 }
 
-/** Makes the calls of models and tools that workers ask for. */
-export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: WorkerCallParts) {
+/** Makes the calls of models and tools that workers ask for. Those of tools wait for their account's turn. */
+export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: WorkerCallParts, turns: FairTurns) {
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
@@ -54,7 +55,7 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
     },
 
     async callTool(
-      { instanceId, worker, runs, calls }: CallingInstance,
+      { instanceId, accountId, worker, runs, calls }: CallingInstance,
       { callId, runId, call }: Extract<WorkerToHost, { type: "tool.call" }>,
     ): Promise<void> {
       const held = runs.get(runId);
@@ -64,6 +65,8 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
       calls.set(callId, { runId, abort });
       // A tool acts only once its start is in the log, so that nothing is done twice after a crash.
       await held.committed;
+      const turn = turns.enter(accountId);
+      if (turn) await turn;
       // Cancelled meanwhile, or the log could not be written.
       if (signal.aborted) return void calls.delete(callId);
       const { agentId, conversationId, mayAsk } = held.run;
@@ -79,7 +82,7 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
         waiting: held.waits.length,
         signal,
       };
-      const reply = await callTool(toolbox, call, context, policy);
+      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy));
       if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
         // Before the model sees what a stranger wrote, the run is known for it.
         held.isTainted = true;

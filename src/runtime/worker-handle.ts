@@ -1,4 +1,4 @@
-import type { HostToWorker, WorkerToHost } from "./protocol.ts";
+import type { HostToWorker } from "./protocol.ts";
 
 export interface WorkerHandle {
   send(message: HostToWorker): void;
@@ -15,7 +15,8 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
  */
 export function spawnWorker(
   listener: {
-    onMessage(message: WorkerToHost): void;
+    /** A `WorkerToHost` as JSON. */
+    onMessage(text: string): void;
     onDeath(reason: string): void;
   },
   address = WORKER_ADDRESS,
@@ -28,7 +29,7 @@ export function spawnWorker(
     worker.terminate();
     listener.onDeath(reason);
   };
-  worker.onmessage = ({ data }: MessageEvent<string>) => listener.onMessage(JSON.parse(data) as WorkerToHost);
+  worker.onmessage = ({ data }: MessageEvent<string>) => listener.onMessage(data);
   worker.onerror = ({ message }) => died(message);
   worker.addEventListener("close", () => died("it exited"));
   return {

@@ -33,14 +33,15 @@ const WATCH_MS = 20;
 /** A process that follows the rules stays below this: a result in JSON in JSON, and a console. */
 const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
 
-export function startChild(command: readonly string[]): Child {
+/** `ownSession`: a process that does not leave the host's process group by itself. */
+export function startChild(command: readonly string[], { ownSession = false } = {}): Child {
   const process = Bun.spawn([...command], {
     // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
     env: {},
     cwd: "/",
     stdio: ["pipe", "pipe", "ignore"],
-    // A session of its own: an interrupt in the host's terminal is the host's alone to answer.
-    detached: true,
+    // An interrupt in the host's terminal is the host's alone to answer.
+    detached: ownSession,
   });
   process.unref(); // a process that waits for a job must not keep the host alive
   const ready = Promise.withResolvers<boolean>();

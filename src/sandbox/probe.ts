@@ -44,7 +44,7 @@ export function startLocked(
     probe,
   };
   const command = [...program.command, ENTRY_ROLE, JSON.stringify(start)];
-  return startChild(inside ? inBubblewrap(program, command) : command);
+  return inside ? startChild(inBubblewrap(program, command), { ownSession: true }) : startChild(command);
 }
 
 /** The role that locks itself and becomes the other one, see main.ts. */

@@ -7,14 +7,16 @@
  */
 import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { getPriority } from "node:os";
 import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, restrictToReading } from "./landlock.ts";
 import { type Attempts, type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
 import { filterSystemCalls } from "./seccomp.ts";
 import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
 
-/** Below everything else that the host does. */
+/** How far below everything else that the host does. */
 const NICENESS = 10;
+const LOWEST_PRIORITY = 19;
 const CPU_SECONDS = LIMITS.runMs / 1000;
 /** What JavaScriptCore needs besides the script's memory. */
 const OWN_BYTES = 48 * MIB_BYTES;
@@ -39,7 +41,7 @@ function enter(role: string, startJson: string): never {
   const start: Start = JSON.parse(startJson);
   const call = openSystemCalls();
   volunteerForOutOfMemory();
-  call(CALL.setpriority, 0, 0, NICENESS);
+  yieldToHost(call, start);
   limit(call, "core", 0);
   limit(call, "fsize", 0);
   limit(call, "nofile", FILES_WHILE_LOADING);
@@ -60,6 +62,24 @@ function enter(role: string, startJson: string): never {
   const argv = new BigUint64Array([...words.map((word) => BigInt(ptr(word))), 0n]);
   const environment = new BigUint64Array([0n]);
   throw new Error(`execve failed with errno ${-call(CALL.execve, ptr(path), ptr(argv), ptr(environment))}`);
+}
+
+/**
+ * Where Linux has autogroups, it shares the processor among sessions first, and a process's priority counts only within
+ * its session. So this one stays in the host's, in a group of its own, which interrupts of its terminal do not reach.
+ * Bubblewrap has begun another session: there the session itself has to yield.
+ */
+function yieldToHost(call: SystemCall, { landlock }: Start): void {
+  call(CALL.setpriority, 0, 0, Math.min(LOWEST_PRIORITY, getPriority() + NICENESS));
+  if (landlock) {
+    call(CALL.setpgid, 0, 0);
+    return;
+  }
+  try {
+    writeFileSync("/proc/self/autogroup", String(NICENESS));
+  } catch {
+    // There are none, or too many processes ask at once.
+  }
 }
 
 /** If the machine runs out of memory, the kernel takes this process first. */

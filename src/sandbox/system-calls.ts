@@ -11,6 +11,7 @@ export const CALL = {
   execve: 59,
   fork: 57,
   getppid: 110,
+  setpgid: 109,
   kill: 62,
   connect: 42,
   socket: 41,

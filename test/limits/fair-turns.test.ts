@@ -35,10 +35,10 @@ test("work within the share is done at once", () => {
 });
 
 test("work beyond it waits for later turns, in order, and holds up nobody else", async () => {
-  for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 3);
+  for (let number = 0; number < 4; number++) void ask("a", `a${number}`, 2);
   void ask("b", "b0", 1);
   expect(done).toEqual(["a0", "b0"]);
-  void ask("a", "a4", 3);
+  void ask("a", "a4", 2);
   expect(await nextTurn()).toEqual(["a1"]);
   void ask("b", "b1", 1);
   expect(done.at(-1)).toBe("b1");
@@ -55,12 +55,25 @@ test("small works share a later turn, as many as fit", async () => {
 
 test("several waiting owners are served in the same turn, each its share", async () => {
   for (let number = 0; number < 3; number++) {
-    void ask("a", `a${number}`, 3);
-    void ask("b", `b${number}`, 3);
+    void ask("a", `a${number}`, 2);
+    void ask("b", `b${number}`, 2);
   }
   expect(done).toEqual(["a0", "b0"]);
   expect(await nextTurn()).toEqual(["a1", "b1"]);
   expect(await nextTurn()).toEqual(["a2", "b2"]);
+});
+
+test("work that took longer than the share takes the rest from later turns, but not from too many", async () => {
+  void ask("a", "long", 5);
+  void ask("a", "a1", 2);
+  void ask("b", "b0", 1);
+  // Two turns pay for it: 5 = 2 + 2 + 1, and of the third there is half left.
+  expect([await nextTurn(), await nextTurn()]).toEqual([[], ["a1"]]);
+  await ask("b", "b1", 1_000_000);
+  void ask("b", "b2", 1);
+  let waited = 1;
+  while ((await nextTurn()).length === 0) waited++;
+  expect(waited).toBe(32);
 });
 
 test("work that fails is charged its time, and the next one still runs", async () => {

@@ -82,6 +82,7 @@ beforeEach(async () => {
       close: () => {},
       closed: () => false,
       awake: () => 1,
+      spend: (_, work) => work(),
     },
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");

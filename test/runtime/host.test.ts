@@ -6,7 +6,7 @@ import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models
 import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { HostedRun, WaitingCall } from "../../src/runtime/hosted-run.ts";
-import type { LoopEvent, LoopOutcome, RunInput } from "../../src/runtime/protocol.ts";
+import type { LoopEvent, LoopOutcome, RunInput, WorkerToHost } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Durability } from "../../src/storage/store.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -23,8 +23,11 @@ afterEach(() => host?.close());
 
 const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, runs: 100, runsOfOne: 100 };
 
-/** A host whose runs take their places when they are started. */
-function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> = {}): Host {
+/** A host whose runs take their places when they are started, except those passed to `runReserved`. */
+function start(
+  stream: Stream,
+  parts: Partial<Parameters<typeof createHost>[0]> = {},
+): Host & { runReserved: Host["run"] } {
   const made = createHost({
     clock: systemClock,
     log,
@@ -36,14 +39,16 @@ function start(stream: Stream, parts: Partial<Parameters<typeof createHost>[0]> 
     onRoom() {},
     ...parts,
   });
-  host = {
+  const started: ReturnType<typeof start> = {
     ...made,
     run(instanceId, run) {
       expect(made.reserve("acct_a", instanceId)).toBe("taken");
       made.run(instanceId, run);
     },
+    runReserved: made.run,
   };
-  return host;
+  host = started;
+  return started;
 }
 
 const inputOf = (runId: string): RunInput => ({
@@ -211,9 +216,9 @@ test("a stuck worker is found also when its run was cancelled", async () => {
       let isReady = false;
       const worker = spawn({
         ...listener,
-        onMessage(message) {
+        onMessage(text) {
           isReady = true;
-          listener.onMessage(message);
+          listener.onMessage(text);
         },
       });
       const send: typeof worker.send = (message) => {
@@ -303,6 +308,37 @@ test("calls that only read run at the same time, each once the start of all is c
   start(calls, { toolbox }).run("inst_a", observing.run);
   expect(await observing.ended).toEqual(COMPLETED);
   expect(observing.events.find(({ type }) => type === "delta")).toEqual({ type: "delta", text: "a b" });
+});
+
+test("an account whose agents call many tools at once takes turns with the others", async () => {
+  const made: string[] = [];
+  // Longer than an account's share of a turn.
+  const run: ScriptedRun = async ({ key }) => {
+    for (const begun = performance.now(); performance.now() - begun < 2; );
+    made.push(key);
+    return key;
+  };
+  const hear: ((message: WorkerToHost) => void)[] = [];
+  const one = start(beginAndHang, {
+    toolbox: createToolbox([scriptedTool("read", "nothing", run)]),
+    spawn(listener) {
+      hear.push((message) => listener.onMessage(JSON.stringify(message)));
+      return { send() {}, end() {} };
+    },
+  });
+  for (const account of ["acct_many", "acct_quiet"]) {
+    expect(one.reserve(account, `inst_${account}`)).toBe("taken");
+    one.runReserved(`inst_${account}`, observed(`run_${account}`).run);
+  }
+  const [many = expect.unreachable(), quiet = expect.unreachable()] = hear;
+  const call = (of: string, callId: number): WorkerToHost => ({
+    ...{ type: "tool.call", callId, runId: `run_acct_${of}` },
+    call: { id: `c${callId}`, name: "read", input: JSON.stringify({ key: of }) },
+  });
+  for (let callId = 1; callId <= 20; callId++) many(call("many", callId));
+  quiet(call("quiet", 21));
+  while (made.length < 21) await ticks(1, 1);
+  expect(made.indexOf("quiet")).toBeLessThan(3);
 });
 
 test("calls of which one changes something run one after the other, in their order", async () => {

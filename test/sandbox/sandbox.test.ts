@@ -26,6 +26,12 @@ async function until(holds: () => boolean): Promise<void> {
 const bytesWritten = (pid: number): number =>
   Number(/^wchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 
+/** Where the system places a process. */
+function standing(pid: number): { group: number; session: number; niceness: number } {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)?.split(" ").map(Number) ?? [];
+  return { group: fields[2] ?? 0, session: fields[3] ?? 0, niceness: fields[16] ?? 0 };
+}
+
 /** A process that ends when the test says so. */
 function heldChild(ready = true): Child & { answer(): void } {
   const outcome = Promise.withResolvers<Awaited<ReturnType<Child["run"]>>>();
@@ -75,6 +81,15 @@ test("each script has a process of its own, which is gone after it", async () =>
   expect(first.pid).not.toBe(second.pid);
   await first.gone;
   expect(existsSync(`/proc/${first.pid}`)).toBe(false);
+});
+
+test("the process of a script yields to the host: it has a lower priority in the same session, where Linux compares them, and a group of its own", async () => {
+  const child = startLocked("landlock");
+  expect(await child.ready).toBe(true);
+  const [host, own] = [standing(process.pid), standing(child.pid)];
+  child.kill();
+  await child.gone;
+  expect(own).toEqual({ group: child.pid, session: host.session, niceness: Math.min(19, host.niceness + 10) });
 });
 
 test("nothing is started before the first script; after it, locked processes stand ready, and end when none comes", async () => {

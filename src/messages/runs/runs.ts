@@ -160,7 +160,7 @@ export function createRuns(parts: RunParts): Runs {
       .commitSoon(() => {
         if (current.state !== "live") return;
         try {
-          work();
+          host.spend(current.run.instanceId, work);
         } catch (reason) {
           // Immediately: later work in the same commit would leave a gap in the log.
           stall(current, reason);

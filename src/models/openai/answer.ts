@@ -2,8 +2,9 @@ import type { FinishReason, ModelEvent } from "../engine.ts";
 import { brokenFailure, CUT, isRecord, type ModelServer, streamFailure } from "./failure.ts";
 import { createSseLines } from "./sse-lines.ts";
 
-const MAX_LINE = 1024 * 1024;
-const MAX_ANSWER = 8 * 1024 * 1024;
+/** Four times the longest file, which an answer may write whole. Each passes the host's thread in one piece. */
+const MAX_ANSWER = 1024 * 1024;
+const MAX_LINE = 2 * MAX_ANSWER;
 const MAX_TOOL_CALLS = 128;
 
 /** Assembles a chat completion from its body: a stream of chunks, or one JSON document. */

@@ -1,0 +1,56 @@
+/** What a tenant's agents can do to the others: a model that never stops calling tools decides what they do. */
+import { type Ask, type Attack, forever, json, read, type Target } from "./attacker.ts";
+
+/** Runs of one agent that may be in progress, each in a conversation of its own. */
+const CONVERSATIONS = 4;
+/** How often each agent is told to go on: a message that waits goes on at once. */
+const PAUSE_MS = 500;
+
+export const AGENT_ATTACKS: Record<string, Attack> = {
+  "loops an endless script in one agent": (target, ask) => drive(ask, target, "endless", { agents: 1, each: 1 }),
+  "runs endless scripts in every agent": (target, ask) => drive(ask, target, "loop"),
+  "floods tools in every agent": (target, ask) => drive(ask, target, "flood"),
+  "floods its log with plans": (target, ask) => drive(ask, target, "plan"),
+  "fills its disk by its agents": async (target, ask) => {
+    await bringModel(target, ask);
+    await drive(ask, target, "fill");
+  },
+  "has every agent read long files": async (target, ask) => {
+    await bringModel(target, ask);
+    const text = `${"a long line of a long file ".repeat(60)}\n`.repeat(100);
+    const { instanceId } = target;
+    for (const agent of target.agents) {
+      await read(ask("PUT", `/v1/instances/${instanceId}/agents/${agent}/files/long.md`, text));
+    }
+    await drive(ask, target, "read");
+  },
+  "has every agent ask servers that hang": (target, ask) => drive(ask, target, "fetch"),
+};
+
+/** From here on, the instance's model is the attacker's, in a process of its own. */
+async function bringModel({ instanceId, model }: Target, ask: Ask): Promise<void> {
+  await read(ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model }));
+}
+
+/** Has as many runs in progress as allowed, for ever. */
+async function drive(
+  ask: Ask,
+  { instanceId, agents }: Target,
+  attack: string,
+  { agents: count = agents.length, each = CONVERSATIONS } = {},
+): Promise<void> {
+  const paths = agents.slice(0, count).map((agent) => `/v1/instances/${instanceId}/agents/${agent}`);
+  const places: { path: string; conversationId: string | undefined }[] = [];
+  for (const path of paths) {
+    for (let number = 0; number < each; number++) {
+      const made = await json(ask("POST", `${path}/conversations`, { title: `${number}` }));
+      places.push({ path, conversationId: made?.conversationId });
+    }
+  }
+  await forever(places.length, async (turn) => {
+    const { path, conversationId } = places[turn % places.length] ?? {};
+    const message = { message: `attack: ${attack}`, conversationId };
+    await read(ask("POST", `${path}/messages`, message, { Prefer: "respond-async" }));
+    await Bun.sleep(PAUSE_MS);
+  });
+}
