@@ -184,9 +184,7 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    get tools() {
-      return toolbox.offered;
-    },
+    tools: () => toolbox.offered,
     defaultModel: config.model,
     engineOf: engines.of,
   });

@@ -25,7 +25,7 @@ export interface ModelRequest {
   /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
   model: string;
   messages: ModelMessage[];
-  tools: ToolDescription[];
+  tools: readonly ToolDescription[];
   /** The maximum of new tokens; absent for the engine's default. */
   maxTokens?: number;
   temperature?: number;

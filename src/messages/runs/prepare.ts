@@ -28,7 +28,8 @@ export interface PrepareParts {
     outline(instanceId: string): SkillOutline[];
     instructions(instanceId: string, name: string): string;
   };
-  tools: readonly ToolDescription[];
+  /** All that the host can offer now. */
+  tools(): readonly ToolDescription[];
   /** The host's model, for an agent that names none. */
   defaultModel: string;
   /** Throws `ModelError` for a model that the host does not have. */
@@ -57,14 +58,16 @@ export function prepareRun(
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
   const turns = parts.conversation(run);
-  const tools = abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [];
+  const tools = abilities.tools ? parts.tools().filter(({ name }) => agent.tools?.[name] !== "deny") : [];
   // Who can read a skill when it is needed is told its name and description only.
-  const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
+  const readsSkills = canReadSkills(tools);
+  const readText = readsSkills ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
     conversationId,
     model,
+    tools,
     isTainted:
       strange.length > 0 || parts.taint.ofWindow(conversationId) || (journal.length > 0 && parts.taint.isMarked(runId)),
     mayAsk: run.originType !== "openai",
@@ -75,7 +78,7 @@ export function prepareRun(
         strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
       ),
       ...chooseSkills(parts.skills.outline(instanceId), room, readText),
-      tools,
+      readsSkills,
       model: abilities,
       ...chooseTurns(turns, room),
       journal,
