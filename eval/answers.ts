@@ -69,7 +69,7 @@ async function askAgent(
     files: chooseFiles(filesFor(own, abilities), room),
     skills: [],
     moreSkills: 0,
-    tools: [],
+    readsSkills: false,
     model: abilities,
     ...chooseTurns(outlines, room),
     journal: [],
@@ -77,7 +77,7 @@ async function askAgent(
   const answer = startAnswer();
   const noTools = () => Promise.reject(new Error("the model has no tools"));
   const loop = runAgent(run, {
-    streamModel: (call, either) => engine.stream(requestOf(id, call.messages), either),
+    streamModel: (messages, either) => engine.stream(requestOf(id, messages), either),
     callTool: noTools,
     mayRunTogether: noTools,
     signal,

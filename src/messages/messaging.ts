@@ -53,6 +53,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const queries = messageQueries(store.db);
   const windows = createWindows(queries);
   const taint = createTaint(store.db, windows);
+  const preparing: PrepareParts = { ...parts, conversation: windows.read, taint };
   const runs = createRuns({
     store,
     clock,
@@ -61,7 +62,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     queries,
     taint,
     host,
-    prepare: (run, journal) => prepareRun({ ...parts, conversation: windows.read, taint }, run, journal),
+    prepare: (run, journal) => prepareRun(preparing, run, journal),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });

@@ -24,8 +24,8 @@ export interface ToolDescription {
 export interface ModelRequest {
   /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
   model: string;
-  messages: ModelMessage[];
-  tools: ToolDescription[];
+  messages: readonly ModelMessage[];
+  tools: readonly ToolDescription[];
   /** The maximum of new tokens; absent for the engine's default. */
   maxTokens?: number;
   temperature?: number;

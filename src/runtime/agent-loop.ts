@@ -1,8 +1,8 @@
-import type { FinishReason, ModelEvent } from "../models/engine.ts";
+import type { FinishReason, ModelEvent, ModelMessage } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
 import { namedCall } from "./named-call.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
-import type { JournalStep, LoopEvent, LoopOutcome, ModelCall, RunInput, RunOutcome } from "./protocol.ts";
+import type { JournalStep, LoopEvent, LoopOutcome, RunInput, RunOutcome } from "./protocol.ts";
 import { type CallParts, makeCalls } from "./step-calls.ts";
 import { createTranscript, LoopDetected } from "./transcript.ts";
 
@@ -11,7 +11,7 @@ const RUN_LIMIT_MS = 10 * 60_000;
 /** How often a prompt is shortened for a model that rejects it as too long. */
 const MAX_SHRINKS = 4;
 
-export type StreamModel = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
+export type StreamModel = (messages: ModelMessage[], signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 
 /** How a run calls models and tools. */
 export interface LoopParts extends CallParts {
@@ -54,7 +54,7 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
 
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
-  const transcript = createTranscript(run.tools);
+  const transcript = createTranscript();
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
@@ -69,7 +69,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel({ messages, tools: run.tools }, signal));
+      answer = yield* oneStep(streamModel(messages, signal));
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;

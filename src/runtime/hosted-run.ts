@@ -1,4 +1,4 @@
-import type { ToolCall } from "../models/engine.ts";
+import type { ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
@@ -9,6 +9,8 @@ export interface HostedRun {
   conversationId: string;
   /** `local:…` or `openai:…`. */
   model: string;
+  /** Offered to the model, if it can call them. */
+  tools: readonly ToolDescription[];
   input: RunInput;
   /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
   isTainted: boolean;

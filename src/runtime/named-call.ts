@@ -1,4 +1,4 @@
-import type { ToolCall, ToolDescription } from "../models/engine.ts";
+import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
 import type { CALL_TOOL as NAME } from "../tools/tool.ts";
 import { canonical, inputAsJson, inputAsText } from "./call-input.ts";
 
@@ -20,9 +20,22 @@ export function namedCall({ id, name, input }: ToolCall): ToolCall {
   return { id, name, input: canonical(input) };
 }
 
-/** The call as its model made it, or would have: a tool that was not offered was called by `call_tool`. */
-export function callAsMade({ id, name, input }: ToolCall, offered: readonly ToolDescription[]): ToolCall {
-  const isOffered = (tool: string) => offered.some((one) => one.name === tool);
-  if (isOffered(name) || !isOffered(CALL_TOOL)) return { id, name, input };
-  return { id, name: CALL_TOOL, input: JSON.stringify({ name, input: inputAsJson(input) }) };
+/**
+ * The messages with each call as its model made it, or would have: a tool that was not offered was called by `call_tool`.
+ */
+export function messagesAsMade(
+  messages: readonly ModelMessage[],
+  offered: readonly ToolDescription[],
+): readonly ModelMessage[] {
+  const names = new Set(offered.map(({ name }) => name));
+  if (!names.has(CALL_TOOL)) return messages;
+  const asMade = ({ id, name, input }: ToolCall): ToolCall =>
+    names.has(name)
+      ? { id, name, input }
+      : { id, name: CALL_TOOL, input: JSON.stringify({ name, input: inputAsJson(input) }) };
+  return messages.map((message) =>
+    message.role === "assistant" && message.toolCalls
+      ? { ...message, toolCalls: message.toolCalls.map(asMade) }
+      : message,
+  );
 }

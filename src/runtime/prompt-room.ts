@@ -2,6 +2,7 @@
  * How much a model's prompt can hold, in characters, and what goes into it. The host chooses this before it passes a
  * run to its worker, so that the cost of a run depends on its prompt and not on what its instance has stored.
  */
+import type { ToolDescription } from "../models/engine.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
 const FILE_CHARACTERS = 20_000;
@@ -23,7 +24,8 @@ export const READABLE_SKILLS_HEADING =
   "You have these skills. When one fits the request, first read it with read_skill, then follow it:";
 
 /** Whether a skill's text can be read when it is needed, so that the prompt need not contain it. */
-export const canReadSkills = (tools: RunInput["tools"]): boolean => tools.some(({ name }) => name === "read_skill");
+export const canReadSkills = (tools: readonly ToolDescription[]): boolean =>
+  tools.some(({ name }) => name === "read_skill");
 
 export interface Prompt {
   system: string;

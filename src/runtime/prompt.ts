@@ -1,6 +1,5 @@
 import type { ModelMessage } from "../models/engine.ts";
 import {
-  canReadSkills,
   cut,
   type Prompt,
   READABLE_SKILLS_HEADING,
@@ -66,12 +65,12 @@ function systemText(run: RunInput): string {
   return parts.join("\n\n");
 }
 
-function skillsText({ skills, moreSkills, tools }: RunInput): string {
+function skillsText({ skills, moreSkills, readsSkills }: RunInput): string {
   const lines = skills.map((skill) =>
     skill.instructions === null ? skillLine(skill) : `${skillLine(skill)}\n${skill.instructions}`,
   );
   const more = moreSkills > 0 ? [`(${moreSkills} more skills are installed and not shown.)`] : [];
-  return [canReadSkills(tools) ? READABLE_SKILLS_HEADING : SKILLS_HEADING, ...lines, ...more].join("\n");
+  return [readsSkills ? READABLE_SKILLS_HEADING : SKILLS_HEADING, ...lines, ...more].join("\n");
 }
 
 function cutLast(prompt: Prompt, most: number): Prompt {

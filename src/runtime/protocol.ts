@@ -1,4 +1,4 @@
-import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
@@ -6,13 +6,14 @@ import type { ToolResult } from "../tools/tool.ts";
  * could run across a socket, and text crosses threads in less than half the time of a structured clone (measured: 22 µs
  * against 58 for a run with 200 turns). A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 5;
+export const PROTOCOL_VERSION = 6;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
   | { type: "cancel"; runId: string }
   | { type: "model.events"; callId: number; events: ModelEvent[] }
-  | { type: "model.end"; callId: number; error: ModelFailure | null }
+  /** With the answer's last events, so that a short answer is one message. */
+  | { type: "model.end"; callId: number; events: ModelEvent[]; error: ModelFailure | null }
   | ({ type: "tool.result"; callId: number } & ToolResult)
   /** The call has no result until its run is resumed. */
   | { type: "tool.waits"; callId: number }
@@ -22,19 +23,14 @@ export type HostToWorker =
 export type WorkerToHost =
   | { type: "ready"; protocol: number }
   | { type: "run.events"; runId: string; events: LoopEvent[] }
-  | { type: "model.call"; callId: number; runId: string; request: ModelCall }
+  /** The host adds the account, the instance, the model, and the tools that the run is offered. */
+  | { type: "model.call"; callId: number; runId: string; messages: ModelMessage[] }
   | { type: "model.cancel"; callId: number }
   | { type: "tool.call"; callId: number; runId: string; call: ToolCall }
   | { type: "tool.cancel"; callId: number }
   /** Whether these calls may run at the same time. */
   | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
-
-/** A worker's request to a model; the host adds the account and the instance. */
-export interface ModelCall {
-  messages: ModelMessage[];
-  tools: ToolDescription[];
-}
 
 /** A `ModelError` on its way through the port. */
 export interface ModelFailure {
@@ -55,8 +51,8 @@ export interface RunInput {
   skills: { name: string; description: string; instructions: string | null }[];
   /** Installed, but not among `skills` because there is no room. */
   moreSkills: number;
-  /** Offered to a model that can call them. */
-  tools: ToolDescription[];
+  /** Whether the model has a tool that reads a skill's text when it is needed. */
+  readsSkills: boolean;
   model: ModelAbilities;
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];

@@ -1,6 +1,5 @@
-import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type { ModelMessage, ToolCall } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
-import { callAsMade } from "./named-call.ts";
 
 /** The model is warned from the third identical call with an identical result; the fifth ends the run. */
 const WARNED_AT = 3;
@@ -33,7 +32,7 @@ export interface Transcript {
   addResult(call: ToolCall, result: ToolResult): void;
 }
 
-export function createTranscript(offered: readonly ToolDescription[]): Transcript {
+export function createTranscript(): Transcript {
   const messages: ModelMessage[] = [];
   const times = new Map<string, number>();
   let size = 0;
@@ -56,7 +55,7 @@ export function createTranscript(offered: readonly ToolDescription[]): Transcrip
   return {
     messages,
     addAnswer(text, calls) {
-      add({ role: "assistant", content: text, toolCalls: calls.map((call) => callAsMade(call, offered)) });
+      add({ role: "assistant", content: text, toolCalls: calls.map(({ id, name, input }) => ({ id, name, input })) });
     },
     addResult({ id, name, input }, { output, isError }) {
       const key = JSON.stringify([name, input, output, isError]);

@@ -1,12 +1,13 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
-import type { ModelEngine } from "../models/engine.ts";
+import type { ModelEngine, ModelEvent } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { type HeldRun, takeGoAhead } from "./hosted-run.ts";
 import { failureOf } from "./model-failure.ts";
+import { messagesAsMade } from "./named-call.ts";
 import type { ModelFailure, WorkerToHost } from "./protocol.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
@@ -34,24 +35,27 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
-      { callId, runId, request }: Extract<WorkerToHost, { type: "model.call" }>,
+      { callId, runId, messages }: Extract<WorkerToHost, { type: "model.call" }>,
     ): Promise<void> {
       const run = runs.get(runId)?.run;
       if (!run) return;
       const abort = new AbortController();
       calls.set(callId, { runId, abort });
+      const { model, tools } = run;
+      let last: ModelEvent[] = [];
       let error: ModelFailure | null = null;
       try {
-        const asked = { ...request, model: run.model, accountId, instanceId };
-        for await (const events of engineOf(run.model).stream(asked, abort.signal)) {
-          worker.send({ type: "model.events", callId, events });
+        const asked = { model, messages: messagesAsMade(messages, tools), tools, accountId, instanceId };
+        for await (const events of engineOf(model).stream(asked, abort.signal)) {
+          if (events.at(-1)?.type === "finish") last = events;
+          else worker.send({ type: "model.events", callId, events });
         }
       } catch (thrown) {
-        if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model: run.model });
+        if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model });
       } finally {
         calls.delete(callId);
       }
-      worker.send({ type: "model.end", callId, error });
+      worker.send({ type: "model.end", callId, events: last, error });
     },
 
     async callTool(

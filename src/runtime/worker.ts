@@ -1,7 +1,7 @@
-import { ModelError, type ModelEvent } from "../models/engine.ts";
+import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import { type LoopParts, runAgent } from "./agent-loop.ts";
-import type { HostToWorker, LoopEvent, ModelCall, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
+import type { HostToWorker, LoopEvent, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
 import { PROTOCOL_VERSION } from "./protocol.ts";
 
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
@@ -31,7 +31,7 @@ self.onmessage = ({ data }) => {
       modelCalls.get(message.callId)?.push(message.events);
       break;
     case "model.end":
-      modelCalls.get(message.callId)?.end(message.error);
+      modelCalls.get(message.callId)?.end(message.events, message.error);
       break;
     case "tool.result":
       toolCalls.get(message.callId)?.(message);
@@ -62,7 +62,7 @@ async function work(run: RunInput): Promise<void> {
     waiting = [];
   };
   const parts: LoopParts = {
-    streamModel: (call, signal) => callModel(runId, call, signal),
+    streamModel: (messages, signal) => callModel(runId, messages, signal),
     callTool(call, signal) {
       // The host makes the call only once its start is in the log.
       flush();
@@ -77,7 +77,7 @@ async function work(run: RunInput): Promise<void> {
     // A model call's usage is sent with the event that follows it.
     else if (event.type !== "usage" && !isDue) {
       isDue = true;
-      queueMicrotask(() => queueMicrotask(flush));
+      setImmediate(flush);
     }
   }
   // If the run was started again meanwhile, the new attempt has the same id.
@@ -94,7 +94,8 @@ class ModelStream {
     this.batches.push(events);
     this.wake();
   }
-  end(error: ModelFailure | null): void {
+  end(events: ModelEvent[], error: ModelFailure | null): void {
+    if (events.length > 0) this.batches.push(events);
     this.ended = { error };
     this.wake();
   }
@@ -119,11 +120,11 @@ class ModelStream {
   }
 }
 
-async function* callModel(runId: string, request: ModelCall, signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
+async function* callModel(runId: string, messages: ModelMessage[], signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
   const callId = ++calls;
   const stream = new ModelStream();
   modelCalls.set(callId, stream);
-  send({ type: "model.call", callId, runId, request });
+  send({ type: "model.call", callId, runId, messages });
   try {
     yield* stream.read(signal);
   } finally {

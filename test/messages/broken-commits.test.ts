@@ -26,7 +26,7 @@ const INSTANCE = "inst_a";
 /** Longer than a busy machine takes for what a test does before it waits for the retry. */
 const RETRY_MS = 1_000;
 
-const UNTAINTED = { conversationId: "conv_a", isTainted: false, mayAsk: true };
+const UNTAINTED = { conversationId: "conv_a", tools: [], isTainted: false, mayAsk: true };
 
 let store: Store;
 /** How often the store has synced to disk. */

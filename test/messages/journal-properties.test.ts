@@ -136,7 +136,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     files: [],
     skills: [],
     moreSkills: 0,
-    tools: [],
+    readsSkills: false,
     model: { contextTokens: 8_000, tools: true, prompt: "full" as const },
     conversation: [{ role: "user" as const, text: "hi" }],
     earlier: 0,
@@ -144,11 +144,11 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     journalShown: journal.continues,
   };
   const held = holdRun({
-    ...{ agentId: "agt_a", conversationId: "conv_a", model: "m", input },
+    ...{ agentId: "agt_a", conversationId: "conv_a", model: "m", tools: [], input },
     ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
   });
   const parts = {
-    async *streamModel({ messages }: { messages: ModelMessage[] }): AsyncGenerator<ModelEvent[]> {
+    async *streamModel(messages: ModelMessage[]): AsyncGenerator<ModelEvent[]> {
       if (isDead()) throw DEAD;
       step = stepOf(messages);
       world.asked.push(structuredClone(messages));

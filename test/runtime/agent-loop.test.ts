@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { ModelError, type ModelEvent, type ModelMessage } from "../../src/models/engine.ts";
 import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
-import type { LoopEvent, ModelCall, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
+import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
 import { type CallParts, MAX_AT_ONCE } from "../../src/runtime/step-calls.ts";
 
 const RUN: RunInput = {
@@ -10,7 +10,7 @@ const RUN: RunInput = {
   files: [],
   skills: [],
   moreSkills: 0,
-  tools: [{ name: "now", description: "", inputSchema: {} }],
+  readsSkills: false,
   model: { contextTokens: 8_000, tools: true, prompt: "full" },
   conversation: [{ role: "user", text: "hi" }],
   earlier: 0,
@@ -37,12 +37,12 @@ interface Play {
 
 /** Runs an agent against a scripted model, and returns all its events and all its calls. */
 async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_000, cancelAfter = -1 }: Play) {
-  const asked: ModelCall[] = [];
+  const asked: ModelMessage[][] = [];
   const tools: string[] = [];
   const events: LoopEvent[] = [];
   const abort = new AbortController();
-  const streamModel = async function* (request: ModelCall, signal: AbortSignal) {
-    asked.push(structuredClone(request));
+  const streamModel = async function* (messages: ModelMessage[], signal: AbortSignal) {
+    asked.push(structuredClone(messages));
     const answer = answers[asked.length - 1] ?? answers.at(-1) ?? [];
     if (answer instanceof Error) throw answer;
     for (const batch of answer) {
@@ -66,7 +66,7 @@ async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_0
   const ended = events.at(-1);
   if (ended?.type !== "ended") throw new Error("the last event is the end");
   expect(events.filter(({ type }) => type === "ended")).toHaveLength(1);
-  return { events, asked, tools, outcome: ended.outcome, last: asked.at(-1)?.messages ?? [] };
+  return { events, asked, tools, outcome: ended.outcome, last: asked.at(-1) ?? [] };
 }
 
 const kinds = (events: LoopEvent[]): string => events.map(({ type }) => type).join(" ");
@@ -82,7 +82,6 @@ test("text alone completes the run, with its usage", async () => {
     { type: "ended", outcome: { kind: "completed", finishReason: "stop" } },
   ]);
   expect(asked).toHaveLength(1);
-  expect(asked[0]?.tools).toEqual(RUN.tools);
   expect(outcome.kind).toBe("completed");
 });
 
@@ -184,10 +183,10 @@ test("a prompt that is too long for the model is cut until it fits; one that nev
   }));
   const { asked, outcome } = await play({ answers: [overflow, overflow, [text("ok")]], run: { conversation } });
   expect(outcome.kind).toBe("completed");
-  const sizes = asked.map(({ messages }) => JSON.stringify(messages).length);
+  const sizes = asked.map((messages) => JSON.stringify(messages).length);
   expect(sizes[1] ?? 0).toBeLessThan((sizes[0] ?? 0) * 0.55);
   expect(sizes[2] ?? 0).toBeLessThan((sizes[1] ?? 0) * 0.55);
-  for (const { messages } of asked)
+  for (const messages of asked)
     expect(messages.at(-1)).toEqual({ role: "user", content: conversation[40]?.text ?? "" });
   const never = await play({ answers: [overflow], run: { conversation } });
   expect(never.outcome).toEqual({ kind: "failed", code: "model_error", message: "too long" });
@@ -211,7 +210,7 @@ test("what an earlier attempt completed is shown again but not repeated", async 
     { role: "assistant", content: "", toolCalls: [{ id: "b", name: "now", input: "{}" }] },
     { role: "tool", toolCallId: "b", content: "outcome unknown" },
   ];
-  expect(asked[0]?.messages.slice(1)).toEqual(expected);
+  expect(asked[0]?.slice(1)).toEqual(expected);
   expect(kinds(events)).toBe("delta step delta ended");
 });
 
@@ -251,7 +250,7 @@ test("calls that an earlier attempt did not make are made before the model is ca
   expect(kinds(events)).toBe("delta tool.started tool.completed tool.started tool.completed step delta ended");
   expect(events[1]).toMatchObject({ type: "tool.started", step: 1, toolCallId: "b", following: [] });
   expect(tools).toHaveLength(2);
-  expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
+  expect(asked[0]?.slice(-3).map(({ content }) => content)).toEqual(["noon", "out 1", "out 2"]);
 });
 
 /** Calls that wait until each is released. */
@@ -354,7 +353,7 @@ test("a run that has waited shows its text once, and the model gets all results 
     const { events, asked } = await play({ answers, callTool: waiting(), reads, run: { journal, journalShown: true } });
     expect(spoken(events)).toBe("Done.");
     expect(events.flatMap((event) => (event.type === "tool.started" ? [event.following] : []))).toEqual([[], []]);
-    expect(asked[0]?.messages.slice(-3).map(({ content }) => content)).toEqual(["out a", "was done before", "out c"]);
+    expect(asked[0]?.slice(-3).map(({ content }) => content)).toEqual(["out a", "was done before", "out c"]);
   }
 });
 
@@ -381,7 +380,7 @@ test("the third identical call with an identical result warns the model, and the
   const { asked, tools, events, outcome } = await play({ answers: [[[call("a")]]], callTool: same });
   expect(outcome).toEqual(LOOP);
   expect([asked.length, tools.length]).toEqual([5, 5]);
-  const results = asked[4]?.messages.slice(2).flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+  const results = asked[4]?.slice(2).flatMap(({ role, content }) => (role === "tool" ? [content] : []));
   expect(results).toEqual([
     "noon",
     "noon",

@@ -57,7 +57,7 @@ const inputOf = (runId: string): RunInput => ({
   files: [],
   skills: [],
   moreSkills: 0,
-  tools: [],
+  readsSkills: false,
   model: { contextTokens: 8_000, tools: true, prompt: "full" },
   conversation: [{ role: "user", text: "hi" }],
   earlier: 0,
@@ -75,6 +75,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
     agentId: `agt_${runId}`,
     conversationId: `conv_${runId}`,
     model: `m_${runId}`,
+    tools: [{ name: `tool of ${runId}`, description: "", inputSchema: {} }],
     input,
     isTainted: false,
     mayAsk: true,
@@ -103,7 +104,7 @@ const beginAndHang: Stream = async function* (_, signal) {
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 };
 const COMPLETED: LoopOutcome = { kind: "completed", finishReason: "stop" };
-test("a run wakes its instance's worker, calls its model and ends", async () => {
+test("a run wakes its instance's worker, calls its model with the run's tools and ends", async () => {
   const asked: ModelRequest[] = [];
   const { run, events, ended } = observed("run_a");
   start(async function* (request, signal) {
@@ -112,8 +113,18 @@ test("a run wakes its instance's worker, calls its model and ends", async () => 
   }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(events.filter(({ type }) => type === "delta")).toEqual([{ type: "delta", text: "Hello" }]);
-  expect(asked).toMatchObject([{ model: "m_run_a", accountId: "acct_a", instanceId: "inst_a" }]);
+  expect(asked).toMatchObject([{ model: "m_run_a", tools: run.tools, accountId: "acct_a", instanceId: "inst_a" }]);
   expect(host?.awake()).toBe(1);
+});
+
+test("an answer that arrives at once is reported at once, with its end", async () => {
+  const { run, sunk, ended } = observed("run_a", { ...inputOf("run_a"), firstStepCounted: true });
+  start(async function* () {
+    const usage = { type: "usage", promptTokens: 5, completionTokens: 2 } as const;
+    yield [{ type: "text", text: "Hello" }, usage, { type: "finish", reason: "stop" }];
+  }).run("inst_a", run);
+  expect(await ended).toEqual(COMPLETED);
+  expect(sunk.map(({ kinds }) => kinds)).toEqual([["usage", "delta", "ended"]]);
 });
 
 test("runs of one instance share a worker; cancelling one leaves the others alone", async () => {

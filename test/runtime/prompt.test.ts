@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { ToolDescription } from "../../src/models/engine.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
 import { buildPrompt, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
 import { canReadSkills, chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/runtime/prompt-room.ts";
@@ -6,7 +7,8 @@ import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
 /** Everything stored for a run, and the run that the host prepares from it for a model. */
-interface Stored extends Pick<RunInput, "files" | "conversation" | "model" | "tools"> {
+interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
+  tools: ToolDescription[];
   skills: { name: string; description: string; instructions: string }[];
 }
 /** The prepared run, and how many characters of text were read for it. */
@@ -38,7 +40,7 @@ function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } 
     agentName: "Ada",
     files: chooseFiles(files, room),
     ...chooseSkills(outlines, room, canReadSkills(tools) ? null : (name) => reading(textOf(name))),
-    tools,
+    readsSkills: canReadSkills(tools),
     model,
     ...chooseTurns(turns, room),
     journal: [],

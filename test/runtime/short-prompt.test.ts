@@ -25,7 +25,7 @@ function promptFor(
     files: filesFor(files, model),
     skills: [],
     moreSkills: 0,
-    tools: [],
+    readsSkills: false,
     model,
     conversation: turns,
     earlier: 0,

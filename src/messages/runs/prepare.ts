@@ -60,12 +60,14 @@ export function prepareRun(
   const turns = parts.conversation(run);
   const tools = abilities.tools ? parts.tools.offerTo(agent.tools, abilities.contextTokens) : [];
   // Who can read a skill when it is needed is told its name and description only.
-  const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
+  const readsSkills = canReadSkills(tools);
+  const readText = readsSkills ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
     conversationId,
     model,
+    tools,
     isTainted:
       strange.length > 0 || parts.taint.ofWindow(conversationId) || (journal.length > 0 && parts.taint.isMarked(runId)),
     mayAsk: run.originType !== "openai",
@@ -76,7 +78,7 @@ export function prepareRun(
         strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
       ),
       ...chooseSkills(parts.skills.outline(instanceId), room, readText),
-      tools,
+      readsSkills,
       model: abilities,
       ...chooseTurns(turns, room),
       journal,

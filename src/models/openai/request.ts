@@ -1,4 +1,4 @@
-import type { ModelMessage, ModelRequest } from "../engine.ts";
+import type { ModelMessage, ModelRequest, ToolDescription } from "../engine.ts";
 
 /** What a server does not support, learnt from its refusals, so that the next request is accepted at once. */
 export interface Dialect {
@@ -64,22 +64,29 @@ function findAnswerLimit(find: Find): number | null {
 
 /** The body of a chat completion request, streaming. */
 export function writeRequest(request: ModelRequest & { maxTokens: number }, model: string, dialect: Dialect): string {
-  return JSON.stringify({
+  const body = JSON.stringify({
     model,
     messages: request.messages.map(writeMessage),
     stream: true,
     stream_options: dialect.usageInStream ? { include_usage: true } : undefined,
-    tools:
-      request.tools.length === 0
-        ? undefined
-        : request.tools.map(({ name, description, inputSchema }) => ({
-            type: "function",
-            function: { name, description, parameters: inputSchema },
-          })),
     [dialect.tokenLimit]: Math.min(request.maxTokens, dialect.answerTokens),
     temperature: dialect.temperature ? request.temperature : undefined,
     stop: request.stop?.length ? request.stop : undefined,
   });
+  if (request.tools.length === 0) return body;
+  return `${body.slice(0, -1)},"tools":[${request.tools.map(writeTool).join(",")}]}`;
+}
+
+/** Tools are the same objects in every request, and often most of it: each is written once. */
+const writtenTools = new WeakMap<ToolDescription, string>();
+
+function writeTool(tool: ToolDescription): string {
+  const known = writtenTools.get(tool);
+  if (known !== undefined) return known;
+  const { name, description, inputSchema } = tool;
+  const written = JSON.stringify({ type: "function", function: { name, description, parameters: inputSchema } });
+  writtenTools.set(tool, written);
+  return written;
 }
 
 function writeMessage(message: ModelMessage): unknown {
