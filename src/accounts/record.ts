@@ -5,8 +5,7 @@ import { record } from "../lib/record.ts";
 import { SCOPES } from "../limits/caller.ts";
 import type { ApiKey } from "./schema.ts";
 
-export const AccountRecord = record(
-  "Account",
+export const AccountRecord = record("Account", () =>
   z.object({
     accountId: idForm("acct"),
     email: z.string(),
@@ -25,8 +24,7 @@ export const SignedIn = z.object({
   account: AccountRecord,
 });
 
-export const KeyRecord = record(
-  "Key",
+export const KeyRecord = record("Key", () =>
   z.object({
     keyId: idForm("key"),
     name: z.string().nullable(),

@@ -186,7 +186,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       }),
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.
-      answer: KeyRecord.extend({ key: z.string().optional() }),
+      answer: z.lazy(() => KeyRecord.unwrap().extend({ key: z.string().optional() })),
       errors: ["not_found", "conflict"],
       kept: (result: { key?: string }) => ({ ...result, key: undefined }),
       commit: "shared",

@@ -8,7 +8,7 @@ import type { Agent } from "./schema.ts";
 import type { ShownNames } from "./shown-files.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 
-const shared = {
+const shared = () => ({
   agentId: idForm("agt"),
   instanceId: idForm("inst"),
   name: z.string(),
@@ -20,17 +20,16 @@ const shared = {
     .describe("The owner's word on some of its tools; the others have their default policies"),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
-};
-/** Present if the workspace holds more than is shown (docs/contract/api.md, Limits). */
-const filesTruncated = z.literal(true).optional();
+  /** Present if the workspace holds more than is shown (docs/contract/api.md, Limits). */
+  filesTruncated: z.literal(true).optional(),
+});
 
 /** An agent as the API shows it (docs/contract/api.md, Agents). */
-export const AgentRecord = record(
-  "Agent",
-  z.object({ ...shared, files: z.record(z.string(), z.string()), filesTruncated }),
+export const AgentRecord = record("Agent", () => z.object({ ...shared(), files: z.record(z.string(), z.string()) }));
+export const ListedAgent = record("ListedAgent", () => z.object({ ...shared(), files: z.array(z.string()) }));
+export const FileRecord = record("File", () =>
+  z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() }),
 );
-export const ListedAgent = record("ListedAgent", z.object({ ...shared, files: z.array(z.string()), filesTruncated }));
-export const FileRecord = record("File", z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() }));
 
 const show = (agent: Agent) => ({
   agentId: agent.agentId,

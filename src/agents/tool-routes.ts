@@ -8,8 +8,7 @@ import type { Toolbox } from "../tools/toolbox.ts";
 import type { Agents } from "./agents.ts";
 
 /** A tool as the API shows it (docs/contract/api.md, Tools). */
-const ToolRecord = record(
-  "Tool",
+const ToolRecord = record("Tool", () =>
   z.object({
     name: z.string(),
     description: z.string(),

@@ -7,7 +7,6 @@ import { createIncomingBodies } from "../http/incoming-bodies.ts";
 import { createLastingAnswers } from "../http/lasting-answers.ts";
 import { type Listener, listen } from "../http/listener.ts";
 import { createMetrics } from "../http/metrics.ts";
-import { openApiDocument } from "../http/openapi.ts";
 import { isFromThisMachine } from "../http/request.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
@@ -130,7 +129,8 @@ async function startOn(
     metrics,
     metricsToken: config.metricsToken,
     socketAddressOf,
-    openApi: () => openApiDocument(routes, VERSION),
+    // Made and loaded only when somebody asks for it.
+    openApi: async () => (await import("../http/openapi.ts")).openApiDocument(routes, VERSION),
   };
   /** Logged once a minute: a client that fills the host must not fill its log too. */
   const fullness = createFixedWindows(seconds, { seconds: 60, max: 1 });

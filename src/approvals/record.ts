@@ -6,8 +6,7 @@ import type { Approval, ApprovalRule } from "./schema.ts";
 import { APPROVAL_STATUSES } from "./status.ts";
 
 /** An approval as the API shows it (docs/contract/api.md, Approvals). */
-export const ApprovalRecord = record(
-  "Approval",
+export const ApprovalRecord = record("Approval", () =>
   z.object({
     approvalId: idForm("appr"),
     kind: z.enum(["tool", "question"]),
@@ -35,8 +34,7 @@ export const ApprovalRecord = record(
 export type ApprovalRecord = z.output<typeof ApprovalRecord>;
 
 /** What an approval that was to be remembered allows (docs/contract/api.md, Approvals). */
-export const RuleRecord = record(
-  "ApprovalRule",
+export const RuleRecord = record("ApprovalRule", () =>
   z.object({
     ruleId: idForm("rule"),
     agentId: idForm("agt"),

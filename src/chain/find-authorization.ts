@@ -8,16 +8,14 @@ const USED_TOPIC = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec33347
 /** Longer than a signature is valid on any network, and within what public nodes search in one call. */
 const MAX_BLOCKS = 1_000n;
 
-const logs = z
-  .array(
-    z.object({
-      transactionHash: z
-        .string()
-        .regex(/^0x[0-9a-f]{64}$/i)
-        .toLowerCase(),
-    }),
-  )
-  .max(100);
+const log = () =>
+  z.object({
+    transactionHash: z
+      .string()
+      .regex(/^0x[0-9a-f]{64}$/i)
+      .toLowerCase(),
+  });
+const logs = z.lazy(() => z.array(log()).max(100));
 
 /** Which transaction used a signed transfer, according to one node, within 1.5 s. */
 export async function findAuthorization(

@@ -4,41 +4,48 @@ import { NodeError, quantity } from "./node.ts";
 
 const MAX_LOGS = 2_000;
 
-const hash = z
-  .string()
-  .regex(/^0x[0-9a-f]{64}$/i)
-  .toLowerCase();
-const log = z.object({
-  address: z
+const hash = () =>
+  z
     .string()
-    .regex(/^0x[0-9a-f]{40}$/i)
-    .toLowerCase(),
-  topics: z.array(hash).max(4),
-  data: z.string(),
-});
+    .regex(/^0x[0-9a-f]{64}$/i)
+    .toLowerCase();
+const log = z.lazy(() =>
+  z.object({
+    address: z
+      .string()
+      .regex(/^0x[0-9a-f]{40}$/i)
+      .toLowerCase(),
+    topics: z.array(hash()).max(4),
+    data: z.string(),
+  }),
+);
 export type Log = z.infer<typeof log>;
 
-const receipt = z
-  .object({
-    transactionHash: hash,
-    blockHash: hash.nullable(),
-    blockNumber: quantity.nullable(),
-    status: z.enum(["0x0", "0x1"]),
-    logs: z.array(log).max(MAX_LOGS),
-  })
-  .nullable();
+const receipt = z.lazy(() =>
+  z
+    .object({
+      transactionHash: hash(),
+      blockHash: hash().nullable(),
+      blockNumber: quantity.nullable(),
+      status: z.enum(["0x0", "0x1"]),
+      logs: z.array(log).max(MAX_LOGS),
+    })
+    .nullable(),
+);
 
-const block = z
-  .object({
-    number: quantity,
-    hash,
-    // At most 36 bits, so that the milliseconds are a safe integer.
-    timestamp: z
-      .string()
-      .regex(/^0x[0-9a-f]{1,9}$/i)
-      .transform((seconds) => Number(seconds) * 1_000),
-  })
-  .nullable();
+const block = z.lazy(() =>
+  z
+    .object({
+      number: quantity,
+      hash: hash(),
+      // At most 36 bits, so that the milliseconds are a safe integer.
+      timestamp: z
+        .string()
+        .regex(/^0x[0-9a-f]{1,9}$/i)
+        .transform((seconds) => Number(seconds) * 1_000),
+    })
+    .nullable(),
+);
 
 export interface Receipt {
   blockHash: string;

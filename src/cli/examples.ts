@@ -98,11 +98,14 @@ export function examplesOf(command: Command, words: readonly string[]): readonly
   return own ?? command.commands.flatMap((child) => examplesOf(child, [...words, child.name()]).slice(0, 1));
 }
 
-/** Adds the examples to every command's help. */
-export function addExamples(command: Command, words: readonly string[] = []): void {
-  const examples = examplesOf(command, words);
-  if (examples.length > 0) {
-    command.addHelpText("after", ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n"));
-  }
-  for (const child of command.commands) addExamples(child, [...words, child.name()]);
+/** Shows examples below every command's help. */
+export function addExamples(program: Command): void {
+  program.addHelpText("afterAll", ({ command }) => {
+    const examples = examplesOf(command, wordsOf(command));
+    return examples.length === 0 ? "" : ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n");
+  });
 }
+
+/** What is typed after `roost` to run a command. */
+const wordsOf = (command: Command): string[] =>
+  command.parent === null ? [] : [...wordsOf(command.parent), command.name()];

@@ -8,25 +8,29 @@ const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDI
 const BACKUP_FILE = "its path, or s3://bucket/name";
 const EXPIRES = "how long it stays valid: a number with s, m, h or d";
 
+const onData = (command: Command): Command =>
+  command.option("--data <folder>", "the folder that holds everything Roost writes");
+const listening = (command: Command): Command =>
+  command
+    .option("--host <address>", "the address to listen on")
+    .option("--port <number>", "the port to listen on; 0 picks a free one")
+    .addHelpText("after", () => settingsHelp(process.stdout.columns || 80));
+
+/** The server. It is an operator command too. */
+export function addServe(program: Command): void {
+  const serve = program.command("serve").description("run the server").helpGroup(OPERATOR);
+  listening(onData(serve)).action(async (options) => (await import("./operator/serve.ts")).serve(options));
+}
+
 /**
  * Operator commands: they work on the data folder, with or without a running server (docs/contract/operations.md,
  * Command line).
  */
 export function addOperatorCommands(program: Command): void {
-  const onData = (command: Command): Command =>
-    command.option("--data <folder>", "the folder that holds everything Roost writes");
   const onDataJson = (command: Command): Command => onData(command).option("--json", "print JSON");
   const group = (name: string, description: string): Command =>
     program.command(name).description(description).helpGroup(OPERATOR);
-  const listening = (command: Command): Command =>
-    command
-      .option("--host <address>", "the address to listen on")
-      .option("--port <number>", "the port to listen on; 0 picks a free one")
-      .addHelpText("after", () => settingsHelp(process.stdout.columns || 80));
 
-  listening(onData(group("serve", "run the server"))).action(async (options) =>
-    (await import("./operator/serve.ts")).serve(options),
-  );
   listening(onDataJson(group("config", "show every setting: its value, source and meaning"))).action(async (options) =>
     (await import("./operator/config.ts")).showConfig(options),
   );

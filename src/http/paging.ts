@@ -9,8 +9,8 @@ export interface Page<T> {
   nextCursor: string | null;
 }
 
-export const pageOf = <S extends z.ZodType>(item: S) =>
-  z.object({ data: z.array(item), hasMore: z.boolean(), nextCursor: z.string().nullable() });
+const rest = { hasMore: z.boolean(), nextCursor: z.string().nullable() };
+export const pageOf = <S extends z.ZodType>(item: S) => z.object({ data: z.array(item), ...rest });
 
 const LIMIT = "a whole number from 1 to 100";
 

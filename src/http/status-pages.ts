@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { lazily } from "../lib/lazily.ts";
 import { type Metrics, mayReadMetrics } from "./metrics.ts";
 import type { WebPage } from "./server.ts";
 
@@ -11,13 +12,13 @@ export interface StatusParts {
   metricsToken: string | null;
   /** The peer of the connection. */
   socketAddressOf(request: Request): string;
-  openApi(): unknown;
+  openApi(): Promise<unknown>;
 }
 
 /** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
   const { version, isReady, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
-  let document: string | undefined;
+  const document = lazily(async () => JSON.stringify(await openApi()));
   return [
     { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
     {
@@ -46,10 +47,8 @@ export function statusPages(parts: StatusParts): WebPage[] {
     },
     {
       path: "/openapi.json",
-      answer() {
-        document ??= JSON.stringify(openApi());
-        return new Response(document, { headers: { "Content-Type": "application/json; charset=utf-8" } });
-      },
+      answer: async () =>
+        new Response(await document(), { headers: { "Content-Type": "application/json; charset=utf-8" } }),
     },
   ];
 }

@@ -12,8 +12,7 @@ import { hasProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
 import { INSTANCE_STATUSES, type Instance } from "./schema.ts";
 
-const InstanceRecord = record(
-  "Instance",
+const InstanceRecord = record("Instance", () =>
   z.object({
     instanceId: idForm("inst"),
     name: z.string(),

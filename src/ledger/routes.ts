@@ -11,8 +11,7 @@ import type { Db } from "../storage/store.ts";
 import { ENTRY_TYPES } from "./schema.ts";
 import { decodeCursor, encodeCursor, readStatement, type Transaction } from "./statement.ts";
 
-const TransactionRecord = record(
-  "Transaction",
+const TransactionRecord = record("Transaction", () =>
   z.object({
     transactionId: idForm("txn"),
     type: z.enum(ENTRY_TYPES),

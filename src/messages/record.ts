@@ -8,8 +8,7 @@ import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } fr
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 
 /** A message as the API shows it (docs/contract/api.md, Messages). */
-export const MessageRecord = record(
-  "Message",
+export const MessageRecord = record("Message", () =>
   z.object({
     messageId: idForm("msg"),
     agentId: idForm("agt"),
@@ -29,8 +28,7 @@ export type MessageRecord = z.output<typeof MessageRecord>;
 const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
 
 /** A conversation as the API shows it (docs/contract/api.md, Conversations). */
-export const ConversationRecord = record(
-  "Conversation",
+export const ConversationRecord = record("Conversation", () =>
   z.object({
     conversationId: idForm("conv"),
     agentId: idForm("agt"),
@@ -43,8 +41,7 @@ export const ConversationRecord = record(
   }),
 );
 
-export const RunRecord = record(
-  "Run",
+export const RunRecord = record("Run", () =>
   z.object({
     runId: idForm("run"),
     conversationId: idForm("conv"),

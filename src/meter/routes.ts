@@ -14,8 +14,7 @@ import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";
 import { type Days, hasOwned, readUsage, readUsageOf } from "./usage.ts";
 
-const UsageRecord = record(
-  "Usage",
+const UsageRecord = record("Usage", () =>
   z.object({
     instanceId: idForm("inst"),
     day: z.iso.date(),

@@ -12,8 +12,7 @@ export interface HostRouteParts {
   isFromHere(request: Request): boolean;
 }
 
-const HostRecord = record(
-  "Host",
+const HostRecord = record("Host", () =>
   z.object({
     model: z.string(),
     ollama: z

@@ -11,8 +11,7 @@ import type { Meter } from "../meter/meter.ts";
 import type { Invoices, Wanted } from "./invoices.ts";
 import type { Payment, Refusal } from "./payment.ts";
 
-const BillingRecord = record(
-  "Billing",
+const BillingRecord = record("Billing", () =>
   z.object({
     balance: moneyForm("9.970000"),
     currency: currencyForm,

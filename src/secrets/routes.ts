@@ -8,8 +8,7 @@ import { SecretsInput } from "./input.ts";
 import type { Secrets } from "./secrets.ts";
 
 const SECRETS = "/v1/instances/:instanceId/secrets";
-const SecretRecord = record(
-  "Secret",
+const SecretRecord = record("Secret", () =>
   z.object({ key: z.string(), createdAt: z.iso.datetime(), updatedAt: z.iso.datetime() }),
 );
 

@@ -19,8 +19,7 @@ const needs = {
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
 };
 
-const CatalogRecord = record(
-  "ListedSkill",
+const CatalogRecord = record("ListedSkill", () =>
   z.object({
     name: z.string(),
     description: z.string(),
@@ -30,9 +29,8 @@ const CatalogRecord = record(
     ...needs,
   }),
 );
-const SkillRecord = record("Skill", CatalogRecord.extend({ instructions: z.string(), files: names }));
-const InstalledRecord = record(
-  "InstanceSkill",
+const SkillRecord = record("Skill", () => CatalogRecord.unwrap().extend({ instructions: z.string(), files: names }));
+const InstalledRecord = record("InstanceSkill", () =>
   z.object({
     name: z.string(),
     version: z.string(),

@@ -14,20 +14,22 @@ const MAX_BODY = 1024 * 1024;
 /** Of the answer's headers. */
 const MAX_HEADER_TEXT = 8_000;
 
-const input = z.object({
-  method: z.enum(METHODS),
-  url: z.string().max(8_192).describe("in full, with https://"),
-  headers: z
-    .record(z.string().max(200), z.string().max(16_384))
-    .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, {
-      error: `expected at most ${MAX_HEADERS} headers`,
-    })
-    .optional(),
-  body: z
-    .union([z.string().max(MAX_BODY), z.record(z.string(), z.unknown()), z.array(z.unknown())])
-    .describe("text; an object or a list is sent as JSON")
-    .optional(),
-});
+const input = z.lazy(() =>
+  z.object({
+    method: z.enum(METHODS),
+    url: z.string().max(8_192).describe("in full, with https://"),
+    headers: z
+      .record(z.string().max(200), z.string().max(16_384))
+      .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, {
+        error: `expected at most ${MAX_HEADERS} headers`,
+      })
+      .optional(),
+    body: z
+      .union([z.string().max(MAX_BODY), z.record(z.string(), z.unknown()), z.array(z.unknown())])
+      .describe("text; an object or a list is sent as JSON")
+      .optional(),
+  }),
+);
 type Input = z.output<typeof input>;
 
 const notDeclared = (target: Target): string =>

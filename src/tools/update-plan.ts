@@ -2,8 +2,8 @@ import { z } from "zod";
 import type { ShowPlan } from "./ports.ts";
 import type { Tool } from "./tool.ts";
 
-const item = z.object({ text: z.string().trim().min(1).max(300), done: z.boolean().default(false) });
-const input = z.object({ items: z.array(item).max(20).describe("all steps of the plan, in order") });
+const item = () => z.object({ text: z.string().trim().min(1).max(300), done: z.boolean().default(false) });
+const input = z.lazy(() => z.object({ items: z.array(item()).max(20).describe("all steps of the plan, in order") }));
 
 /** Shows the agent's plan to whoever follows the run, as the event `plan.updated`. */
 export const updatePlan = (show: ShowPlan): Tool<typeof input> => ({

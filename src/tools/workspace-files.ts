@@ -15,23 +15,29 @@ const STEERING = new Set(["agents.md", "soul.md", "identity.md", "user.md", "too
 /** Disks that ignore case take `soul.md` for SOUL.md. */
 const steers = ({ name }: { name: string }): boolean => STEERING.has(name.toLowerCase());
 
-const name = z.string().min(1).max(1_000).describe("the file's name, such as notes/today.md");
-const line = z.int().min(1);
-const text = z.string().describe("the whole text of the file");
+const name = () => z.string().min(1).max(1_000).describe("the file's name, such as notes/today.md");
+const line = () => z.int().min(1);
 
-const listInput = z.object({ folder: z.string().max(1_000).describe("only what is in this folder").optional() });
-const readInput = z.object({
-  name,
-  fromLine: line.describe("the first line to show, counted from 1").optional(),
-  toLine: line.describe("the last line to show").optional(),
-});
-const writeInput = z.object({ name, text });
-const editInput = z.object({
-  name,
-  find: z.string().min(1).describe("the exact text to replace; it must occur once"),
-  replace: z.string().describe("what stands there instead"),
-});
-const deleteInput = z.object({ name });
+// Lazy: the start of a server needs none of them.
+const listInput = z.lazy(() =>
+  z.object({ folder: z.string().max(1_000).describe("only what is in this folder").optional() }),
+);
+const readInput = z.lazy(() =>
+  z.object({
+    name: name(),
+    fromLine: line().describe("the first line to show, counted from 1").optional(),
+    toLine: line().describe("the last line to show").optional(),
+  }),
+);
+const writeInput = z.lazy(() => z.object({ name: name(), text: z.string().describe("the whole text of the file") }));
+const editInput = z.lazy(() =>
+  z.object({
+    name: name(),
+    find: z.string().min(1).describe("the exact text to replace; it must occur once"),
+    replace: z.string().describe("what stands there instead"),
+  }),
+);
+const deleteInput = z.lazy(() => z.object({ name: name() }));
 
 /** What an agent can do with its own files. */
 export function workspaceTools(workspace: WorkspacePort): Tool[] {

@@ -98,6 +98,13 @@ test("a beginning off the subject is written again; if all six are, the closest 
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
 });
 
+test("if few words were asked for, more beginnings are tried, since most are too long", async () => {
+  const long = ["The sea", "An owl", "One cat", "My train", "No book", "All land", "That day"];
+  const answers = [...long.map((start) => `${start} is far too long for this.`), "Read more."];
+  const { text } = await shownBy(scripted(answers, { wish: { sentences: 1, words: 3 } }));
+  expect(text).toBe("Read more.");
+});
+
 test("an answer of one sentence is shown word by word, once its beginning is close enough", async () => {
   const answer = "Take a short novel with you and enjoy it slowly as all of the land goes by outside.";
   const { pieces, text } = await shownBy(scripted([answer]));

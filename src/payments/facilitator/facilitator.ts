@@ -54,21 +54,22 @@ const FAILURE_VALID_NS = 10_000_000_000n;
 const MAX_KINDS = 1_000;
 
 /** Only the protocol's own codes are shown to the payer, not other text from a facilitator. */
-const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
-const supported = z.object({
-  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })).max(MAX_KINDS),
-});
-const verified = z.object({ isValid: z.boolean(), invalidReason: reason.nullish().catch(null) });
-const settled = z.discriminatedUnion("success", [
-  z.object({
-    success: z.literal(true),
-    transaction: z
-      .string()
-      .regex(/^0x[0-9a-f]{64}$/i)
-      .toLowerCase(),
-  }),
-  z.object({ success: z.literal(false), errorReason: reason.nullish().catch(null) }),
-]);
+const reason = () => z.string().regex(/^[a-z0-9_]{1,100}$/);
+const kind = () => z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() });
+const supported = z.lazy(() => z.object({ kinds: z.array(kind()).max(MAX_KINDS) }));
+const verified = z.lazy(() => z.object({ isValid: z.boolean(), invalidReason: reason().nullish().catch(null) }));
+const settled = z.lazy(() =>
+  z.discriminatedUnion("success", [
+    z.object({
+      success: z.literal(true),
+      transaction: z
+        .string()
+        .regex(/^0x[0-9a-f]{64}$/i)
+        .toLowerCase(),
+    }),
+    z.object({ success: z.literal(false), errorReason: reason().nullish().catch(null) }),
+  ]),
+);
 
 export function createFacilitator({
   url,

@@ -9,27 +9,27 @@ const CLOCK_SKEW_SECONDS = 600;
 const MIN_REMAINING_SECONDS = 10;
 const MAX_HEADER_LENGTH = 8_192;
 
-const integer = z.string().regex(/^\d{1,30}$/);
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
-const payload = z.object({
-  signature: z.string().regex(/^0x(?:[0-9a-fA-F]{2}){1,2048}$/),
-  authorization: z.object({
-    from: address,
-    to: address,
-    value: integer,
-    validAfter: integer,
-    validBefore: integer,
-    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+const integer = () => z.string().regex(/^\d{1,30}$/);
+const address = () => z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+const payload = z.lazy(() =>
+  z.object({
+    signature: z.string().regex(/^0x(?:[0-9a-fA-F]{2}){1,2048}$/),
+    authorization: z.object({
+      from: address(),
+      to: address(),
+      value: integer(),
+      validAfter: integer(),
+      validBefore: integer(),
+      nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+    }),
   }),
-});
+);
 const FORMS = {
-  1: z.object({ x402Version: z.literal(1), scheme: z.string(), network: z.string(), payload }),
-  2: z.object({
-    x402Version: z.literal(2),
-    accepted: z.object({ scheme: z.string(), network: z.string(), asset: address, payTo: address, amount: integer }),
-    payload,
-  }),
+  1: z.lazy(() => z.object({ x402Version: z.literal(1), scheme: z.string(), network: z.string(), payload })),
+  2: z.lazy(() => z.object({ x402Version: z.literal(2), accepted: accepted(), payload })),
 };
+const accepted = () =>
+  z.object({ scheme: z.string(), network: z.string(), asset: address(), payTo: address(), amount: integer() });
 
 /** A transfer that the payer has signed and nobody has submitted yet. */
 export interface SignedPayment {
