@@ -191,7 +191,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
 }
 
 /** The model does not support tools: a call is left out, and its result is passed as a user message. */
-function asChat(messages: ModelMessage[]): ChatMessage[] {
+function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
   return messages.flatMap((message): ChatMessage[] => {
     if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
     if (message.role === "assistant" && message.content === "") return [];

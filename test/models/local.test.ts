@@ -45,7 +45,7 @@ test("a stop string ends the answer and is not shown", async () => {
 });
 
 test("the next turn of a conversation finds the earlier turns in the cache", async () => {
-  const messages: ModelMessage[] = chat("Name one famous novel.").messages;
+  const messages: ModelMessage[] = [...chat("Name one famous novel.").messages];
   const first = await collect(engine.stream(chat("", { messages, maxTokens: 16 }), never));
   const usage = first.find((event) => event.type === "usage");
   messages.push({ role: "assistant", content: textOf(first) }, { role: "user", content: "And another?" });
