@@ -113,7 +113,7 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
       await page.reload();
       await page.getByText("Question 7", { exact: true }).waitFor();
       await look("chat");
-      for (const view of ["model", "terminal", "account"]) {
+      for (const view of ["approvals", "model", "terminal", "account"]) {
         await page.click(`#to-${view}`);
         await page.locator(`#view-${view}`).waitFor();
         await look(view);
