@@ -25,7 +25,7 @@ export async function bundleConsole(): Promise<ConsoleFile[]> {
     fileOf(nameFor("page", "js", script), "text/javascript", script),
     fileOf(nameFor("style", "css", style), "text/css", style),
   ];
-  const page = await Bun.file(join(BROWSER, "index.html")).text();
+  const page = await readPage();
   const html = ["./page.ts", "./style.css"].reduce((text, name, at) => {
     if (!text.includes(`"${name}"`)) throw new Error(`index.html does not include ${name}`);
     return text.replace(`"${name}"`, `"${files[at]?.path}"`);
@@ -36,6 +36,14 @@ export async function bundleConsole(): Promise<ConsoleFile[]> {
     ...files,
     fileOf("/favicon.svg", "image/svg+xml", icon),
   ];
+}
+
+/** index.html, with the views that it includes from files of their own: `<!-- agent.html -->`. */
+async function readPage(): Promise<string> {
+  const page = await Bun.file(join(BROWSER, "index.html")).text();
+  const includes = [...page.matchAll(/<!-- (\S+\.html) -->/g)];
+  const views = await Promise.all(includes.map(([, name = ""]) => Bun.file(join(BROWSER, name)).text()));
+  return includes.reduce((text, [mark], at) => text.replace(mark, () => views[at] ?? ""), page);
 }
 
 async function bundle(entry: string): Promise<string> {

@@ -22,18 +22,25 @@ const PRESENTATION = new Set(["\uFE0E", "\uFE0F"]);
 const PICTURE = /^[\p{Emoji}\p{Extended_Pictographic}]$/u;
 const PICTURE_END = /^(?:[\p{Extended_Pictographic}\p{Emoji_Modifier}]|\uFE0F)$/u;
 
-/** The first hidden character of a text; undefined if all of it can be seen. A byte order mark may begin it. */
-export function findHidden(text: string): HiddenCharacter | undefined {
-  for (const { 0: found, index } of text.matchAll(SUSPECT)) {
-    if (USUAL.has(found) || (found === "\uFEFF" && index === 0)) continue;
+/** The hidden characters of a text, and where they are. A byte order mark may begin it. */
+export function* hiddenCharacters(text: string): Generator<{ index: number; character: string }> {
+  for (const { 0: character, index } of text.matchAll(SUSPECT)) {
+    if (USUAL.has(character) || (character === "\uFEFF" && index === 0)) continue;
     const before = lastCharacter(text.slice(Math.max(0, index - 2), index));
-    const next = text.codePointAt(index + found.length);
+    const next = text.codePointAt(index + character.length);
     const after = next === undefined ? "" : String.fromCodePoint(next);
-    if (PRESENTATION.has(found) && PICTURE.test(before)) continue;
-    if (found === "\u200D" && PICTURE_END.test(before) && /^\p{Extended_Pictographic}$/u.test(after)) continue;
-    if (JOINERS.has(found) && JOINING.test(before) && JOINING.test(after)) continue;
+    if (PRESENTATION.has(character) && PICTURE.test(before)) continue;
+    if (character === "\u200D" && PICTURE_END.test(before) && /^\p{Extended_Pictographic}$/u.test(after)) continue;
+    if (JOINERS.has(character) && JOINING.test(before) && JOINING.test(after)) continue;
+    yield { index, character };
+  }
+}
+
+/** The first hidden character of a text; undefined if all of it can be seen. */
+export function findHidden(text: string): HiddenCharacter | undefined {
+  for (const { index, character } of hiddenCharacters(text)) {
     const line = text.slice(0, index).split(/\r\n?|\n/).length;
-    return { code: found.codePointAt(0) ?? 0, line };
+    return { code: character.codePointAt(0) ?? 0, line };
   }
   return undefined;
 }
@@ -57,8 +64,11 @@ const KINDS: readonly [from: number, to: number, kind: string][] = [
   [0xe0100, 0xe01ef, "variation selector"],
 ];
 
+/** `U+200B`. */
+export const codePointName = (code: number): string => `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+
 /** For a message: `line 3 has U+200B (zero-width character); remove it`. */
 export function describeHidden({ code, line }: HiddenCharacter): string {
   const kind = KINDS.find(([from, to]) => code >= from && code <= to)?.[2] ?? "invisible character";
-  return `line ${line} has U+${code.toString(16).toUpperCase().padStart(4, "0")} (${kind}); remove it`;
+  return `line ${line} has ${codePointName(code)} (${kind}); remove it`;
 }

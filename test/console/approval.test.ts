@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool, strangersTool } from "../approvals/asking.ts";
+import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -16,10 +17,8 @@ let model: MockModelServer;
 let server: TestServer;
 let person: Person;
 let agentPath: string;
-let axe: string;
 
 beforeAll(async () => {
-  axe = await Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
   model = startMockModelServer();
   const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
   server = await startTestServer(settings, { moreTools: [mail.tool, strangersTool()] });
@@ -63,16 +62,6 @@ const thenSay = (text: string) => model.script({ kind: "text", tokens: [text] })
 const shoot = async (page: Page, name: string): Promise<void> => {
   if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
 };
-
-async function faults(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
-    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-    return violations as { id: string; nodes: { html: string }[] }[];
-  });
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-}
 
 browserTest("an approval is shown whole, also after a reload, and approved by keyboard alone", async () => {
   await withPage(async (page) => {
@@ -131,7 +120,7 @@ browserTest("questions are answered, by choice and in own words", async () => {
     const card = page.locator(".approval");
     for (const size of [PHONE, LAPTOP]) {
       await page.setViewportSize(size);
-      expect(await faults(page)).toEqual([]);
+      expect(await faultsOf(page)).toEqual([]);
       await shoot(page, `questions-${size.width}`);
     }
     // Nothing is sent while an answer is missing.
@@ -161,7 +150,7 @@ browserTest("what is to be decided fits a thumb, and axe finds no problem, light
       await page.setViewportSize(size);
       for (const colorScheme of ["dark", "light"] as const) {
         await page.emulateMedia({ colorScheme });
-        expect(await faults(page)).toEqual([]);
+        expect(await faultsOf(page)).toEqual([]);
       }
       for (const name of ["Approve", "Deny"]) {
         const button = card.getByRole("button", { name });

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { lookAgain, openAs, withConsole } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -36,7 +36,6 @@ const withPage = (use: (page: Page) => Promise<void>) =>
     },
   );
 const row = (page: Page, name: string) => page.locator("#instance-list > li", { hasText: name });
-const lookAgain = (page: Page) => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
 
 browserTest("every instance is listed with its status, cost and agents, and any can be chosen", async () => {
   const stopped = await make("garden", "Bea");

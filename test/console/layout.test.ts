@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
-import type { Page } from "playwright-core";
+import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -11,10 +11,8 @@ const PHONE = { width: 390, height: 844 };
 let model: MockModelServer;
 let server: TestServer;
 let person: Person;
-let axe: string;
 
 beforeAll(async () => {
-  axe = await Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
   model = startMockModelServer();
   server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
 });
@@ -35,17 +33,6 @@ async function talkAtLength(): Promise<void> {
     model.script({ kind: "text", tokens: ["A line of an answer that goes on for a while. ".repeat(12)] });
     await person.ask("POST", `${agents}/${agent.agentId}/messages`, { message: `Question ${count}` });
   }
-}
-
-/** The rules that this page violates, and where. */
-async function faults(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
-    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-    return violations as { id: string; nodes: { html: string }[] }[];
-  });
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 browserTest(
@@ -110,7 +97,7 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
           for (const colorScheme of ["light", "dark"] as const) {
             await page.setViewportSize(size);
             await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-            expect([what, size.width, colorScheme, await faults(page)]).toEqual([what, size.width, colorScheme, []]);
+            expect([what, size.width, colorScheme, await faultsOf(page)]).toEqual([what, size.width, colorScheme, []]);
           }
         }
       };
@@ -126,7 +113,7 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
       await page.reload();
       await page.getByText("Question 7", { exact: true }).waitFor();
       await look("chat");
-      for (const view of ["model", "terminal", "account"]) {
+      for (const view of ["approvals", "model", "terminal", "account"]) {
         await page.click(`#to-${view}`);
         await page.locator(`#view-${view}`).waitFor();
         await look(view);

@@ -2,6 +2,20 @@ import { expect } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { withBrowser } from "../support/browser.ts";
 
+/** A laptop and a phone, in CSS pixels. */
+export const SIZES = [
+  { width: 1280, height: 800 },
+  { width: 390, height: 844 },
+];
+
+/** Whether the page must be scrolled sideways. */
+export const tooWide = (page: Page): Promise<boolean> =>
+  page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+
+/** Lets the page read again what others may have changed, as it does now and then. */
+export const lookAgain = (page: Page): Promise<boolean> =>
+  page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+
 /**
  * Passes a page to `use`, and checks what holds for every page of the console: no errors, no requests to other origins.
  */

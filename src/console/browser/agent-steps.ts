@@ -1,5 +1,5 @@
 import { visibleJson } from "../../lib/visible-json.ts";
-import { make, reportErrors } from "./dom.ts";
+import { make, makeAlert, reportErrors } from "./dom.ts";
 import type { RunEvent } from "./run.ts";
 
 /** What an agent did for an answer: its plan, and the calls of tools with what they brought. */
@@ -70,9 +70,7 @@ export function makeSteps(): Steps {
       if (!fold.hidden) return;
       title.textContent = "Steps";
       fold.hidden = false;
-      const alert = make("p", "error");
-      alert.role = "alert";
-      alert.hidden = true;
+      const alert = makeAlert();
       const section = make("section", "", alert);
       fold.append(section);
       const read = async () => {
@@ -92,7 +90,7 @@ function planItem({ text, done }: { text: string; done: boolean }): HTMLElement 
 }
 
 /** The first text of an input: of most calls, what they are about. */
-function briefOf(input: unknown): string {
+export function briefOf(input: unknown): string {
   const values = typeof input === "object" && input !== null ? Object.values(input) : [];
   const texts = values.filter((value): value is string => typeof value === "string");
   const text = visibleJson((texts.find((one) => /^https?:/.test(one)) ?? texts[0] ?? "").replace(/\s+/g, " ").trim());

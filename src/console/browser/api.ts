@@ -1,4 +1,4 @@
-import type { Account, Quote } from "./records.ts";
+import type { Account, Page, Quote } from "./records.ts";
 import { listenToTabs, notifyTabs } from "./tabs.ts";
 
 const TOKEN = "roost.token";
@@ -147,6 +147,16 @@ export async function call<T>(
   return (await answer.json()) as T;
 }
 
+/** Everything in a list of the API, a page at a time as it is read. `path` has a query. Throws `ApiError`. */
+export async function* all<T>(path: string): AsyncGenerator<T, undefined> {
+  for (let after = ""; ; ) {
+    const page = await call<Page<T>>("GET", path + after);
+    yield* page.data;
+    if (page.nextCursor === null) return;
+    after = `&after=${encodeURIComponent(page.nextCursor)}`;
+  }
+}
+
 /** Calls the API without this tab's session, to sign in. Throws `ApiError`. */
 export async function callSignedOut<T>(path: string, body: unknown): Promise<T> {
   const answer = await ask(null, "POST", path, body, AbortSignal.timeout(CALL_TIMEOUT_MS));
@@ -207,6 +217,10 @@ function nextStep(code: string, requestId: string): string {
   switch (code) {
     case "payment_required":
       return "Ask the operator of this host for credit, or top up under Account.";
+    case "not_found":
+      return "It may have been removed meanwhile. Reload the page to see what there is.";
+    case "rate_limited":
+      return "Wait a moment, then try again.";
     case "instance_not_ready":
       return "Start the instance, then send the message again.";
     case "model_error":

@@ -1,6 +1,6 @@
 import { visibleJson } from "../../lib/visible-json.ts";
 import { call } from "./api.ts";
-import { attempt, make } from "./dom.ts";
+import { attempt, make, makeAlert, makeButton } from "./dom.ts";
 import type { Approval } from "./records.ts";
 
 let made = 0;
@@ -20,29 +20,45 @@ export interface Asked {
   decided(approval: Pick<Approval, "status" | "decidedBy" | "answers">): void;
 }
 
-/** An approval, shown whole, with buttons to decide. Everything in it is an agent's text, and is shown as text. */
-export function showApproval(approval: Approval): Asked {
+export type Decided = Parameters<Asked["decided"]>[0];
+
+/** `Answered by Ada: Friday · bread`. */
+export function outcomeOf({ status, decidedBy, answers }: Decided): string {
+  const by = decidedBy === null ? "" : ` by ${decidedBy}`;
+  const said = answers ? `: ${answers.join(" · ")}` : "";
+  return `${OUTCOMES[status] ?? status}${by}${said}`;
+}
+
+/**
+ * An approval, shown whole, with buttons to decide; calls `whenDecided` once it is, here or elsewhere. Everything in it is
+ * an agent's text, and is shown as text.
+ */
+export function showApproval(approval: Approval, whenDecided: (decision: Decided) => void): Asked {
   const { approvalId, tool, input, inputHash, questions, tainted } = approval;
   const title = make("h2", "", questions ? "Your agent asks" : `May your agent use ${tool}?`);
   title.id = `approval-${++made}`;
-  const alert = make("p", "error");
-  alert.role = "alert";
-  alert.hidden = true;
+  const alert = makeAlert();
   const element = make("section", "approval", title);
   element.setAttribute("aria-labelledby", title.id);
   element.tabIndex = -1;
 
   let isMine = false;
+  let isOpen = true;
+  function decided(decision: Decided): void {
+    // An answer and an event tell of the same decision.
+    if (!isOpen) return;
+    isOpen = false;
+    element.replaceChildren(title, make("p", "soft", outcomeOf(decision)));
+    // The button that had the focus is gone.
+    if (isMine) element.focus();
+    whenDecided(decision);
+  }
   const decide = (body: object) => async () => {
     isMine = true;
-    await call("POST", `/approvals/${approvalId}/decision`, body);
+    decided(await call<Approval>("POST", `/approvals/${approvalId}/decision`, body));
   };
-  const button = (text: string, className: string, body: () => object) => {
-    const made = make("button", className, text);
-    made.type = "button";
-    made.addEventListener("click", () => void attempt(made, () => decide(body())()));
-    return made;
-  };
+  const button = (text: string, className: string, body: () => object) =>
+    makeButton(text, className, () => decide(body())());
   const deny = (text: string) => button(text, "quiet", () => ({ decision: "deny" }));
 
   const warning = make(
@@ -73,16 +89,7 @@ export function showApproval(approval: Approval): Asked {
   }
   element.append(alert);
 
-  return {
-    element,
-    decided({ status, decidedBy, answers }) {
-      const by = decidedBy === null ? "" : ` by ${decidedBy}`;
-      const said = answers ? `: ${answers.join(" · ")}` : "";
-      element.replaceChildren(title, make("p", "soft", `${OUTCOMES[status] ?? status}${by}${said}`));
-      // The button that had the focus is gone.
-      if (isMine) element.focus();
-    },
-  };
+  return { element, decided };
 }
 
 type Question = NonNullable<Approval["questions"]>[number];

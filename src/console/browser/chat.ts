@@ -1,6 +1,6 @@
 import { call } from "./api.ts";
 import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
-import { type Choice, costOf, stateOf } from "./instances.ts";
+import { type Choice, costOf, hashOf, stateOf } from "./instances.ts";
 import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import type { Account, Agent, Instance } from "./records.ts";
@@ -91,6 +91,7 @@ export function createChat(parts: ChatParts): Chat {
     ideas.hidden = true;
     earlier.hidden = true;
     cancel.hidden = true;
+    part("to-agent", HTMLAnchorElement).href = `${hashOf(next.instance.instanceId, agent.agentId)}/tools`;
     const agentPath = `/instances/${next.instance.instanceId}/agents/${agent.agentId}`;
     talk = openTalk({
       agentPath,

@@ -19,6 +19,25 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** The element that shows the errors of its section. */
+export function makeAlert(): HTMLElement {
+  const alert = make("p", "error");
+  alert.role = "alert";
+  alert.hidden = true;
+  return alert;
+}
+
+/** A button that runs this action; an error is shown in the alert of its section. */
+export function makeButton(text: string, className: string, work: () => Promise<void>): HTMLButtonElement {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.addEventListener("click", () => void attempt(button, work));
+  return button;
+}
+
+/** A name that somebody else has chosen: whatever direction it is written in, the words around it stay where they are. */
+export const nameOf = (name: string): HTMLElement => make("bdi", "", name);
+
 /**
  * Runs the action of a button or form, with its buttons disabled meanwhile. An error is shown in the `role="alert"` of
  * its section, with the next step.
@@ -81,6 +100,14 @@ export function clearFieldErrors(form: HTMLFormElement): void {
 
 export const day = (time: string): string =>
   new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
+
+/** `just now`, `5 min ago`, `3 h ago`; beyond a day the day. */
+export function ago(time: string): string {
+  const minutes = Math.floor((Date.now() - Date.parse(time)) / 60_000);
+  if (minutes < 1) return "just now";
+  if (minutes < 60) return `${minutes} min ago`;
+  return minutes < 24 * 60 ? `${Math.floor(minutes / 60)} h ago` : day(time);
+}
 
 /** The first press asks for confirmation, the second runs the action; leaving the button cancels. */
 export function confirmPress(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {

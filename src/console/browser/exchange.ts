@@ -1,6 +1,7 @@
 import { makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
 import { make } from "./dom.ts";
+import { approvalsChanged } from "./open-approvals.ts";
 import type { Message } from "./records.ts";
 import type { RunEvent } from "./run.ts";
 
@@ -78,8 +79,9 @@ export function makeExchange(): Exchange {
           break;
         case "approval.requested":
           if (approval) {
-            const shown = showApproval(approval);
+            const shown = showApproval(approval, approvalsChanged);
             asked.set(approval.approvalId, shown);
+            approvalsChanged();
             answer.append(shown.element);
           }
           break;

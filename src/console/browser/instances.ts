@@ -1,4 +1,4 @@
-import { call } from "./api.ts";
+import { all, call } from "./api.ts";
 import { attempt, make, part } from "./dom.ts";
 import { cents, isNothing } from "./money.ts";
 import type { Agent, Instance, Page } from "./records.ts";
@@ -117,11 +117,8 @@ export function listInstances(
     const { instanceId, agentCount } = row.instance;
     row.agentsRead = agentCount;
     const links: HTMLElement[] = [];
-    for (let after = ""; ; ) {
-      const page = await call<Page<Agent>>("GET", `/instances/${instanceId}/agents?limit=100${after}`);
-      for (const { agentId, displayName } of page.data) links.push(linkTo(instanceId, agentId, displayName));
-      if (page.nextCursor === null) break;
-      after = `&after=${encodeURIComponent(page.nextCursor)}`;
+    for await (const { agentId, displayName } of all<Agent>(`/instances/${instanceId}/agents?limit=100`)) {
+      links.push(linkTo(instanceId, agentId, displayName));
     }
     if (links.length === 0) links.push(linkTo(instanceId, null, "No agent yet"));
     row.agents.replaceChildren(...links.map((link) => make("li", "", link)));

@@ -1,4 +1,6 @@
+import { createAgentPage } from "./agent-page.ts";
 import { call, isSignedIn, joinSession, shareSession, signOut, takeNotice } from "./api.ts";
+import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
 import { hashOf, listInstances } from "./instances.ts";
@@ -6,6 +8,7 @@ import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
+import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account, Billing, Host } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
@@ -49,6 +52,9 @@ async function showPages(account: Account): Promise<void> {
   };
   const readBalance = () => readAccount().then(showBalance);
 
+  const agentPage = createAgentPage(facts);
+  const isAgentShown = () => placeOf(location.hash).view === "agent";
+  const loadApprovals = openApprovals();
   let focusWhenOpen = false;
   const chat = createChat({
     ...facts,
@@ -63,7 +69,7 @@ async function showPages(account: Account): Promise<void> {
     charges,
     async (choice) => {
       fill({ instanceId: choice?.instance.instanceId ?? null, agentId: choice?.agent?.agentId ?? null });
-      await chat.open(choice);
+      await Promise.all([chat.open(choice), isAgentShown() && agentPage.show(choice)]);
       if (focusWhenOpen) part("chat-input", HTMLTextAreaElement).focus();
       focusWhenOpen = false;
     },
@@ -79,21 +85,25 @@ async function showPages(account: Account): Promise<void> {
   part("purse", HTMLElement).hidden = !charges;
   part("top-up", HTMLElement).hidden = !charges;
 
-  const chatAlert = alertFor(part("chat-form", HTMLFormElement));
-  const tell = (error: unknown) => void (chatAlert && showError(chatAlert, error));
+  const tell = (error: unknown) => {
+    const alert = alertFor(isAgentShown() ? part("skills", HTMLElement) : part("chat-form", HTMLFormElement));
+    if (alert) showError(alert, error);
+  };
   await instances.refresh();
   const show = async () => {
     const { view, instanceId, agentId } = placeOf(location.hash);
     showView(view);
     if (view === "account") loadKeys();
-    if (view === "chat" && (instanceId !== null || !instances.isChosen())) await instances.choose(instanceId, agentId);
+    if (view === "approvals") await loadApprovals();
+    if (instanceId !== null || (view === "chat" && !instances.isChosen())) await instances.choose(instanceId, agentId);
   };
   addEventListener("hashchange", () => void show().catch(tell));
+  void readOpenApprovals().catch(() => undefined);
   await show().catch(tell);
 
   const look = () => {
     if (document.visibilityState === "hidden") return;
-    void Promise.all([instances.refresh(), chat.catchUp(), readBalance()]).catch(() => undefined);
+    void Promise.all([instances.refresh(), chat.catchUp(), readBalance(), readOpenApprovals()]).catch(() => undefined);
   };
   setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);

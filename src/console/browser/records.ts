@@ -32,6 +32,34 @@ export interface Agent {
   agentId: string;
   displayName: string;
   model: string | null;
+  /** The owner's word on some of its tools. */
+  tools: Record<string, Policy>;
+}
+export type Policy = "deny" | "ask" | "allow" | "always";
+export interface Tool {
+  name: string;
+  description: string;
+  changes: "nothing" | "workspace" | "outside";
+  untrustedOutput: boolean;
+  defaultPolicy: Policy;
+}
+/** What a skill of the catalog and an installed one have in common. */
+export interface Skill {
+  name: string;
+  description: string;
+  version: string;
+  requires: { secrets: string[]; hosts: string[]; tools: string[] };
+  secretHosts: Record<string, string[]>;
+  sha256: string;
+}
+export interface CatalogSkill extends Skill {
+  license: string | null;
+}
+export interface InstalledSkill extends Skill {
+  source: "catalog" | "upload";
+  installedAt: string;
+  missingSecrets: string[];
+  missingTools: string[];
 }
 export interface Message {
   messageId: string;
@@ -48,13 +76,27 @@ export interface Run {
 export interface Approval {
   approvalId: string;
   status: string;
+  instanceId: string;
+  agentId: string;
   tool: string;
   input: unknown;
   inputHash: string;
   tainted: boolean;
   questions: { question: string; options: string[] }[] | null;
   answers: string[] | null;
+  note: string | null;
   decidedBy: string | null;
+  createdAt: string;
+  expiresAt: string;
+}
+/** What need not be asked again. */
+export interface ApprovalRule {
+  ruleId: string;
+  agentId: string;
+  tool: string;
+  host: string | null;
+  method: string | null;
+  createdAt: string;
 }
 export interface Host {
   model: string;

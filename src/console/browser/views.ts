@@ -1,9 +1,9 @@
 import { part } from "./dom.ts";
 
-const VIEWS = ["chat", "model", "terminal", "account"] as const;
+const VIEWS = ["chat", "agent", "approvals", "model", "terminal", "account"] as const;
 type View = (typeof VIEWS)[number];
 
-/** What the URL's fragment names: a view, or in the chat an instance and an agent. */
+/** What the URL's fragment names: a view, or an instance and an agent, to chat with or to see what it may do. */
 export interface Place {
   view: View;
   instanceId: string | null;
@@ -12,17 +12,19 @@ export interface Place {
 
 export function placeOf(hash: string): Place {
   const view = VIEWS.find((name) => hash === `#${name}`);
-  const [, instanceId = null, agentId = null] = /^#(inst_[0-9a-z]+)(?:\/(agt_[0-9a-z]+))?$/.exec(hash) ?? [];
-  return { view: view ?? "chat", instanceId, agentId };
+  const [, instanceId = null, agentId = null, tools] =
+    /^#(inst_[0-9a-z]+)(?:\/(agt_[0-9a-z]+)(\/tools)?)?$/.exec(hash) ?? [];
+  return { view: tools ? "agent" : (view ?? "chat"), instanceId, agentId };
 }
 
-/** Shows one view and marks its link. */
+/** Shows one view and marks its link; an agent's belongs to the chat. */
 export function showView(view: View): void {
   document.body.dataset.view = view;
   for (const name of VIEWS) {
     part(`view-${name}`, HTMLElement).hidden = name !== view;
+    if (name === "agent") continue;
     const link = part(`to-${name}`, HTMLAnchorElement);
-    if (name === view) link.setAttribute("aria-current", "page");
+    if (name === view || (name === "chat" && view === "agent")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }

@@ -1,0 +1,36 @@
+import { part, reportErrors } from "./dom.ts";
+import { type Choice, hashOf } from "./instances.ts";
+import { type Facts, hasTools } from "./model.ts";
+import { openSkills } from "./skills.ts";
+import { openTools } from "./tools.ts";
+
+/** The page with what an agent can do: the skills of its instance, and its tools. */
+export interface AgentPage {
+  /** Loads it for this agent; shows errors in the part that they are about. */
+  show(choice: Choice | null): Promise<void>;
+}
+
+export function createAgentPage(facts: Facts): AgentPage {
+  const showSkills = openSkills();
+  const showTools = openTools();
+  let shown = 0;
+  return {
+    async show(choice) {
+      const agent = choice?.agent;
+      if (!choice || !agent) return;
+      const { instanceId, name } = choice.instance;
+      const mine = ++shown;
+      const isStillWanted = () => mine === shown;
+      part("to-conversation", HTMLAnchorElement).href = hashOf(instanceId, agent.agentId);
+      part("agent-without-tools", HTMLElement).hidden = hasTools(facts, agent);
+      part("skills-of", HTMLElement).textContent = name;
+      part("tools-of", HTMLElement).textContent = agent.displayName;
+      await Promise.all([
+        reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),
+        reportErrors(part("tools", HTMLElement), () =>
+          showTools(`/instances/${instanceId}/agents/${agent.agentId}`, isStillWanted),
+        ),
+      ]);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { call } from "./api.ts";
+import { part } from "./dom.ts";
+import type { Approval, Page } from "./records.ts";
+
+export const OPEN_APPROVALS = "/approvals?status=open&limit=20";
+/** Events of runs come in bursts: after one, the count waits for this long for others. */
+const BURST_MS = 250;
+
+const badge = part("open-count", HTMLElement);
+const told = part("open-told", HTMLElement);
+let follow: (page: Page<Approval>) => void = () => undefined;
+let asked = 0;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Calls this with the newest open approvals each time that they have been read. */
+export function followOpenApprovals(listener: typeof follow): void {
+  follow = listener;
+}
+
+/** Reads what waits for a decision, and shows in the navigation how much it is. Throws `ApiError`. */
+export async function readOpenApprovals(): Promise<void> {
+  const mine = ++asked;
+  const page = await call<Page<Approval>>("GET", OPEN_APPROVALS);
+  // A later answer tells more.
+  if (mine !== asked) return;
+  const count = page.data.length + (page.nextCursor === null ? "" : "+");
+  badge.hidden = page.data.length === 0;
+  badge.textContent = count;
+  const words = badge.hidden ? "" : `${count} waiting for your approval`;
+  badge.title = words;
+  if (told.textContent !== words) told.textContent = words;
+  follow(page);
+}
+
+/** Call it when something was asked or decided. */
+export function approvalsChanged(): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => void readOpenApprovals().catch(() => undefined), BURST_MS);
+}

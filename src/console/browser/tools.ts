@@ -1,0 +1,129 @@
+import { all, call } from "./api.ts";
+import { attempt, make, part } from "./dom.ts";
+import type { Agent, Policy, Tool } from "./records.ts";
+
+const form = part("tool-form", HTMLFormElement);
+const list = part("tool-list", HTMLUListElement);
+const bar = part("save-tools", HTMLElement);
+const told = part("tools-told", HTMLElement);
+
+const WORDS: Record<Policy, string> = { deny: "Never", ask: "Ask", allow: "Allow", always: "Always" };
+const CHANGES: Record<Tool["changes"], string> = {
+  nothing: "Changes nothing",
+  workspace: "Changes its own files",
+  outside: "Can change something outside, and asks before that by default",
+};
+
+/** What can do the most is first. */
+const REACH: readonly Tool["changes"][] = ["outside", "workspace", "nothing"];
+
+/** The choices of a tool's owner; null leaves it to the host. */
+interface Choice {
+  name: string;
+  select: HTMLSelectElement;
+  saved: Policy | null;
+}
+
+/**
+ * Shows what an agent may do, and lets its owner change it: all changes are saved together. Returns a function that shows
+ * an agent's tools, given the path of the agent.
+ */
+export function openTools(): (agentPath: string, isStillWanted: () => boolean) => Promise<void> {
+  let path = "";
+  let choices: Choice[] = [];
+  const wanted = ({ select }: Choice) => (select.value || null) as Policy | null;
+  const changed = () => choices.filter((choice) => wanted(choice) !== choice.saved);
+  const showBar = () => {
+    bar.hidden = changed().length === 0;
+  };
+
+  function show(tools: readonly Tool[], agent: Agent): void {
+    const known = new Set(tools.map(({ name }) => name));
+    const byReach = tools.toSorted((one, other) => REACH.indexOf(one.changes) - REACH.indexOf(other.changes));
+    const rows = byReach.map((tool) => toolRow(tool, agent.tools[tool.name] ?? null));
+    for (const [name, policy] of Object.entries(agent.tools)) if (!known.has(name)) rows.push(unknownRow(name, policy));
+    choices = rows.map(({ choice }) => choice);
+    list.replaceChildren(...rows.map(({ item }) => item));
+    showBar();
+  }
+
+  form.addEventListener("change", () => {
+    told.textContent = "";
+    showBar();
+  });
+  part("undo-tools", HTMLButtonElement).addEventListener("click", () => {
+    for (const { select, saved } of choices) {
+      select.value = saved ?? "";
+      select.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    list.querySelector("select")?.focus();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(form, async () => {
+      const saved = path;
+      const tools = Object.fromEntries(changed().map((choice) => [choice.name, wanted(choice)]));
+      const agent = await call<Agent>("PATCH", saved, { tools });
+      if (saved !== path) return;
+      for (const choice of choices) choice.saved = agent.tools[choice.name] ?? null;
+      showBar();
+      told.textContent = "Saved. It counts at once, also for what is being done now.";
+      told.focus();
+    });
+  });
+
+  return async (agentPath, isStillWanted) => {
+    told.textContent = "";
+    choices = [];
+    list.replaceChildren();
+    showBar();
+    const [tools, agent] = await Promise.all([
+      Array.fromAsync(all<Tool>(`${agentPath}/tools?limit=100`)),
+      call<Agent>("GET", agentPath),
+    ]);
+    if (!isStillWanted()) return;
+    path = agentPath;
+    show(tools, agent);
+  };
+}
+
+interface Row {
+  item: HTMLLIElement;
+  choice: Choice;
+}
+
+function toolRow({ name, description, changes, untrustedOutput, defaultPolicy }: Tool, saved: Policy | null): Row {
+  const facts = CHANGES[changes] + (untrustedOutput ? ", and brings what a stranger may have written" : "");
+  return row(name, saved, [make("p", "", description), make("p", "soft", `${facts}.`)], {
+    byDefault: `Default: ${WORDS[defaultPolicy].toLowerCase()}`,
+    warns: changes === "outside",
+  });
+}
+
+const unknownRow = (name: string, saved: Policy): Row =>
+  row(name, saved, [make("p", "soft", "This host has no such tool.")], { byDefault: "Say nothing", warns: false });
+
+function row(
+  name: string,
+  saved: Policy | null,
+  facts: HTMLElement[],
+  { byDefault, warns }: { byDefault: string; warns: boolean },
+): Row {
+  const select = make("select");
+  select.setAttribute("aria-label", `Policy of ${name}`);
+  select.append(new Option(byDefault, ""));
+  for (const [policy, words] of Object.entries(WORDS)) select.append(new Option(words, policy));
+  select.value = saved ?? "";
+  const warning = make(
+    "p",
+    "warning",
+    "It is then not asked for, even if a stranger's text has talked your agent into it.",
+  );
+  const showWarning = () => {
+    warning.hidden = !warns || select.value !== "always";
+  };
+  showWarning();
+  select.addEventListener("change", showWarning);
+  const item = make("li", "tool", make("h3", "", make("code", "", name)), select, ...facts, warning);
+  return { item, choice: { name, select, saved } };
+}
