@@ -1,4 +1,11 @@
-import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type {
+  ModelAbilities,
+  ModelEvent,
+  ModelMessage,
+  ModelRequest,
+  ToolCall,
+  ToolDescription,
+} from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
@@ -6,7 +13,7 @@ import type { ToolResult } from "../tools/tool.ts";
  * could run across a socket, and text crosses threads in less than half the time of a structured clone (measured: 22 µs
  * against 58 for a run with 200 turns). A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 5;
+export const PROTOCOL_VERSION = 6;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
@@ -31,10 +38,13 @@ export type WorkerToHost =
   | { type: "pong" };
 
 /** A worker's request to a model; the host adds the account and the instance. */
-export interface ModelCall {
+export interface ModelCall extends AnswerLimits {
   messages: ModelMessage[];
   tools: ToolDescription[];
 }
+
+/** What a run may ask of each of its answers. */
+export type AnswerLimits = Pick<ModelRequest, "maxTokens" | "temperature" | "stop" | "output">;
 
 /** A `ModelError` on its way through the port. */
 export interface ModelFailure {
@@ -57,6 +67,11 @@ export interface RunInput {
   moreSkills: number;
   /** Offered to a model that can call them. */
   tools: ToolDescription[];
+  /** Functions of whoever asked. An answer that calls one ends the run: it is not for Roost to make such calls. */
+  functions?: ToolDescription[];
+  /** What whoever asked wants besides the persona. */
+  instructions?: string;
+  limits?: AnswerLimits;
   model: ModelAbilities;
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
@@ -73,6 +88,10 @@ export interface RunInput {
 export interface Turn {
   role: "user" | "assistant";
   text: string;
+  /** Of a user's turn: data URLs. */
+  images?: string[];
+  /** Of an assistant's turn: the functions that it called, with what they returned. */
+  calls?: { call: ToolCall; result: string }[];
 }
 
 /** One model call's answer: its text and the tools it asked for. */
@@ -95,7 +114,7 @@ export interface Usage {
 
 export type RunOutcome =
   | { kind: "completed"; finishReason: "stop" | "length" }
-  | { kind: "failed"; code: "model_error" | "loop_detected" | "internal_error"; message: string }
+  | { kind: "failed"; code: "model_error" | "output_invalid" | "loop_detected" | "internal_error"; message: string }
   | { kind: "cancelled" };
 
 /** How the loop ends. A run that waits has not ended: it is resumed later, from its journal. */
@@ -109,4 +128,6 @@ export type LoopEvent =
   | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "usage"; usage: Usage }
+  /** The functions that the answer calls, which ends it. */
+  | { type: "asked"; calls: ToolCall[] }
   | { type: "ended"; outcome: LoopOutcome };

@@ -15,6 +15,7 @@ import conversations from "./migrations/0011-conversations.sql" with { type: "te
 import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text" };
 import approvals from "./migrations/0013-approvals.sql" with { type: "text" };
 import skillPins from "./migrations/0014-skill-pins.sql" with { type: "text" };
+import responses from "./migrations/0015-responses.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -32,6 +33,7 @@ const MIGRATIONS: readonly string[] = [
   waitingRuns,
   approvals,
   skillPins,
+  responses,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -83,6 +83,7 @@ beforeEach(async () => {
       closed: () => false,
       awake: () => 1,
     },
+    prepareUnkept: () => null,
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
       return { ...UNTAINTED, agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };

@@ -3,7 +3,7 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
-import type { ModelAbilities, ModelEngine, ToolDescription } from "../../models/engine.ts";
+import type { ModelAbilities, ModelEngine, OutputForm, ToolDescription } from "../../models/engine.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
@@ -19,6 +19,7 @@ import type { JournalStep } from "../../runtime/protocol.ts";
 import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
 import type { Taint } from "./taint.ts";
+import type { Asked } from "./unkept-runs.ts";
 
 export interface PrepareParts {
   instances: Instances;
@@ -36,6 +37,8 @@ export interface PrepareParts {
   /** The turns up to and including the run's own message, in the order they were answered. */
   conversation(run: Run): TurnOutline[];
   taint: Pick<Taint, "isMarked" | "ofWindow">;
+  /** The form of the run's answer, if it is to be JSON. */
+  outputOf(runId: string): OutputForm | null;
 }
 
 /** Abilities of an unknown model; calling it fails later, with a message of its own. */
@@ -60,6 +63,7 @@ export function prepareRun(
   const tools = abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [];
   // Who can read a skill when it is needed is told its name and description only.
   const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
+  const output = parts.outputOf(runId);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
@@ -79,15 +83,32 @@ export function prepareRun(
       model: abilities,
       ...chooseTurns(turns, room),
       journal,
+      ...(output && { limits: { output } }),
     },
   };
+}
+
+/** Tools that need somebody who follows the run. */
+const FOLLOWED = ["ask_user", "update_plan"];
+
+/** The same for a run whose conversation its caller keeps. */
+export function prepareUnkept(
+  parts: Omit<PrepareParts, "conversation" | "taint" | "outputOf">,
+  run: Run,
+  { turns, isTainted, extras }: Asked,
+): ReturnType<typeof prepareRun> {
+  const taint = { ofWindow: () => isTainted, isMarked: () => false };
+  const prepared = prepareRun({ ...parts, conversation: () => turns, taint, outputOf: () => null }, run, []);
+  if (prepared === null) return null;
+  const tools = prepared.input.tools.filter(({ name }) => !FOLLOWED.includes(name));
+  return { ...prepared, input: { ...prepared.input, ...extras, tools } };
 }
 
 /** Its own, or else the host's. */
 export const modelOf = (agent: Pick<Agent, "model">, { defaultModel }: Pick<PrepareParts, "defaultModel">): string =>
   agent.model ?? defaultModel;
 
-function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
+export function abilitiesOf(parts: Pick<PrepareParts, "engineOf">, model: string): ModelAbilities {
   try {
     return parts.engineOf(model).abilities(model);
   } catch {
