@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import OpenAI, { type APIError } from "openai";
-import { type Surface, startSurface, WEATHER } from "./surface.ts";
+import { BREAKING, type Surface, startSurface, WEATHER } from "./surface.ts";
 
 let it: Surface;
 beforeAll(async () => {
@@ -104,7 +104,7 @@ test("a model that fails is an InternalServerError that the client does not repe
 });
 
 test("a model that fails in the middle of a stream ends it with the error", async () => {
-  it.mock.script({ kind: "text", tokens: ["half"], ending: "cut" });
+  it.mock.script(BREAKING);
   const stream = await it.client.chat.completions.create({ model: it.agent, messages, stream: true });
   expect(await failing(Array.fromAsync(stream))).toMatchObject({ code: "model_error", type: "server_error" });
 });

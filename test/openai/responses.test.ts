@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type OpenAI from "openai";
-import { PERSON, type Surface, startSurface, WEATHER } from "./surface.ts";
+import { BREAKING, PERSON, type Surface, startSurface, WEATHER } from "./surface.ts";
 
 let it: Surface;
 beforeAll(async () => {
@@ -183,7 +183,7 @@ test("an answer that had to end early is incomplete, and a model that fails ends
   it.mock.script({ kind: "text", tokens: ["Once upon"], finish: "length" });
   const short = await it.client.responses.create({ model: it.agent, input: "a story", max_output_tokens: 2 });
   expect(short).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
-  it.mock.script({ kind: "text", tokens: ["half"], ending: "cut" });
+  it.mock.script(BREAKING);
   const stream = await it.client.responses.create({ model: it.agent, input: "go on", stream: true });
   const last = (await Array.fromAsync(stream)).at(-1);
   expect(last).toMatchObject({

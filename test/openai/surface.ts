@@ -1,5 +1,6 @@
 import OpenAI from "openai";
 import { type Conversation, startConversation } from "../messages/conversation.ts";
+import type { MockAnswer } from "../support/mock-model-server.ts";
 
 /** A conversation's server, with OpenAI's own client in front of its agent. */
 export interface Surface extends Conversation {
@@ -32,6 +33,15 @@ export const WEATHER: { name: string; description: string; parameters: Record<st
     required: ["city"],
     additionalProperties: false,
   },
+};
+
+/** A model that says something, and then fails. */
+export const BREAKING: MockAnswer = {
+  kind: "raw",
+  chunks: [
+    'data: {"choices":[{"index":0,"delta":{"content":"half"}}]}\n\n',
+    'data: {"error":{"message":"out of memory"}}\n\n',
+  ],
 };
 
 export const PERSON = {
