@@ -31,6 +31,7 @@ export function clearingPlan(
     );
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
   const asked: RowsOf = { table: "approvals", by: "conversation_id", key: "approval_id", before: "", batch: 100 };
+  const continued: RowsOf = { table: "responses", by: "conversation_id", key: "response_id", before: "", batch: 100 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
   /** The number of the last message may be given to a new one, which must not count as cleared. */
@@ -59,10 +60,15 @@ export function clearingPlan(
     history: [
       rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
       ...runs(CLEARED_RUNS),
+      rows({
+        ...continued,
+        only: "NOT EXISTS (SELECT 1 FROM messages WHERE messages.message_id = responses.message_id)",
+      }),
       rows({ ...asked, only: "NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id)" }),
       rows({ ...told, only: CLEARED_EVENTS }, settle),
     ],
     conversation: [
+      rows(continued),
       rows(messages),
       ...runs("TRUE"),
       rows(asked),

@@ -199,7 +199,7 @@ export async function createFeatures(
   const startPage = createPaging(hostKeys.cursorKey);
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
-  const held = { limits, removals, mail, ...access, idempotency, startPage, checkpoints };
+  const held = { limits, quotas, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
   return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
 }

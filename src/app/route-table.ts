@@ -13,6 +13,10 @@ import { conversationRoutes } from "../messages/conversation-routes.ts";
 import { messageRoutes } from "../messages/routes.ts";
 import { usageRoutes } from "../meter/routes.ts";
 import { type HostRouteParts, hostRoutes } from "../models/routes.ts";
+import { createEmbed } from "../openai/embeddings.ts";
+import { createAgentModels } from "../openai/models.ts";
+import { openAiRoutes } from "../openai/routes.ts";
+import { createStoredResponses } from "../openai/stored-responses.ts";
 import { signedPaymentHeader } from "../payments/facilitator/signed-payment.ts";
 import { billingRoutes } from "../payments/routes.ts";
 import { secretRoutes } from "../secrets/routes.ts";
@@ -87,6 +91,16 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
+    ...openAiRoutes({
+      clock,
+      models: createAgentModels(store.db, agents),
+      stored: createStoredResponses({ store, quotas: features.quotas, ...conversations }),
+      embed: createEmbed(features.engines.embed),
+      ...conversations,
+      isTool: (name) => features.toolbox.tools.some((tool) => tool.name === name),
+      lasting,
+      keepOpen,
+    }),
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),

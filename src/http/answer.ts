@@ -54,8 +54,11 @@ function isDiskFull(thrown: unknown): boolean {
   );
 }
 
+/** How the errors of a route look: as OpenAI's for its clients, which find Roost's members beside them. */
+export type ErrorForm = "openai";
+
 /** The error envelope (docs/contract/api.md, Errors), or RFC 9457 problem details if the client asks for them. */
-export function errorAnswer(error: AppError, requestId: string, accept: string | null): Response {
+export function errorAnswer(error: AppError, requestId: string, accept: string | null, form?: ErrorForm): Response {
   const { code, message, status } = error;
   if (accept?.includes("application/problem+json")) {
     const problem = {
@@ -70,18 +73,42 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
     const headers = { ...error.headers, "Content-Type": "application/problem+json; charset=utf-8" };
     return jsonAnswer(status, JSON.stringify(problem), requestId, headers);
   }
-  const body = JSON.stringify({ error: { code, message, status, requestId }, ...error.body });
-  return jsonAnswer(status, body, requestId, error.headers);
+  const envelope = form === "openai" ? openAiError(error, requestId) : { code, message, status, requestId };
+  const body = JSON.stringify({ error: envelope, ...error.body });
+  // OpenAI's clients repeat what failed; a model's failure has been repeated here already.
+  const final = form === "openai" && status === 502 ? { "X-Should-Retry": "false" } : {};
+  return jsonAnswer(status, body, requestId, { ...error.headers, ...final });
 }
+
+/** An error's envelope for OpenAI's clients (docs/contract/api.md, OpenAI-compatible surface). */
+export const openAiError = ({ code, message, status, param }: AppError, requestId: string) => ({
+  message,
+  type: OPENAI_TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error"),
+  param,
+  code,
+  status,
+  requestId,
+});
+
+const OPENAI_TYPES: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+};
 
 /**
  * The answer to a refused request. Delays a 429 for a moment, since a program that retries at once would cost the
  * others as much as one that is served. Requests with a body are not delayed: the body would arrive meanwhile and take
  * up memory.
  */
-export async function refusalAnswer(error: AppError, request: Request, requestId: string): Promise<Response> {
+export async function refusalAnswer(
+  error: AppError,
+  request: Request,
+  requestId: string,
+  form?: ErrorForm,
+): Promise<Response> {
   if (error.code === "rate_limited" && isSmall(request)) await Bun.sleep(REFUSAL_DELAY_MS);
-  return errorAnswer(error, requestId, request.headers.get("accept"));
+  return errorAnswer(error, requestId, request.headers.get("accept"), form);
 }
 
 const REFUSAL_DELAY_MS = 20;

@@ -20,6 +20,8 @@ export const BOUNDS = {
   outside: { answerBytes: 256 * KIB, endsWith: "the deadline of the call in limits/outgoing.ts" },
   /** Waits for an agent, holding a slot meanwhile (lasting-answers.ts). */
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
+  /** Vectors of at most 256 texts: waits for the model process, a few texts at a time. */
+  embeddings: { answerBytes: 8 * MIB, endsWith: "the last text, or the client" },
   /** An open stream, holding a slot meanwhile. The hub bounds what is buffered for a slow reader. */
   stream: { answerBytes: 32 * KIB, endsWith: "the credential, the agent or the client" },
 } as const satisfies Record<string, { answerBytes: number; endsWith: string }>;

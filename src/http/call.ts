@@ -26,7 +26,7 @@ export interface CallInput {
 
 /** The call that the route's handler gets. Throws what the route's `find` throws. */
 export function createCall(
-  { route, parts, request, params }: Exchange,
+  { route, parts, request, params, requestId }: Exchange,
   caller: Caller | null,
   { incoming, attempt, refusal }: CallInput = {},
 ): AnyCall {
@@ -42,6 +42,7 @@ export function createCall(
     caller,
     params,
     request,
+    requestId,
     found: find(),
     find,
     address: () => parts.addressOf(request),

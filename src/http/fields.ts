@@ -72,7 +72,8 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
   // An unknown field's name comes from the caller, and may be as long as the body.
   const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".").slice(0, 200) : "body";
   const expected = issue?.message ?? "another value";
-  throw new AppError("invalid_request", `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`);
+  const message = `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`;
+  throw new AppError("invalid_request", message, field === "body" ? {} : { param: field });
 }
 
 /** For a body that needs at least one of these fields, as its schema in the API's description says it. */

@@ -26,6 +26,8 @@ const ErrorBody = z.object({
     message: z.string(),
     status: z.int(),
     requestId: z.string(),
+    type: z.string().optional().describe("On the OpenAI-compatible routes, as OpenAI names it"),
+    param: z.string().nullable().optional().describe("On the OpenAI-compatible routes: the field that is wrong"),
   }),
 });
 const Quote = z.object({
@@ -110,6 +112,7 @@ export const PATH_PARAMETERS = {
   approvalId: ofId("appr"),
   ruleId: ofId("rule"),
   keyId: ofId("key"),
+  model: inPath("^(agt_[0-9a-f]{32}|local:all-minilm-l6-v2)$", "local:all-minilm-l6-v2", "A model's id in the list"),
   name: inPath("^[a-z0-9]+(-[a-z0-9]+)*$", "code-review", "A skill's name"),
   key: inPath("^[A-Za-z_][A-Za-z0-9_]{0,127}$", "API_TOKEN", "A secret's name"),
   file: inPath(

@@ -92,6 +92,11 @@ export const FAILURES = {
     "something went wrong on this host; its log has the details under this request id",
   ),
   model_error: failure("model_error", "The model failed", "the model server cannot be reached"),
+  output_invalid: failure(
+    "output_invalid",
+    "The model did not answer in the form that was asked for",
+    "the model did not answer in the form that was asked for: it is not JSON; ask in other words, simplify the schema, or give the agent a stronger model",
+  ),
   loop_detected: failure(
     "loop_detected",
     "The agent made the same call again and again",

@@ -157,12 +157,19 @@ const EVENTS = {
   example: 'id: 42\nevent: message.delta\ndata: {"id":42,"type":"message.delta",…,"delta":"Hello"}\n\n',
 };
 
+const OPENAI_EVENTS = {
+  schema: { type: "string", description: "Server-sent events, as OpenAI's clients expect them" },
+  example: 'data: {"object":"chat.completion.chunk",…,"choices":[{"index":0,"delta":{"content":"Hello"},…}]}\n\n',
+};
+
 function successes(route: Route, names: Names): Json {
   const { body, answer, status = 200 } = route;
   const content: Json = {};
   if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
   if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
-  if (answer === "text/event-stream" || mayStream(route)) content["text/event-stream"] = EVENTS;
+  if (answer === "text/event-stream" || mayStream(route)) {
+    content["text/event-stream"] = route.errorForm === "openai" ? OPENAI_EVENTS : EVENTS;
+  }
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)

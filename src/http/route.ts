@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "../lib/app-error.ts";
 import type { Access, Caller } from "../limits/caller.ts";
+import type { ErrorForm } from "./answer.ts";
 import { type Bound, bodyBytesOf } from "./bounds.ts";
 import type { StartPage } from "./paging.ts";
 import type { Tag } from "./tags.ts";
@@ -48,6 +49,8 @@ export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who
   readonly found: Found;
   /** Finds it as it is now: it may have changed or be gone. Throws `not_found`. */
   find(): Found;
+  /** What the answer's `X-Request-Id` says. */
+  readonly requestId: string;
   /** The client's address, from a trusted proxy if there is one. */
   address(): string;
   /** Throws `invalid_request`. */
@@ -100,6 +103,8 @@ interface Described<
   errors?: ErrorCode[];
   /** False for routes that are repeated on purpose: asking for a code, verifying one. */
   idempotent?: false;
+  /** The form of its errors, if it is not that of the API's other routes. */
+  errorForm?: ErrorForm;
   /** The part of a success that is stored for its replay, if that is not all of it. */
   kept?: (result: never) => unknown;
   /** The GET that returns a success again if it is too large to be stored, and the path parameters of its record. */

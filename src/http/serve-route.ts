@@ -26,7 +26,7 @@ export async function serveRoute(
     answer = await answerOf({ route, parts, request, params, requestId, answerBytes: 0 });
   } catch (thrown) {
     failure = toAppError(thrown);
-    answer = await refusalAnswer(failure, request, requestId);
+    answer = await refusalAnswer(failure, request, requestId, route.errorForm);
   }
   parts.onAnswer(route, answer.status, startedMs, requestId, failure);
   return answer;
@@ -127,7 +127,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   } catch (thrown) {
     const error = toAppError(thrown);
     if (!attempt.saved() && error.isKept && KEPT_ERRORS.has(error.status)) {
-      attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null).text() });
+      attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null, route.errorForm).text() });
     }
     throw error;
   } finally {
@@ -165,7 +165,7 @@ async function answerAgain(
   body: Uint8Array,
   { status, body: kept, runId, record }: IdempotentRequest,
 ): Promise<Response> {
-  const { route, request, requestId } = exchange;
+  const { route } = exchange;
   if (runId !== null && route.replay) {
     return toResponse(
       exchange,
@@ -174,7 +174,7 @@ async function answerAgain(
   }
   if (kept !== null) {
     exchange.answerBytes = kept.length;
-    return storedAnswer(status, kept, requestId, request.headers.get("accept"));
+    return storedAnswer(exchange, status, kept);
   }
   const by = route.reread?.by;
   if (record === null || by === undefined) {
@@ -183,14 +183,16 @@ async function answerAgain(
   if (by.access !== "public") authorize(caller, by.access);
   const read = JSON.stringify(await handle({ ...exchange, route: by, params: record }, caller));
   exchange.answerBytes = read.length;
-  return jsonAnswer(status, read, requestId);
+  return jsonAnswer(status, read, exchange.requestId);
 }
 
 /** A stored error is repeated in the form that this request asks for, with this request's id. */
-function storedAnswer(status: number, body: string, requestId: string, accept: string | null): Response {
+function storedAnswer({ route, request, requestId }: Exchange, status: number, body: string): Response {
   if (status < 400) return jsonAnswer(status, body, requestId);
-  const { error, ...rest } = JSON.parse(body) as { error: { code: ErrorCode; message: string } };
-  return errorAnswer(new AppError(error.code, error.message, { status, body: rest }), requestId, accept);
+  const { error, ...rest } = JSON.parse(body) as { error: { code: ErrorCode; message: string; param?: string | null } };
+  const again = { status, body: rest, ...(typeof error.param === "string" && { param: error.param }) };
+  const stored = new AppError(error.code, error.message, again);
+  return errorAnswer(stored, requestId, request.headers.get("accept"), route.errorForm);
 }
 
 /** Runs the route. What the request is about is found first: without it nothing else is checked. */

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { AppError } from "../lib/app-error.ts";
 import type { Admission } from "./admission.ts";
-import { refusalAnswer, toAppError } from "./answer.ts";
+import { type ErrorForm, refusalAnswer, toAppError } from "./answer.ts";
 import type { ServingParts } from "./exchange.ts";
 import { requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
@@ -27,6 +27,7 @@ export function createFetch(
   const app = new Elysia({ strictPath: true, normalize: false, handler: { standardHostname: false } });
   const methodsOf = new Map<string, string[]>();
   const known = (path: string, method: string) => methodsOf.set(path, [...(methodsOf.get(path) ?? []), method]);
+  const formOf = new Map(routes.map(({ path, errorForm }) => [path, errorForm]));
 
   for (const route of routes) {
     known(route.path, route.method);
@@ -43,7 +44,8 @@ export function createFetch(
     const error = new AppError("method_not_allowed", `expected one of ${allow.join(", ")}`, {
       headers: { Allow: allow.join(", ") },
     });
-    app.route("ALL", path, ({ request }) => unknownAnswer(parts.admission, request, error), { parse: "none" });
+    const form = formOf.get(path);
+    app.route("ALL", path, ({ request }) => unknownAnswer(parts.admission, request, error, form), { parse: "none" });
   }
   app.onError(({ request, error, code }) =>
     code === "NOT_FOUND"
@@ -71,14 +73,19 @@ async function pageAnswer(page: WebPage, admission: Admission, request: Request)
 }
 
 /** Requests for unknown paths count against their address too. */
-async function unknownAnswer(admission: Admission, request: Request, error: AppError): Promise<Response> {
+async function unknownAnswer(
+  admission: Admission,
+  request: Request,
+  error: AppError,
+  form?: ErrorForm,
+): Promise<Response> {
   try {
     await admission.anybody(request);
-    return await plainError(request, error);
+    return await plainError(request, error, form);
   } catch (thrown) {
-    return plainError(request, toAppError(thrown));
+    return plainError(request, toAppError(thrown), form);
   }
 }
 
-const plainError = (request: Request, error: AppError): Promise<Response> =>
-  refusalAnswer(error, request, requestIdOf(request));
+const plainError = (request: Request, error: AppError, form?: ErrorForm): Promise<Response> =>
+  refusalAnswer(error, request, requestIdOf(request), form);

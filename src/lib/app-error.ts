@@ -13,6 +13,7 @@ export const STATUS_OF_CODE = {
   rate_limited: 429,
   internal_error: 500,
   model_error: 502,
+  output_invalid: 502,
   loop_detected: 502,
   instance_not_ready: 503,
 } as const;
@@ -27,6 +28,8 @@ export interface AppErrorOptions {
   headers?: Record<string, string>;
   /** False if the fault is in a header that the `Idempotency-Key` does not cover: the same key may be used again. */
   isKept?: false;
+  /** The field or parameter that is wrong. */
+  param?: string;
   /** Members beside `error` in the body, such as the `x402` object of a 402. */
   body?: Record<string, unknown>;
 }
@@ -37,6 +40,7 @@ export class AppError extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly isKept: boolean;
+  readonly param: string | null;
   readonly body: Record<string, unknown>;
 
   constructor(code: ErrorCode, publicMessage: string, options: AppErrorOptions = {}) {
@@ -49,6 +53,7 @@ export class AppError extends Error {
       this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
     }
     this.isKept = options.isKept ?? true;
+    this.param = options.param ?? null;
     this.body = options.body ?? {};
   }
 }

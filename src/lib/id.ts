@@ -13,6 +13,9 @@ export type IdPrefix =
   | "rule"
   | "inv"
   | "txn"
+  | "call"
+  | "resp"
+  | "fc"
   | "invite"
   | "change";
 

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { type Conversation, conversations, type OriginType } from "./schema.ts";
@@ -48,6 +48,12 @@ export function conversationQueries(db: Db) {
     db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`),
   );
 
+  const ofOrigin = and(eq(agentId, p("agentId")), sql`${state} = 'open'`, eq(originType, p("origin")));
+  const countOf = prepared(db, () => db.select({ count: sql<number>`count(*)` }).from(conversations).where(ofOrigin));
+  const oldest = prepared(db, () =>
+    db.select().from(conversations).where(ofOrigin).orderBy(asc(updatedAt), asc(conversationId)).limit(1),
+  );
+
   return {
     insert: (row: typeof conversations.$inferInsert): Conversation =>
       db.insert(conversations).values(row).returning().get(),
@@ -57,6 +63,9 @@ export function conversationQueries(db: Db) {
       page.all({ agentId, origin, ...after, limit }),
     /** The visible ones, including the default one. */
     count: (agentId: string): number => count.get({ agentId })?.count ?? 0,
+    countOf: (agentId: string, origin: OriginType): number => countOf.get({ agentId, origin })?.count ?? 0,
+    /** The one of this origin whose last activity is the longest ago. */
+    oldest: (agentId: string, origin: OriginType): Conversation | undefined => oldest.get({ agentId, origin }),
     setTitle: (id: string, text: string | null, now: number) =>
       void db
         .update(conversations)

@@ -11,12 +11,19 @@ import { type Conversation, ORIGINS, type OriginType } from "./schema.ts";
 
 /** Of one agent, besides its default one (docs/contract/api.md, Conversations). */
 const MAX_CONVERSATIONS = 1_000;
+/** So that programs leave room for people. */
+const MAX_FOR_RESPONSES = 500;
 
 export interface Conversations {
   /** A visible conversation of the agent, by default its default one. Throws `not_found`. */
   get(agent: Agent, conversationId?: string | null): Conversation;
   /** Throws `conflict` beyond 1,000. Call it in a transaction, like everything here that changes something. */
   create(agent: Agent, title: string | null): Conversation;
+  /**
+   * One that began on the OpenAI-compatible surface. An agent keeps 500 of them: the one that was used the longest ago
+   * makes room. Throws `conflict` beyond 1,000 of all kinds.
+   */
+  createForResponses(agent: Agent): Conversation;
   /** Throws `conflict` if the agent has as many as it may. */
   requireRoom(agent: Agent): void;
   /** Latest activity first; of every origin if none is named. */
@@ -58,19 +65,38 @@ export function createConversations(parts: ConversationParts): Conversations {
     );
   }
 
+  function insert({ agentId }: Agent, title: string | null, originType: OriginType): Conversation {
+    const now = clock.now();
+    return rows.insert({ conversationId: newId("conv"), agentId, title, originType, createdAt: now, updatedAt: now });
+  }
+
+  function remove(conversation: Conversation): void {
+    const { conversationId, isDefault } = conversation;
+    if (isDefault) {
+      throw new AppError("conflict", "an agent's default conversation cannot be deleted; DELETE …/messages clears it");
+    }
+    runs.cancelAll(queries.unfinishedIn(conversationId));
+    rows.clear(conversationId, clock.now());
+    rows.setState(conversationId, "removed");
+    removals.add("conversation", conversationId);
+    store.afterCommit(() => endStreams(conversation));
+  }
+
   return {
     get: ({ agentId }, conversationId) => find(agentId, conversationId ?? defaultConversationOf(agentId)),
     requireRoom,
     create(agent, title) {
       requireRoom(agent);
-      const now = clock.now();
-      return rows.insert({
-        conversationId: newId("conv"),
-        agentId: agent.agentId,
-        title,
-        createdAt: now,
-        updatedAt: now,
-      });
+      return insert(agent, title, "user");
+    },
+    createForResponses(agent) {
+      const { agentId } = agent;
+      if (rows.countOf(agentId, "openai") >= MAX_FOR_RESPONSES) {
+        const oldest = rows.oldest(agentId, "openai");
+        if (oldest) remove(oldest);
+      }
+      requireRoom(agent);
+      return insert(agent, null, "openai");
     },
     page({ agentId }, origin, after, limit) {
       const of = (one: OriginType) => rows.page(agentId, one, after ?? NEWEST, limit);
@@ -80,20 +106,7 @@ export function createConversations(parts: ConversationParts): Conversations {
       rows.setTitle(conversationId, title, clock.now());
       return find(agentId, conversationId);
     },
-    remove(conversation) {
-      const { conversationId, isDefault } = conversation;
-      if (isDefault) {
-        throw new AppError(
-          "conflict",
-          "an agent's default conversation cannot be deleted; DELETE …/messages clears it",
-        );
-      }
-      runs.cancelAll(queries.unfinishedIn(conversationId));
-      rows.clear(conversationId, clock.now());
-      rows.setState(conversationId, "removed");
-      removals.add("conversation", conversationId);
-      store.afterCommit(() => endStreams(conversation));
-    },
+    remove,
   };
 }
 

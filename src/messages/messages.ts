@@ -4,13 +4,17 @@ import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Quotas } from "../limits/quotas.ts";
+import type { OutputForm } from "../models/engine.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
+import type { EventLog } from "./events/event-log.ts";
+import { createKeeping, type Exchange, type Sender } from "./exchange.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
 import { MAX_AT_ONCE } from "./runs/active-runs.ts";
 import type { Runs } from "./runs/runs.ts";
+import type { Asked, UnkeptListener } from "./runs/unkept-runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Messages that may wait for an agent, besides the runs in progress (docs/contract/api.md, Conversations). */
@@ -19,18 +23,14 @@ const MAX_QUEUED = 32;
 /** What happens to a message while its conversation has an unfinished run. */
 export const WHILE_RUNNING = ["queue", "interrupt", "reject"] as const;
 
-export interface Sender {
-  type: string;
-  id: string;
-  name: string;
-}
-
 export interface NewMessage {
   conversationId: string;
   text: string;
   sender: Sender;
   /** `interrupt` cancels the run whose turn it is; `reject` refuses the message. */
   whileRunning: (typeof WHILE_RUNNING)[number];
+  /** The form of the answer, if it is to be JSON. */
+  output: OutputForm | null;
 }
 
 export interface Messages {
@@ -40,6 +40,16 @@ export interface Messages {
    * running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, message: NewMessage): Run;
+  /**
+   * Asks the agent for somebody who keeps the conversation; nothing is written. Throws as `send` does. Returns how to
+   * cancel it.
+   */
+  ask(instance: Instance, agent: Agent, asked: Asked, listener: UnkeptListener): () => void;
+  /**
+   * Writes what was asked and answered elsewhere, as a run that has completed. Returns the id of the agent's message; null
+   * if the agent was deleted meanwhile. Call it in a transaction.
+   */
+  keep(instance: Instance, agent: Agent, exchange: Exchange): string | null;
   page(conversationId: string, order: Order, after: number | null, limit: number): HistoryPage;
   /**
    * Cancels the conversation's runs and hides its messages, its runs and the text of their events; the rows are deleted
@@ -53,6 +63,7 @@ export function createMessages(
   store: Store,
   clock: Clock,
   queries: MessageQueries,
+  events: Pick<EventLog, "append">,
   conversations: Pick<ConversationQueries, "clear">,
   runs: Runs,
   removals: Pick<Removals, "add">,
@@ -60,12 +71,12 @@ export function createMessages(
   modelOf: (agent: Agent) => string,
 ): Messages {
   return {
-    send(instance, agent, { conversationId, text, sender, whileRunning }) {
+    send(instance, agent, { conversationId, text, sender, whileRunning, output }) {
       const { agentId } = agent;
       return store.transaction(() => {
         // Checked here only: the answer to an accepted message is always stored.
         quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(text));
-        const unfinished = queries.inTurn(agentId);
+        const unfinished = runs.inTurn(agentId);
         const current = unfinished.find((run) => run.conversationId === conversationId);
         if (current && whileRunning === "reject") {
           throw new AppError(
@@ -83,6 +94,7 @@ export function createMessages(
         const messageId = newId("msg");
         const caused = { agentId, conversationId, originType: "user", originId: null } as const;
         const run = runs.queue(caused, instance, messageId, unfinished.length === 0 ? modelOf(agent) : undefined);
+        if (output) queries.setOutput(run.runId, output);
         queries.insertMessage({
           messageId,
           agentId,
@@ -103,6 +115,12 @@ export function createMessages(
         return run;
       });
     },
+    ask(instance, agent, asked, listener) {
+      requireRoomInQueue(runs.inTurn(agent.agentId), "");
+      requireRunning(instance);
+      return runs.unkept.queue(instance, agent, asked, listener);
+    },
+    keep: createKeeping(clock, queries, events),
     page: (conversationId, order, after, limit) => readPage(queries, conversationId, order, after, limit),
     clear(conversationId) {
       store.transaction(() => {

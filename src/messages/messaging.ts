@@ -1,8 +1,10 @@
 import type { Agents } from "../agents/agents.ts";
+import type { Agent } from "../agents/schema.ts";
 import type { Instances } from "../instances/instances.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Quotas } from "../limits/quotas.ts";
+import type { ModelAbilities } from "../models/engine.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
@@ -16,12 +18,12 @@ import { createHub, type Hub } from "./events/hub.ts";
 import { createForks, type Forks } from "./forks.ts";
 import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
-import { modelOf, type PrepareParts, prepareRun } from "./runs/prepare.ts";
+import { abilitiesOf, modelOf, type PrepareParts, prepareRun, prepareUnkept } from "./runs/prepare.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import { createTaint } from "./runs/taint.ts";
 import { createWindows } from "./runs/window.ts";
 
-export interface MessagingParts extends Omit<PrepareParts, "conversation" | "taint"> {
+export interface MessagingParts extends Omit<PrepareParts, "conversation" | "taint" | "outputOf"> {
   store: Store;
   clock: Clock;
   log: Log;
@@ -42,6 +44,8 @@ export interface Messaging {
   /** Continues what an earlier process left unfinished. */
   recover(): void;
   aftermath: Aftermath;
+  /** What the model of this agent can do. */
+  abilitiesOf(agent: Agent): ModelAbilities;
 }
 
 /** Wires messages, runs and events together, and makes them react to changes of instances and agents. */
@@ -53,7 +57,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const queries = messageQueries(store.db);
   const windows = createWindows(queries);
   const taint = createTaint(store.db, windows);
-  const preparing: PrepareParts = { ...parts, conversation: windows.read, taint };
+  const preparing: PrepareParts = { ...parts, conversation: windows.read, taint, outputOf: queries.outputOf };
   const runs = createRuns({
     store,
     clock,
@@ -63,6 +67,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     taint,
     host,
     prepare: (run, journal) => prepareRun(preparing, run, journal),
+    prepareUnkept: (run, asked) => prepareUnkept(parts, run, asked),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
@@ -75,7 +80,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
       stored.clear(conversationId, now);
     },
   };
-  const messages = createMessages(store, clock, queries, rows, runs, removals, quotas, (agent) =>
+  const messages = createMessages(store, clock, queries, events, rows, runs, removals, quotas, (agent) =>
     modelOf(agent, parts),
   );
   const conversations = createConversations({
@@ -110,16 +115,24 @@ export function createMessaging(parts: MessagingParts): Messaging {
     },
   });
 
+  function letGo(instanceId: string): void {
+    runs.unkept.cancelOf({ instanceId });
+    host.sleep(instanceId);
+  }
+
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),
-    removed: ({ agentId }) => void part(agentId),
+    removed({ agentId }) {
+      part(agentId);
+      store.afterCommit(() => runs.unkept.cancelOf({ agentId }));
+    },
   });
   instances.listen({
     statusChanged({ instanceId, status }) {
       if (status !== "running") {
         runs.cancelInProgress(instanceId);
         aftermath.add(instanceId, "cancel");
-        store.afterCommit(() => host.sleep(instanceId));
+        store.afterCommit(() => letGo(instanceId));
       }
       aftermath.add(instanceId, "instance.status", { status });
     },
@@ -129,7 +142,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     removed({ instanceId }) {
       runs.cancelInProgress(instanceId);
       aftermath.add(instanceId, "agent.deleted");
-      store.afterCommit(() => host.sleep(instanceId));
+      store.afterCommit(() => letGo(instanceId));
     },
   });
   function recover(): void {
@@ -137,5 +150,6 @@ export function createMessaging(parts: MessagingParts): Messaging {
     runs.recover();
     aftermath.run();
   }
-  return { events, hub, runs, messages, conversations, forks, recover, aftermath };
+  const abilities = (agent: Agent) => abilitiesOf(parts, modelOf(agent, parts));
+  return { events, hub, runs, messages, conversations, forks, recover, aftermath, abilitiesOf: abilities };
 }

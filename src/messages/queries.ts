@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, max, sql } from "drizzle-orm";
+import type { OutputForm } from "../models/engine.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { conversations, type Message, messages, type Run, type RunStatus, runs } from "./schema.ts";
+import { conversations, type Message, messages, type Run, type RunStatus, runOutputs, runs } from "./schema.ts";
 
 /** The prepared queries of messages and runs. */
 export function messageQueries(db: Db) {
@@ -144,9 +145,20 @@ export function messageQueries(db: Db) {
       .where(eq(conversations.conversationId, p("conversationId"))),
   );
 
+  const outputOf = prepared(db, () =>
+    db
+      .select({ output: runOutputs.output })
+      .from(runOutputs)
+      .where(eq(runOutputs.runId, p("runId"))),
+  );
+
   return {
     insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, messageSeq: null }),
     insertRun: (row: Run) => void insertRun.run(row),
+    /** The form of its answer, while the run is unfinished. */
+    outputOf: (runId: string): OutputForm | null => outputOf.get({ runId })?.output ?? null,
+    setOutput: (runId: string, output: OutputForm) =>
+      void db.update(runOutputs).set({ output }).where(eq(runOutputs.runId, runId)).run(),
     run: (runId: string): Run | undefined => runById.get({ runId }),
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (conversationId: string, messageId: string): Message | undefined =>

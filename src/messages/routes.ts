@@ -8,6 +8,7 @@ import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
+import { requireSchema } from "../lib/json-schema.ts";
 import type { Caller } from "../limits/caller.ts";
 import type { Conversations } from "./conversations.ts";
 import { createEventStreams, type EventStreamParts, eventRoute } from "./event-routes.ts";
@@ -29,6 +30,7 @@ export interface MessageRouteParts extends EventStreamParts {
 
 const AGENT = "/v1/instances/:instanceId/agents/:agentId";
 
+const SCHEMA = "a JSON Schema, as an object";
 const senderPart = (expected: string) => trimmedText(1, 200, expected).optional();
 const MessageInput = z.object({
   message: spokenText(32_000),
@@ -43,6 +45,10 @@ const MessageInput = z.object({
     )
     .nullish(),
   stream: flag.nullish(),
+  output: z
+    .object({ schema: z.record(z.string(), z.unknown(), { error: SCHEMA }) }, { error: "an object with a schema" })
+    .nullish()
+    .describe("The form of the answer: its text is then JSON that fits this JSON Schema"),
   conversationId: idForm("conv").nullish().describe("By default the agent's default conversation"),
   whileRunning: z
     .enum(WHILE_RUNNING, { error: "queue, interrupt or reject" })
@@ -122,11 +128,12 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       bound: "run",
       body: MessageInput,
       answer: MessageRecord,
-      errors: ["conflict", "rate_limited", "model_error", "loop_detected", "instance_not_ready"],
+      errors: ["conflict", "rate_limited", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
         const input = await body();
+        const output = input.output && requireSchema(input.output.schema, "output.schema");
         const send = ({ instance, agent }: FoundAgent) => {
           const { conversationId } = conversations.get(agent, input.conversationId);
           const { type = "human", id = caller.accountId, name = caller.name } = input.sender ?? {};
@@ -136,6 +143,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
             text: input.message,
             sender: { type, id, name },
             whileRunning,
+            output: output ? { name: "answer", schema: output } : null,
           });
         };
         return answer(request, caller, input.stream ?? false, (whenQueued) =>

@@ -1,5 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { ErrorCode } from "../lib/app-error.ts";
+import type { OutputForm } from "../models/engine.ts";
 import type { JournalCall } from "../runtime/protocol.ts";
 import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
@@ -71,6 +72,12 @@ export const savedJournals = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),
   upTo: integer("journal_up_to"),
   steps: text("journal", { mode: "json" }).$type<SavedStep[]>(),
+});
+
+/** The form of a run's answer, if it is to be JSON. */
+export const runOutputs = sqliteTable("runs", {
+  runId: text("run_id").primaryKey(),
+  output: text("output", { mode: "json" }).$type<OutputForm>(),
 });
 
 export const messages = sqliteTable("messages", {

@@ -10,9 +10,19 @@ export interface ToolCall {
 }
 
 export type ModelMessage =
-  | { role: "system" | "user"; content: string }
+  | { role: "system"; content: string }
+  /** `images` are data URLs, for a model that sees. */
+  | { role: "user"; content: string; images?: string[] }
   | { role: "assistant"; content: string; toolCalls?: ToolCall[] }
   | { role: "tool"; toolCallId: string; content: string };
+
+/** JSON that fits a schema. */
+export interface OutputForm {
+  name: string;
+  /** Whether a server is to enforce its own strict subset of JSON Schema. */
+  strict?: boolean;
+  schema: Record<string, unknown>;
+}
 
 export interface ToolDescription {
   name: string;
@@ -30,6 +40,8 @@ export interface ModelRequest {
   maxTokens?: number;
   temperature?: number;
   stop?: string[];
+  /** The form that the answer's text must have. An engine may enforce it; whoever asked checks it. */
+  output?: OutputForm;
   /** On whose behalf: no account may starve the others, and no instance the other instances of its account. */
   accountId: string;
   instanceId: string;
@@ -53,6 +65,8 @@ export interface ModelAbilities {
    * small model repeats what it reads.
    */
   prompt: "full" | "short";
+  /** Whether messages may have images. */
+  images?: boolean;
 }
 
 export interface ModelEngine {

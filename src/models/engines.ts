@@ -1,6 +1,6 @@
 import type { ModelChoice } from "./choice.ts";
 import { type ModelEngine, ModelError } from "./engine.ts";
-import { createLocalEngine, type LocalEngineOptions } from "./local.ts";
+import { createLocalEngine, type LocalEngine, type LocalEngineOptions } from "./local.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "./openai.ts";
 import { createOwnServerEngine, type OwnServers } from "./own-server.ts";
 
@@ -11,6 +11,8 @@ export interface Engines {
    * may not use.
    */
   of(model: string): ModelEngine;
+  /** Always by the embedded model. */
+  embed: LocalEngine["embed"];
   close(): Promise<void>;
 }
 
@@ -45,6 +47,7 @@ export function createEngines(
           (ownServers.versionOf(request.instanceId) === null ? ofHost(model) : ownEngine).stream(request, signal),
       };
     },
+    embed: localEngine.embed,
     close: () => localEngine.close(),
   };
 }

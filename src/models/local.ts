@@ -57,8 +57,11 @@ export interface LocalStats {
 }
 
 export interface LocalEngine extends ModelEngine {
-  /** A unit vector of 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
-  embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
+  /**
+   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them. Throws `ModelError`,
+   * or the signal's reason.
+   */
+  embed(texts: string[], signal: AbortSignal, onTokens?: (count: number) => void): Promise<Float32Array[]>;
   stats(): LocalStats;
   close(): Promise<void>;
 }
@@ -160,7 +163,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       return { contextTokens: CONTEXT_TOKENS, tools: false, prompt: "short" };
     },
     stream: answer,
-    async embed(texts, signal) {
+    async embed(texts, signal, onTokens) {
       signal.throwIfAborted();
       const id = ++lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
@@ -169,8 +172,10 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       supervisor.submit({
         request: { type: "embed", id, texts },
         onReply(reply) {
-          if (reply.type === "embedded") resolve(reply.vectors);
-          else if (reply.type === "failed") reject(failed(reply.message));
+          if (reply.type === "embedded") {
+            onTokens?.(reply.tokens);
+            resolve(reply.vectors);
+          } else if (reply.type === "failed") reject(failed(reply.message));
         },
         onFailure: reject,
       });

@@ -55,12 +55,17 @@ const STREAMING = { stream: true };
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
   const endpoint = endpointOf(options);
-  const abilities: ModelAbilities = { contextTokens: options.contextTokens ?? 32_768, tools: true, prompt: "full" };
+  const abilities: ModelAbilities = {
+    contextTokens: options.contextTokens ?? 32_768,
+    tools: true,
+    prompt: "full",
+    images: true,
+  };
   const dialects = new Map<string, Dialect>();
 
   const remember = (model: string, dialect: Dialect) => {
     if (dialects.size >= MAX_DIALECTS) dialects.clear();
-    dialects.set(model, dialect);
+    dialects.set(model, { ...dialect, outputForm: STANDARD_DIALECT.outputForm });
   };
 
   const backoffMs = (retry: number, retryAfterMs: number | null): number =>

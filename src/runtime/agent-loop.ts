@@ -1,6 +1,7 @@
 import type { FinishReason, ModelEvent, ModelMessage } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
 import { namedCall } from "./named-call.ts";
+import { createOutputCheck, MAX_REPAIRS } from "./output-check.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, LoopOutcome, RunInput, RunOutcome } from "./protocol.ts";
 import { type CallParts, makeCalls } from "./step-calls.ts";
@@ -54,7 +55,10 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
 
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
+  const { limits = {}, functions = [] } = run;
   const transcript = createTranscript();
+  const check = limits.output && createOutputCheck(limits.output);
+  let repairs = 0;
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
@@ -69,7 +73,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel(messages, signal));
+      answer = yield* oneStep(streamModel(messages, signal), check === undefined);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;
@@ -78,6 +82,22 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
       continue;
     }
     signal.throwIfAborted();
+    const asked = answer.calls.filter(({ name }) => functions.some((one) => one.name === name));
+    if (asked.length > 0) {
+      // Its other calls are not made: whoever asked goes on without them, and they would be made again.
+      yield { type: "asked", calls: asked };
+      return { kind: "completed", finishReason: "stop" };
+    }
+    if (answer.calls.length === 0 && check) {
+      const fault = check(answer.text);
+      if (fault !== null && repairs++ === MAX_REPAIRS) return invalidOutput(fault);
+      if (fault !== null) {
+        transcript.addFault(answer.text, fault);
+        step--;
+        continue;
+      }
+      yield { type: "delta", text: answer.text };
+    }
     if (answer.calls.length === 0) {
       return { kind: "completed", finishReason: answer.finish === "length" ? "length" : "stop" };
     }
@@ -86,11 +106,18 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   return { kind: "failed", code: "model_error", message: `the agent did not reach an answer in ${MAX_STEPS} steps` };
 }
 
+const invalidOutput = (fault: string): RunOutcome => ({
+  kind: "failed",
+  code: "output_invalid",
+  message: `the model did not answer in the form that was asked for: ${fault}; ask in other words, simplify the schema, or give the agent a stronger model`,
+});
+
 interface StepAnswer extends JournalStep {
   finish: FinishReason;
 }
 
-async function* oneStep(stream: AsyncIterable<ModelEvent[]>): AsyncGenerator<LoopEvent, StepAnswer> {
+/** `shows` is false while it is not known whether the text may be shown. */
+async function* oneStep(stream: AsyncIterable<ModelEvent[]>, shows: boolean): AsyncGenerator<LoopEvent, StepAnswer> {
   const answer: StepAnswer = { text: "", calls: [], finish: "stop" };
   for await (const batch of stream) {
     let delta = "";
@@ -114,7 +141,7 @@ async function* oneStep(stream: AsyncIterable<ModelEvent[]>): AsyncGenerator<Loo
     }
     if (delta !== "") {
       answer.text += delta;
-      yield { type: "delta", text: delta };
+      if (shows) yield { type: "delta", text: delta };
     }
   }
   return answer;

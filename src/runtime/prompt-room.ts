@@ -38,6 +38,21 @@ export interface Prompt {
 export const roomOf = (contextTokens: number): number =>
   Math.max(1024, (contextTokens - ANSWER_TOKENS) * CHARACTERS_A_TOKEN);
 
+/**
+ * What whoever asked wants of this answer, besides the persona: last, because that is followed best. Instructions may
+ * take half of the room.
+ */
+export function askedText({ instructions, limits, model }: RunInput): string[] {
+  const form = limits?.output;
+  return [
+    ...(instructions === undefined ? [] : [cut(instructions, Math.floor(roomOf(model.contextTokens) / 2))]),
+    ...(form === undefined ? [] : [`${OUTPUT_HEADING}\n${JSON.stringify(form.schema)}`]),
+  ];
+}
+
+const OUTPUT_HEADING =
+  "Answer with one JSON value and nothing else: no words around it, no Markdown. It must fit this JSON Schema:";
+
 const CUT_MARK = "\n[… cut here, because it is too long …]\n";
 
 /** The first three quarters and the last quarter of a text that is too long, with a visible mark between. */
@@ -105,12 +120,22 @@ export interface TurnOutline {
   role: Turn["role"];
   bytes: number;
   read(): string;
+  /** What the turn has besides its text. */
+  more?: Omit<Turn, "role" | "text">;
 }
 
 /**
  * How much room a turn takes: its bytes, because a character of three bytes (Chinese, for example) is about one token.
  */
 export const turnRoom = (text: string): number => Buffer.byteLength(text);
+
+/** An image counts as about a thousand tokens, however large its file is. */
+const IMAGE_ROOM = 3_000;
+
+export const roomOfTurn = ({ text, images = [], calls = [] }: Turn): number =>
+  turnRoom(text) +
+  images.length * IMAGE_ROOM +
+  calls.reduce((sum, { call, result }) => sum + turnRoom(call.name + call.input) + turnRoom(result), 0);
 
 /** The newest turns that fit, oldest first, and how many come before them. The message to answer is always included. */
 export function chooseTurns(
@@ -119,10 +144,10 @@ export function chooseTurns(
 ): Pick<RunInput, "conversation" | "earlier"> {
   const turns: Turn[] = [];
   let left = room;
-  for (const { role, bytes, read } of outlines.toReversed()) {
+  for (const { role, bytes, read, more } of outlines.toReversed()) {
     if (turns.length > 0 && bytes > left) break;
     left -= bytes;
-    turns.push({ role, text: read() });
+    turns.push({ role, text: read(), ...more });
   }
   return { conversation: turns.reverse(), earlier: outlines.length - turns.length };
 }

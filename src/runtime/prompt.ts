@@ -1,14 +1,15 @@
 import type { ModelMessage } from "../models/engine.ts";
 import {
+  askedText,
   cut,
   type Prompt,
   READABLE_SKILLS_HEADING,
   roomOf,
+  roomOfTurn,
   SKILLS_HEADING,
   skillLine,
-  turnRoom,
 } from "./prompt-room.ts";
-import type { RunInput } from "./protocol.ts";
+import type { RunInput, Turn } from "./protocol.ts";
 import { shortPrompt } from "./short-prompt.ts";
 
 /**
@@ -36,7 +37,7 @@ export function buildPrompt(run: RunInput): Prompt {
 
 /** The same prompt at `ratio` of its size, for a model that counted more tokens than it can hold. */
 export function shrinkPrompt(prompt: Prompt, ratio: number): Prompt {
-  const size = prompt.system.length + prompt.turns.reduce((sum, turn) => sum + turnRoom(turn.text), 0);
+  const size = prompt.system.length + prompt.turns.reduce((sum, turn) => sum + roomOfTurn(turn), 0);
   const room = Math.floor(size * Math.min(ratio, 1) * 0.9);
   const system = cut(prompt.system, Math.max(512, Math.floor(room * 0.6)));
   const fitted = fitTurns({ ...prompt, system }, room - system.length);
@@ -45,9 +46,15 @@ export function shrinkPrompt(prompt: Prompt, ratio: number): Prompt {
 
 export function toMessages({ system, turns, dropped }: Prompt): ModelMessage[] {
   const note = dropped > 0 ? `\n\n(The ${dropped} oldest messages of this conversation are not shown.)` : "";
+  return [{ role: "system", content: system + note }, ...turns.flatMap(messagesOf)];
+}
+
+function messagesOf({ role, text, images, calls }: Turn): ModelMessage[] {
+  if (role === "user") return [{ role, content: text, ...(images && { images }) }];
+  if (calls === undefined) return [{ role, content: text }];
   return [
-    { role: "system", content: system + note },
-    ...turns.map(({ role, text }): ModelMessage => ({ role, content: text })),
+    { role, content: text, toolCalls: calls.map(({ call }) => call) },
+    ...calls.map(({ call, result }): ModelMessage => ({ role: "tool", toolCallId: call.id, content: result })),
   ];
 }
 
@@ -61,7 +68,7 @@ function systemText(run: RunInput): string {
     }
   }
   if (run.skills.length > 0) parts.push(skillsText(run));
-  parts.push(`Your name is ${run.agentName}.`);
+  parts.push(`Your name is ${run.agentName}.`, ...askedText(run));
   return parts.join("\n\n");
 }
 
@@ -75,16 +82,21 @@ function skillsText({ skills, moreSkills, readsSkills }: RunInput): string {
 
 function cutLast(prompt: Prompt, most: number): Prompt {
   const last = prompt.turns.at(-1);
-  if (last === undefined || last.text.length <= most) return prompt;
-  return { ...prompt, turns: prompt.turns.with(-1, { ...last, text: cut(last.text, most) }) };
+  if (last === undefined) return prompt;
+  const { calls = [] } = last;
+  const each = Math.floor(most / (calls.length + 1));
+  const shorter = calls.map(({ call, result }) => ({ call, result: cut(result, each) }));
+  const text = cut(last.text, calls.length === 0 ? most : each);
+  return { ...prompt, turns: prompt.turns.with(-1, { ...last, text, ...(calls.length > 0 && { calls: shorter }) }) };
 }
 
 /** Drops the oldest turns, in steps, until the rest fits; the message to answer stays. */
 function fitTurns(prompt: Prompt, room: number): Prompt {
-  let size = prompt.turns.reduce((sum, turn) => sum + turnRoom(turn.text), 0);
+  let size = prompt.turns.reduce((sum, turn) => sum + roomOfTurn(turn), 0);
   let start = 0;
   while (start < prompt.turns.length - 1 && (size > room || (prompt.dropped + start) % WINDOW_STEP !== 0)) {
-    size -= turnRoom(prompt.turns[start++]?.text ?? "");
+    const oldest = prompt.turns[start++];
+    if (oldest) size -= roomOfTurn(oldest);
   }
   return { ...prompt, turns: prompt.turns.slice(start), dropped: prompt.dropped + start };
 }

@@ -1,4 +1,11 @@
-import type { ModelAbilities, ModelEvent, ModelMessage, ToolCall } from "../models/engine.ts";
+import type {
+  ModelAbilities,
+  ModelEvent,
+  ModelMessage,
+  ModelRequest,
+  ToolCall,
+  ToolDescription,
+} from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 
 /**
@@ -32,6 +39,9 @@ export type WorkerToHost =
   | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
+/** What a run may ask of each of its answers. */
+export type AnswerLimits = Pick<ModelRequest, "maxTokens" | "temperature" | "stop" | "output">;
+
 /** A `ModelError` on its way through the port. */
 export interface ModelFailure {
   kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken" | "internal";
@@ -53,6 +63,11 @@ export interface RunInput {
   moreSkills: number;
   /** Whether the model has a tool that reads a skill's text when it is needed. */
   readsSkills: boolean;
+  /** Functions of whoever asked. An answer that calls one ends the run: it is not for Roost to make such calls. */
+  functions?: ToolDescription[];
+  /** What whoever asked wants besides the persona. */
+  instructions?: string;
+  limits?: AnswerLimits;
   model: ModelAbilities;
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
@@ -69,6 +84,10 @@ export interface RunInput {
 export interface Turn {
   role: "user" | "assistant";
   text: string;
+  /** Of a user's turn: data URLs. */
+  images?: string[];
+  /** Of an assistant's turn: the functions that it called, with what they returned. */
+  calls?: { call: ToolCall; result: string }[];
 }
 
 /** One model call's answer: its text and the tools it asked for. */
@@ -91,7 +110,7 @@ export interface Usage {
 
 export type RunOutcome =
   | { kind: "completed"; finishReason: "stop" | "length" }
-  | { kind: "failed"; code: "model_error" | "loop_detected" | "internal_error"; message: string }
+  | { kind: "failed"; code: "model_error" | "output_invalid" | "loop_detected" | "internal_error"; message: string }
   | { kind: "cancelled" };
 
 /** How the loop ends. A run that waits has not ended: it is resumed later, from its journal. */
@@ -105,4 +124,6 @@ export type LoopEvent =
   | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "usage"; usage: Usage }
+  /** The functions that the answer calls, which ends it. */
+  | { type: "asked"; calls: ToolCall[] }
   | { type: "ended"; outcome: LoopOutcome };

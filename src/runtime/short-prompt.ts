@@ -4,7 +4,7 @@
  */
 
 import { type Language, languageOf } from "../lib/language.ts";
-import { cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import { askedText, cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
 /** The character comes first; of the rest, what comes last is followed best. */
@@ -37,9 +37,14 @@ function systemText(run: RunInput): string {
   const language = languageOf(texts.join(" "));
   const name = NAME_IS[language](run.agentName);
   // In a language that it hardly knows, the model repeats what comes last, so the name comes first.
-  return [...(language === "en" ? [] : [name]), character, ...between, ...again, ...(language === "en" ? [name] : [])]
-    .filter((text) => text !== "")
-    .join("\n\n");
+  const own = [
+    ...(language === "en" ? [] : [name]),
+    character,
+    ...between,
+    ...again,
+    ...(language === "en" ? [name] : []),
+  ];
+  return [...own, ...askedText(run)].filter((text) => text !== "").join("\n\n");
 }
 
 /** In the language of the rest: after one more English sentence, a German persona would answer in English. */

@@ -30,6 +30,8 @@ export interface Transcript {
   addAnswer(text: string, calls: readonly ToolCall[]): void;
   /** Results come in the order of their calls. Throws `LoopDetected`. */
   addResult(call: ToolCall, result: ToolResult): void;
+  /** An answer that was not shown, and what is wrong with it. */
+  addFault(text: string, fault: string): void;
 }
 
 export function createTranscript(): Transcript {
@@ -57,6 +59,9 @@ export function createTranscript(): Transcript {
     addAnswer(text, calls) {
       add({ role: "assistant", content: text, toolCalls: calls.map(({ id, name, input }) => ({ id, name, input })) });
     },
+    addFault(text, fault) {
+      messages.push({ role: "assistant", content: text }, { role: "user", content: repairOf(fault) });
+    },
     addResult({ id, name, input }, { output, isError }) {
       const key = JSON.stringify([name, input, output, isError]);
       const count = (times.get(key) ?? 0) + 1;
@@ -66,6 +71,9 @@ export function createTranscript(): Transcript {
     },
   };
 }
+
+const repairOf = (fault: string): string =>
+  `[This answer is not in the form that was asked for: ${fault}. Answer again, with the whole JSON and nothing else.]`;
 
 const warning = (count: number): string =>
   `\n[You have made this call ${count} times, always with this result. Do something else, or answer with what you know.]`;

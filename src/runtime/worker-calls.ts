@@ -41,11 +41,19 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
       if (!run) return;
       const abort = new AbortController();
       calls.set(callId, { runId, abort });
-      const { model, tools } = run;
+      const { model, input } = run;
+      const tools = input.functions ? [...run.tools, ...input.functions] : run.tools;
       let last: ModelEvent[] = [];
       let error: ModelFailure | null = null;
       try {
-        const asked = { model, messages: messagesAsMade(messages, tools), tools, accountId, instanceId };
+        const asked = {
+          ...input.limits,
+          model,
+          messages: messagesAsMade(messages, tools),
+          tools,
+          accountId,
+          instanceId,
+        };
         for await (const events of engineOf(model).stream(asked, abort.signal)) {
           if (events.at(-1)?.type === "finish") last = events;
           else worker.send({ type: "model.events", callId, events });

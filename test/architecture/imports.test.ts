@@ -12,6 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["app"],
   ["config"],
   ["console", "reference"],
+  ["openai"],
   ["messages"],
   ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],
@@ -63,6 +64,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "drizzle-orm/bun-sqlite": ["storage"],
   "drizzle-orm": [
     "storage",
+    "openai",
     "messages",
     "agents",
     "skills",

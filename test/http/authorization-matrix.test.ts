@@ -82,6 +82,11 @@ const RULES: Record<string, Rule> = {
   "POST /v1/instances/:instanceId/secrets": { needs: "write", body: { key: "A", value: "a" }, passes: 201 },
   "GET /v1/instances/:instanceId/secrets": { needs: "read", passes: 200 },
   "DELETE /v1/instances/:instanceId/secrets/:key": { needs: "write", passes: "404 secret" },
+  "GET /v1/models": { needs: "read", passes: 200 },
+  "GET /v1/models/:model": { needs: "read", passes: 200 },
+  "POST /v1/chat/completions": { needs: "chat", body: { model: "x", messages: [] }, passes: 400 },
+  "POST /v1/responses": { needs: "chat", body: { model: "x" }, passes: 400 },
+  "POST /v1/embeddings": { needs: "chat", body: { model: "x" }, passes: 400 },
   "GET /v1/host": { needs: "read", passes: 200 },
   "GET /v1/billing": { needs: "read", whole: true, passes: 200 },
   "GET /v1/billing/usage": { needs: "read", whole: true, passes: 200 },
@@ -210,6 +215,7 @@ async function makeWorld(): Promise<World> {
     approvalId: `appr_${"0".repeat(32)}`,
     ruleId: `rule_${"0".repeat(32)}`,
     name: "code-review",
+    model: "local:all-minilm-l6-v2",
     key: "GONE",
   };
   return { owner, params, credentials };

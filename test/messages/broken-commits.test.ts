@@ -84,6 +84,7 @@ beforeEach(async () => {
       awake: () => 1,
       spend: (_, work) => work(),
     },
+    prepareUnkept: () => null,
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
       return { ...UNTAINTED, agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };

@@ -47,7 +47,7 @@ export function createNewRuns(parts: NewRunParts, active: ActiveRuns, queue: Run
     if (starts) reported.push({ type: "run.started", runId });
     const firstEventId = events.append(agentId, reported, conversationId) - reported.length + 1;
     const createdAt = clock.now();
-    const run: Run = { ...caused, ...NEW, runId, instanceId, messageId, firstEventId, stops, createdAt };
+    const run: Run = { ...caused, ...NEW_RUN, runId, instanceId, messageId, firstEventId, stops, createdAt };
     if (!starts) {
       queries.insertRun(run);
       store.afterCommit(() => queue.add(agentId, accountId));
@@ -65,7 +65,8 @@ export function createNewRuns(parts: NewRunParts, active: ActiveRuns, queue: Run
   };
 }
 
-const NEW = {
+/** What is the same in every run that has not started. */
+export const NEW_RUN = {
   status: "queued",
   model: null,
   errorCode: null,

@@ -3,7 +3,7 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
-import type { ModelAbilities, ModelEngine } from "../../models/engine.ts";
+import type { ModelAbilities, ModelEngine, OutputForm } from "../../models/engine.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
@@ -20,6 +20,7 @@ import type { Toolbox } from "../../tools/toolbox.ts";
 import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
 import type { Taint } from "./taint.ts";
+import type { Asked } from "./unkept-runs.ts";
 
 export interface PrepareParts {
   instances: Instances;
@@ -37,6 +38,8 @@ export interface PrepareParts {
   /** The turns up to and including the run's own message, in the order they were answered. */
   conversation(run: Run): TurnOutline[];
   taint: Pick<Taint, "isMarked" | "ofWindow">;
+  /** The form of the run's answer, if it is to be JSON. */
+  outputOf(runId: string): OutputForm | null;
 }
 
 /** Abilities of an unknown model; calling it fails later, with a message of its own. */
@@ -62,6 +65,7 @@ export function prepareRun(
   // Who can read a skill when it is needed is told its name and description only.
   const readsSkills = canReadSkills(tools);
   const readText = readsSkills ? null : (name: string) => parts.skills.instructions(instanceId, name);
+  const output = parts.outputOf(runId);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
   return {
     agentId: agent.agentId,
@@ -82,15 +86,32 @@ export function prepareRun(
       model: abilities,
       ...chooseTurns(turns, room),
       journal,
+      ...(output && { limits: { output } }),
     },
   };
+}
+
+/** Tools that need somebody who follows the run. */
+const FOLLOWED = ["ask_user", "update_plan"];
+
+/** The same for a run whose conversation its caller keeps. */
+export function prepareUnkept(
+  parts: Omit<PrepareParts, "conversation" | "taint" | "outputOf">,
+  run: Run,
+  { turns, isTainted, extras }: Asked,
+): ReturnType<typeof prepareRun> {
+  const taint = { ofWindow: () => isTainted, isMarked: () => false };
+  const prepared = prepareRun({ ...parts, conversation: () => turns, taint, outputOf: () => null }, run, []);
+  if (prepared === null) return null;
+  const tools = prepared.tools.filter(({ name }) => !FOLLOWED.includes(name));
+  return { ...prepared, tools, input: { ...prepared.input, ...extras } };
 }
 
 /** Its own, or else the host's. */
 export const modelOf = (agent: Pick<Agent, "model">, { defaultModel }: Pick<PrepareParts, "defaultModel">): string =>
   agent.model ?? defaultModel;
 
-function abilitiesOf(parts: PrepareParts, model: string): ModelAbilities {
+export function abilitiesOf(parts: Pick<PrepareParts, "engineOf">, model: string): ModelAbilities {
   try {
     return parts.engineOf(model).abilities(model);
   } catch {

@@ -1,6 +1,5 @@
 import { notFound } from "../../lib/app-error.ts";
 import { isId } from "../../lib/id.ts";
-import type { Log } from "../../lib/log.ts";
 import type { Host } from "../../runtime/host.ts";
 import type { HostedRun, WaitingCall } from "../../runtime/hosted-run.ts";
 import type { JournalStep, LoopEvent, RunOutcome } from "../../runtime/protocol.ts";
@@ -18,10 +17,10 @@ import { parkingQueries } from "./parking-queries.ts";
 import { advance, newProgress } from "./progress.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
+import { createUnkeptRuns, type UnkeptRunParts, type UnkeptRuns } from "./unkept-runs.ts";
 
-export interface RunParts extends EndingParts {
+export interface RunParts extends EndingParts, UnkeptRunParts {
   store: Store;
-  log: Log;
   host: Host;
   /** What the runtime needs for this run, from the agent's current state; null if its instance is not running. */
   prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink" | "taint"> | null;
@@ -29,7 +28,6 @@ export interface RunParts extends EndingParts {
   accountOf(instanceId: string): string | undefined;
   /** How long after a failed commit (a full disk) a run is started again. */
   retryMs?: number;
-  /** How much of one event loop turn may be spent on starting runs. */
   startsMs?: number;
 }
 
@@ -38,6 +36,9 @@ export interface Runs {
   /** Newest first, before this place in the agent's log; of every status if none is named. */
   page(whose: RunsOf, status: RunStatus | null, before: number | null, limit: number): Run[];
   queue(...of: Parameters<QueueRun>): Run;
+  unkept: Pick<UnkeptRuns, "queue" | "cancelOf">;
+  /** The agent's unfinished runs of every kind, in the order in which they came. */
+  inTurn(agentId: string): Run[];
   /**
    * Decides about a waiting call. After the last one, the run continues from its journal, ahead of queued runs. Returns
    * false, and does nothing, if no call of this run waits for `waitId` (any longer). Call it in a transaction.
@@ -73,7 +74,7 @@ export function createRuns(parts: RunParts): Runs {
   const writeEnd = createEnding(parts, parking);
 
   const queue = createRunQueue({
-    nextRun: (agentId) => (host.closed() ? undefined : active.next(agentId, queries.inTurn)),
+    nextRun: (agentId) => (host.closed() ? undefined : active.next(agentId, inTurn)),
     accountOf,
     hasPlace: host.hasPlace,
     reserve: host.reserve,
@@ -82,9 +83,13 @@ export function createRuns(parts: RunParts): Runs {
     onFailure: fail,
     startsMs: parts.startsMs,
   });
+  const unkept = createUnkeptRuns(parts, active, queue);
+  const inTurn = (agentId: string) => unkept.among(agentId, queries.inTurn(agentId));
 
   /** Starts a run that has a place: a new one, an interrupted one, or one that has waited. */
   function take(run: Run): boolean {
+    const begun = unkept.start(run);
+    if (begun !== undefined) return begun;
     const isNew = run.status === "queued";
     const journal = isNew ? NOTHING_DONE : journalOf(run);
     if (journal) return start(run, journal, isNew ? "run.started" : journal.shown ? "run.restarted" : null);
@@ -257,6 +262,8 @@ export function createRuns(parts: RunParts): Runs {
     },
     page: (...asked) => pageOfRuns(queries, ...asked),
     queue: createNewRuns(parts, active, queue),
+    unkept,
+    inTurn,
     resume(runId, waitId, decision) {
       const run = parking.decide(runId, waitId, decision);
       if (run?.status === "running") store.afterCommit(() => queue.addUnfinished(run.agentId, run.instanceId));

@@ -53,7 +53,9 @@ async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: P
         return;
       case "embed": {
         const embed = await parts.embed();
-        send({ type: "embedded", id: message.id, vectors: await embed(message.texts) });
+        const counts: number[] = [];
+        const vectors = await embed(message.texts, (count) => void counts.push(count));
+        send({ type: "embedded", id: message.id, vectors, tokens: counts.reduce((sum, count) => sum + count, 0) });
         return;
       }
     }

@@ -49,5 +49,5 @@ export type ModelToHost =
   | { type: "text"; id: number; text: string }
   | { type: "done"; id: number; completionTokens: number; reason: Exclude<FinishReason, "tool_calls"> }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
-  | { type: "embedded"; id: number; vectors: Float32Array[] }
+  | { type: "embedded"; id: number; vectors: Float32Array[]; tokens: number }
   | { type: "failed"; id: number; message: string };

@@ -1,10 +1,15 @@
-import type { ModelMessage, ModelRequest, ToolDescription } from "../engine.ts";
+import type { ModelMessage, ModelRequest, OutputForm, ToolDescription } from "../engine.ts";
 
 /** What a server does not support, learnt from its refusals, so that the next request is accepted at once. */
 export interface Dialect {
   usageInStream: boolean;
   temperature: boolean;
   tokenLimit: "max_tokens" | "max_completion_tokens";
+  /**
+   * How much of a structured answer's form the server is told; it is checked in any case. Learnt for one request only: a
+   * server may refuse one schema and take the next.
+   */
+  outputForm: "json_schema" | "json_object" | "none";
   /** The longest answer that the model allows, if the server has refused a longer one. */
   answerTokens: number;
 }
@@ -13,6 +18,7 @@ export const STANDARD_DIALECT: Dialect = {
   usageInStream: true,
   temperature: true,
   tokenLimit: "max_tokens",
+  outputForm: "json_schema",
   answerTokens: Number.POSITIVE_INFINITY,
 };
 
@@ -47,6 +53,9 @@ export function learnDialect(
   if (dialect.temperature && find(/temperature.{0,40}(not support|unsupported)/i)) {
     return { ...dialect, temperature: false };
   }
+  if (dialect.outputForm !== "none" && find(/response_format|json_schema|json_object|grammar/i)) {
+    return { ...dialect, outputForm: dialect.outputForm === "json_schema" ? "json_object" : "none" };
+  }
   const answerTokens = findAnswerLimit(find);
   if (answerTokens !== null && answerTokens < Math.min(maxTokens, dialect.answerTokens)) {
     return { ...dialect, answerTokens };
@@ -72,6 +81,7 @@ export function writeRequest(request: ModelRequest & { maxTokens: number }, mode
     [dialect.tokenLimit]: Math.min(request.maxTokens, dialect.answerTokens),
     temperature: dialect.temperature ? request.temperature : undefined,
     stop: request.stop?.length ? request.stop : undefined,
+    response_format: request.output && writeOutputForm(request.output, dialect.outputForm),
   });
   if (request.tools.length === 0) return body;
   return `${body.slice(0, -1)},"tools":[${request.tools.map(writeTool).join(",")}]}`;
@@ -89,6 +99,17 @@ function writeTool(tool: ToolDescription): string {
   return written;
 }
 
+function writeOutputForm({ name, schema, strict }: OutputForm, form: Dialect["outputForm"]): unknown {
+  switch (form) {
+    case "json_schema":
+      return { type: "json_schema", json_schema: { name, schema, strict } };
+    case "json_object":
+      return { type: "json_object" };
+    case "none":
+      return undefined;
+  }
+}
+
 function writeMessage(message: ModelMessage): unknown {
   switch (message.role) {
     case "tool":
@@ -104,10 +125,17 @@ function writeMessage(message: ModelMessage): unknown {
           function: { name, arguments: writeArguments(input) },
         })),
       };
-    default:
-      return { role: message.role, content: message.content };
+    case "user":
+      return { role: "user", content: message.images?.length ? withImages(message) : message.content };
+    case "system":
+      return { role: "system", content: message.content };
   }
 }
+
+const withImages = ({ content, images = [] }: { content: string; images?: string[] }): unknown[] => [
+  ...(content === "" ? [] : [{ type: "text", text: content }]),
+  ...images.map((url) => ({ type: "image_url", image_url: { url } })),
+];
 
 /** vLLM and llama.cpp parse the history's arguments, and refuse the whole request if one call is not JSON. */
 function writeArguments(input: string): string {

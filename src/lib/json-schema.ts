@@ -1,0 +1,240 @@
+import { AppError } from "./app-error.ts";
+
+/**
+ * JSON Schema, as far as it can be checked in a bounded time: a schema comes from a stranger. Regular expressions are left
+ * out, because a malicious one may take forever; what is not supported is refused, never ignored.
+ */
+
+export type JsonSchema = Record<string, unknown>;
+
+/** What is wrong with a value, and where; null if it fits. */
+export type SchemaCheck = (value: unknown) => string | null;
+
+const MAX_DEPTH = 32;
+/** Of one check: `anyOf` within `anyOf` multiplies, and a `$ref` may lead back to itself. */
+const MAX_STEPS = 100_000;
+const MAX_NESTED = 500;
+
+const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+type TypeName = (typeof TYPES)[number];
+
+/** They describe, and check nothing. `format` is one of them, as the standard has it. */
+const ANNOTATIONS = new Set(
+  "title description default examples example deprecated readOnly writeOnly format $schema $id $comment discriminator".split(
+    " ",
+  ),
+);
+const COUNTS = new Set("minLength maxLength minItems maxItems minProperties maxProperties".split(" "));
+const NUMBERS = new Set("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split(" "));
+const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
+const MAPS = new Set(["properties", "$defs", "definitions"]);
+const ONES = new Set(["items", "additionalProperties", "not"]);
+
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What in a schema cannot be checked, and why, as `"<where>: expected <what>"`; null if all of it can. */
+export function schemaFault(schema: unknown): string | null {
+  return faultAt(schema, schema, "", 0);
+}
+
+/** docs/contract/api.md, Structured answers. */
+const MAX_SCHEMA_BYTES = 16 * 1024;
+
+/** The schema of an answer. Throws `invalid_request`, naming the field `param`, for one that cannot be checked. */
+export function requireSchema(schema: JsonSchema, param: string): JsonSchema {
+  const refuse = (what: string) => new AppError("invalid_request", `${param}: ${what}`, { param });
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > MAX_SCHEMA_BYTES) throw refuse(`expected at most ${MAX_SCHEMA_BYTES} bytes, not ${bytes}`);
+  const fault = schemaFault(schema);
+  if (fault !== null) throw refuse(fault);
+  return schema;
+}
+
+function faultAt(schema: unknown, root: unknown, at: string, depth: number): string | null {
+  const where = at === "" ? "schema" : `schema${at}`;
+  if (typeof schema === "boolean" && at !== "") return null;
+  if (!isObject(schema)) return `${where}: expected a JSON Schema`;
+  if (depth > MAX_DEPTH) return `${where}: expected at most ${MAX_DEPTH} levels`;
+  for (const [name, given] of Object.entries(schema)) {
+    const fault = keywordFault(name, given, root, `${at}.${name}`, depth);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+function keywordFault(name: string, given: unknown, root: unknown, at: string, depth: number): string | null {
+  const expected = (what: string) => `schema${at}: expected ${what}`;
+  const first = (faults: Iterable<string | null>) => {
+    for (const fault of faults) if (fault !== null) return fault;
+    return null;
+  };
+  if (ANNOTATIONS.has(name)) return null;
+  if (ONES.has(name)) return faultAt(given, root, at, depth + 1);
+  if (MAPS.has(name)) {
+    if (!isObject(given)) return expected("an object of schemas");
+    return first(Object.entries(given).map(([key, inner]) => faultAt(inner, root, `${at}.${key}`, depth + 1)));
+  }
+  if (LISTS.has(name)) {
+    if (!Array.isArray(given) || given.length === 0) return expected("a list of schemas");
+    return first(given.map((inner, index) => faultAt(inner, root, `${at}.${index}`, depth + 1)));
+  }
+  if (COUNTS.has(name)) return Number.isSafeInteger(given) && Number(given) >= 0 ? null : expected("a whole number");
+  if (NUMBERS.has(name))
+    return typeof given === "number" && (name !== "multipleOf" || given > 0) ? null : expected("a number");
+  switch (name) {
+    case "type": {
+      const names = Array.isArray(given) ? given : [given];
+      return names.length > 0 && names.every((one) => TYPES.includes(one))
+        ? null
+        : expected(`one of ${TYPES.join(", ")}`);
+    }
+    case "enum":
+      return Array.isArray(given) && given.length > 0 ? null : expected("a list of values");
+    case "const":
+      return null;
+    case "required":
+      return Array.isArray(given) && given.every((one) => typeof one === "string") ? null : expected("a list of names");
+    case "uniqueItems":
+      return typeof given === "boolean" ? null : expected("true or false");
+    case "$ref":
+      return typeof given === "string" && resolve(root, given) !== undefined
+        ? null
+        : expected("a reference within the schema, such as #/$defs/name");
+    default:
+      return `schema${at.slice(0, -name.length - 1)}: the keyword ${name} is not supported`;
+  }
+}
+
+/** The schema that a JSON pointer within the document names. */
+function resolve(root: unknown, ref: string): unknown {
+  if (!ref.startsWith("#")) return undefined;
+  const parts = ref.slice(1).split("/").slice(1);
+  let found = root;
+  for (const part of parts) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(found)) found = found[Number(key)];
+    else if (isObject(found) && Object.hasOwn(found, key)) found = found[key];
+    else return undefined;
+  }
+  return isObject(found) || typeof found === "boolean" ? found : undefined;
+}
+
+/** The check of a schema without a `schemaFault`. A value that takes too long to check does not fit. */
+export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
+  return (value) => {
+    let steps = 0;
+    let nested = 0;
+    const check = (inner: unknown, part: unknown, at: string): string | null => {
+      if (++steps > MAX_STEPS || nested > MAX_NESTED) return "it is too much to check";
+      if (inner === true) return null;
+      if (!isObject(inner)) return `${at || "the value"} is not allowed`;
+      nested++;
+      const fault = checkOne(inner, part, at);
+      nested--;
+      return fault;
+    };
+    const checkOne = (inner: JsonSchema, part: unknown, at: string): string | null => {
+      const here = at || "the value";
+      if (typeof inner.$ref === "string") {
+        const fault = check(resolve(schema, inner.$ref), part, at);
+        if (fault !== null) return fault;
+      }
+      const types = inner.type === undefined ? [] : ([inner.type].flat() as TypeName[]);
+      if (types.length > 0 && !types.some((type) => isType(part, type))) return `${here} is not ${types.join(" or ")}`;
+      if (Array.isArray(inner.enum) && !inner.enum.some((one) => Bun.deepEquals(one, part, true))) {
+        return `${here} is none of ${shown(inner.enum)}`;
+      }
+      if ("const" in inner && !Bun.deepEquals(inner.const, part, true)) return `${here} is not ${shown(inner.const)}`;
+      const fault = boundsFault(inner, part, here);
+      if (fault !== null) return fault;
+      for (const each of listOf(inner.allOf)) {
+        const wrong = check(each, part, at);
+        if (wrong !== null) return wrong;
+      }
+      const any = listOf(inner.anyOf);
+      if (any.length > 0) {
+        const faults = any.map((each) => check(each, part, at));
+        if (!faults.includes(null))
+          return any.length === 1 ? (faults[0] ?? null) : `${here} fits none of anyOf (${faults[0]})`;
+      }
+      const one = listOf(inner.oneOf);
+      if (one.length > 0) {
+        const fits = one.filter((each) => check(each, part, at) === null).length;
+        if (fits !== 1) return `${here} fits ${fits} of oneOf, not one`;
+      }
+      if (inner.not !== undefined && check(inner.not, part, at) === null) return `${here} fits what it must not`;
+      if (Array.isArray(part)) return checkItems(inner, part, at);
+      if (isObject(part)) return checkProperties(inner, part, at);
+      return null;
+    };
+    const checkItems = (inner: JsonSchema, part: unknown[], at: string): string | null => {
+      const first = listOf(inner.prefixItems);
+      for (const [index, item] of part.entries()) {
+        const of = index < first.length ? first[index] : inner.items;
+        const fault = of === undefined ? null : check(of, item, `${at}[${index}]`);
+        if (fault !== null) return fault;
+      }
+      return null;
+    };
+    const checkProperties = (inner: JsonSchema, part: JsonSchema, at: string): string | null => {
+      const known = isObject(inner.properties) ? inner.properties : {};
+      const of = (name: string) => (at === "" ? name : `${at}.${name}`);
+      for (const name of listOf(inner.required) as string[]) {
+        if (!Object.hasOwn(part, name)) return `${of(name)} is missing`;
+      }
+      for (const [name, item] of Object.entries(part)) {
+        const isKnown = Object.hasOwn(known, name);
+        const rule = isKnown ? known[name] : inner.additionalProperties;
+        const fault = rule === undefined ? null : check(rule, item, of(name).slice(0, 200));
+        if (fault !== null) return fault;
+      }
+      return null;
+    };
+    return check(schema, value, "");
+  };
+}
+
+const listOf = (given: unknown): unknown[] => (Array.isArray(given) ? given : []);
+
+const shown = (value: unknown): string => JSON.stringify(value).slice(0, 200);
+
+function isType(value: unknown, type: TypeName): boolean {
+  switch (type) {
+    case "object":
+      return isObject(value);
+    case "array":
+      return Array.isArray(value);
+    case "integer":
+      return Number.isInteger(value);
+    case "null":
+      return value === null;
+    default:
+      return typeof value === type;
+  }
+}
+
+/** Sizes and ranges. */
+function boundsFault(schema: JsonSchema, value: unknown, here: string): string | null {
+  const number = (name: string) => (typeof schema[name] === "number" ? (schema[name] as number) : undefined);
+  const within = (size: number, least: string, most: string, what: string) => {
+    const [min = 0, max = Number.POSITIVE_INFINITY] = [number(least), number(most)];
+    return size >= min && size <= max ? null : `${here} has ${size} ${what}`;
+  };
+  if (typeof value === "string") return within([...value].length, "minLength", "maxLength", "characters");
+  if (Array.isArray(value)) {
+    const isRepeated =
+      schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length;
+    return isRepeated ? `${here} has the same item twice` : within(value.length, "minItems", "maxItems", "items");
+  }
+  if (isObject(value)) return within(Object.keys(value).length, "minProperties", "maxProperties", "properties");
+  if (typeof value !== "number") return null;
+  const step = number("multipleOf");
+  const fits =
+    value >= (number("minimum") ?? Number.NEGATIVE_INFINITY) &&
+    value <= (number("maximum") ?? Number.POSITIVE_INFINITY) &&
+    value > (number("exclusiveMinimum") ?? Number.NEGATIVE_INFINITY) &&
+    value < (number("exclusiveMaximum") ?? Number.POSITIVE_INFINITY) &&
+    (step === undefined || Math.abs(value / step - Math.round(value / step)) < 1e-9);
+  return fits ? null : `${here} is out of its range`;
+}

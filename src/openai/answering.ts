@@ -1,0 +1,102 @@
+import { AppError } from "../lib/app-error.ts";
+import { newId } from "../lib/id.ts";
+import type { UnkeptListener } from "../messages/runs/unkept-runs.ts";
+import type { ToolCall } from "../models/engine.ts";
+import type { Usage } from "../runtime/protocol.ts";
+
+/** What an agent has answered. */
+export interface Answer {
+  text: string;
+  /** The caller's functions that it calls, each with an id of its own. */
+  calls: ToolCall[];
+  /** `length`: the text ends where it had to. */
+  finish: "stop" | "length" | "tool_calls";
+  /** Of all its model calls together; null if no server has counted. */
+  usage: Usage | null;
+  /** Who has answered: `local:…` or `openai:…`. */
+  model: string | null;
+  /** How often it has called its model. */
+  steps: number;
+  /** Whether it has read what a stranger may have written (docs/contract/runtime.md, Taint). */
+  isTainted: boolean;
+}
+
+/** An answer that is being written. */
+export interface Answering {
+  /** Rejects with an `AppError` that says why there is none. */
+  done: Promise<Answer>;
+  /** Cancels it, for this reason. */
+  cancel(reason: AppError): void;
+}
+
+/** Starts to ask; returns how to cancel. Throws if the agent cannot be asked now. */
+export type Ask = (listener: UnkeptListener) => () => void;
+
+const STOPPED = () =>
+  new AppError("instance_not_ready", "the agent's instance was stopped, or the agent deleted, before it had answered", {
+    retryAfterSeconds: 5,
+  });
+
+/** Whoever asked has left: nobody gets this. */
+export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
+
+/** Asks an agent. `onText` gets each piece of its text as it is written. Throws as `ask` does. */
+export function answer(ask: Ask, onText: (text: string) => void = () => {}): Answering {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  // A client that leaves early waits no longer.
+  promise.catch(() => {});
+  let [text, calls, steps] = ["", [] as ToolCall[], 0];
+  let usage: Usage | null = null;
+  let model: string | null = null;
+  let isTainted = false;
+  let why: AppError | null = null;
+  const stop = ask((event) => {
+    switch (event.type) {
+      case "started":
+        model = event.model;
+        break;
+      case "tainted":
+        isTainted = true;
+        break;
+      case "step":
+        steps++;
+        break;
+      case "delta":
+        text += event.text;
+        onText(event.text);
+        break;
+      case "usage":
+        usage = {
+          promptTokens: (usage?.promptTokens ?? 0) + event.usage.promptTokens,
+          completionTokens: (usage?.completionTokens ?? 0) + event.usage.completionTokens,
+        };
+        break;
+      case "asked":
+        // Servers repeat their ids, and a caller tells its calls apart by them.
+        calls = event.calls.map((call) => ({ ...call, id: newId("call") }));
+        break;
+      case "ended": {
+        const { outcome } = event;
+        if (outcome.kind === "failed") reject(new AppError(outcome.code, outcome.message));
+        else if (outcome.kind !== "completed") reject(why ?? STOPPED());
+        else
+          resolve({
+            text,
+            calls,
+            usage,
+            model,
+            steps,
+            isTainted,
+            finish: calls.length > 0 ? "tool_calls" : outcome.finishReason,
+          });
+      }
+    }
+  });
+  return {
+    done: promise,
+    cancel(reason) {
+      why ??= reason;
+      stop();
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import { z } from "zod";
+import { AppError } from "../lib/app-error.ts";
+import type { Asked } from "../messages/runs/unkept-runs.ts";
+import type { OutputForm } from "../models/engine.ts";
+import type { AnswerLimits } from "../runtime/protocol.ts";
+import {
+  FunctionDefinition,
+  type FunctionRules,
+  functionList,
+  functionsOf,
+  outputFormOf,
+  schemaFields,
+  toolChoice,
+} from "./functions.ts";
+import { type Said, toTurns } from "./turns.ts";
+
+const TEXT = "text";
+const text = z.string({ error: TEXT });
+const textPart = z.object({ type: z.literal("text"), text });
+const PARTS = "text, or a list of parts of type text";
+const textContent = z.union([text, z.array(textPart)], { error: PARTS });
+
+const IMAGE = "a data URL of an image, such as data:image/png;base64,…";
+
+/** No address: nothing is fetched for a caller. */
+export const imageUrl = z
+  .string({ error: IMAGE })
+  .regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=_-]+$/, { error: IMAGE })
+  .meta({ examples: ["data:image/png;base64,iVBORw0KGgo="] });
+
+const imagePart = z.object({ type: z.literal("image_url"), image_url: z.object({ url: imageUrl }) });
+const userPart = z.discriminatedUnion("type", [textPart, imagePart], { error: "a part of type text or image_url" });
+
+const callField = z.object({
+  id: text,
+  type: z.literal("function", { error: "function" }),
+  function: z.object({ name: text, arguments: text }),
+});
+
+const Message = z.discriminatedUnion(
+  "role",
+  [
+    z.object({ role: z.literal("system"), content: textContent }),
+    z.object({ role: z.literal("developer"), content: textContent }),
+    z.object({
+      role: z.literal("user"),
+      content: z.union([text, z.array(userPart)], { error: "text, or a list of parts of type text or image_url" }),
+    }),
+    z.object({
+      role: z.literal("assistant"),
+      content: textContent.nullish(),
+      tool_calls: z.array(callField, { error: "a list of calls" }).nullish(),
+    }),
+    z.object({ role: z.literal("tool"), tool_call_id: text, content: textContent }),
+  ],
+  { error: "a role: system, developer, user, assistant or tool" },
+);
+
+const count = z
+  .int({ error: "a whole number, at least 1" })
+  .min(1, { error: "a whole number, at least 1" })
+  .max(1_000_000);
+const flag = z.boolean({ error: "true or false" });
+const STOP = "text, or a list of at most 4 texts";
+const stopText = z.string({ error: STOP }).min(1, { error: STOP }).max(500, { error: STOP });
+const MODEL = "the id of an agent";
+
+/** Sampling, as both surfaces take it. */
+export const temperature = z
+  .number({ error: "a number from 0 to 2" })
+  .min(0, { error: "a number from 0 to 2" })
+  .max(2, { error: "a number from 0 to 2" });
+export const modelName = z.string({ error: MODEL }).min(1, { error: MODEL }).describe("The id of an agent");
+export const tokenCount = count;
+
+/** The request of a chat completion. What is not listed is ignored. */
+export const ChatRequest = z.object({
+  model: modelName,
+  messages: z.array(Message, { error: "a list of messages" }).min(1, { error: "at least one message" }),
+  stream: flag.nullish(),
+  stream_options: z.object({ include_usage: flag.nullish() }, { error: "an object" }).nullish(),
+  max_tokens: count.nullish(),
+  max_completion_tokens: count.nullish(),
+  temperature: temperature.nullish(),
+  stop: z.union([stopText, z.array(stopText).max(4, { error: STOP })], { error: STOP }).nullish(),
+  tools: functionList(
+    z.object({ type: z.literal("function", { error: "function" }), function: FunctionDefinition }),
+  ).nullish(),
+  tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: flag.nullish(),
+  response_format: z
+    .discriminatedUnion(
+      "type",
+      [
+        z.object({ type: z.literal("text") }),
+        z.object({ type: z.literal("json_object") }),
+        z.object({ type: z.literal("json_schema"), json_schema: z.object(schemaFields) }),
+      ],
+      { error: "a type: text, json_object or json_schema" },
+    )
+    .nullish(),
+  n: z.literal(1, { error: "1: an agent gives one answer" }).nullish(),
+  logprobs: z.literal(false, { error: "false: an agent's answer has none" }).nullish(),
+});
+export type ChatRequest = z.output<typeof ChatRequest>;
+
+type ChatMessage = ChatRequest["messages"][number];
+
+/** What the agent is asked. Throws `invalid_request`. */
+export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees: boolean }): Asked {
+  const instructions: string[] = [];
+  const said: Said[] = [];
+  for (const [at, message] of request.messages.entries()) {
+    if (message.role === "system" || message.role === "developer") instructions.push(textOf(message.content));
+    else said.push(saidOf(message, `messages.${at}`));
+  }
+  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
+  const functions = functionsOf(
+    offered.map((tool) => tool.function),
+    rules,
+  );
+  const output = formOf(request);
+  return {
+    ...toTurns(said, "messages", rules.sees),
+    extras: {
+      functions,
+      ...(instructions.length > 0 && { instructions: instructions.join("\n\n") }),
+      limits: limitsOf(request, request.max_completion_tokens ?? request.max_tokens, output),
+    },
+  };
+}
+
+export function limitsOf(
+  { temperature, stop }: { temperature?: number | null | undefined; stop?: string | string[] | null | undefined },
+  maxTokens: number | null | undefined,
+  output: OutputForm | undefined,
+): AnswerLimits {
+  return {
+    ...(maxTokens != null && { maxTokens }),
+    ...(temperature != null && { temperature }),
+    ...(stop != null && { stop: [stop].flat() }),
+    ...(output && { output }),
+  };
+}
+
+function formOf({ response_format: form }: ChatRequest): OutputForm | undefined {
+  switch (form?.type) {
+    case "json_object":
+      return outputFormOf(null, "response_format");
+    case "json_schema":
+      return outputFormOf(form.json_schema, "response_format.json_schema.schema");
+    default:
+      return undefined;
+  }
+}
+
+function saidOf(message: Exclude<ChatMessage, { role: "system" | "developer" }>, param: string): Said {
+  switch (message.role) {
+    case "user": {
+      const parts = typeof message.content === "string" ? [] : message.content;
+      const images = parts.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []));
+      return { kind: "user", text: textOf(message.content), images, param };
+    }
+    case "assistant": {
+      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: input } }) => ({
+        id,
+        name,
+        input,
+      }));
+      return { kind: "assistant", text: textOf(message.content ?? ""), calls, param };
+    }
+    case "tool":
+      return { kind: "result", callId: message.tool_call_id, text: textOf(message.content), param };
+  }
+}
+
+const textOf = (content: string | readonly { type: string; text?: string }[]): string =>
+  typeof content === "string"
+    ? content
+    : content
+        .map(({ text = "" }) => text)
+        .join("\n")
+        .trim();
+
+/** Throws `invalid_request` about this field. */
+export function refuseField(param: string, what: string): never {
+  throw new AppError("invalid_request", `${param}: ${what}`, { param });
+}

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { AppError } from "../lib/app-error.ts";
+import { ModelError } from "../models/engine.ts";
+import { createQueue } from "../models/local/queue.ts";
+import { EMBEDDING_MODEL } from "./models.ts";
+
+const MAX_TEXTS = 256;
+const MAX_CHARACTERS = 32_000;
+/** Texts that the model process is given at once: in between, others get their turn. */
+const AT_ONCE = 8;
+
+const TEXT = `text that is not empty, at most ${MAX_CHARACTERS} characters`;
+const INPUT = `text, or a list of 1 to ${MAX_TEXTS} texts, each not empty and of at most ${MAX_CHARACTERS} characters`;
+const text = z.string({ error: TEXT }).min(1, { error: TEXT }).max(MAX_CHARACTERS, { error: TEXT });
+
+export const EmbeddingRequest = z.object({
+  model: z.string({ error: EMBEDDING_MODEL }).describe(EMBEDDING_MODEL),
+  input: z.union([text, z.array(text).min(1).max(MAX_TEXTS)], { error: INPUT }),
+  encoding_format: z.enum(["float", "base64"], { error: "float or base64" }).nullish(),
+  dimensions: z.null({ error: "nothing: a vector has 384 dimensions" }).optional(),
+});
+
+export const Embeddings = z.object({
+  object: z.literal("list"),
+  data: z.array(
+    z.object({
+      object: z.literal("embedding"),
+      index: z.int(),
+      embedding: z.union([z.array(z.number()), z.string()]).describe("384 numbers, or as base64 of 32-bit floats"),
+    }),
+  ),
+  model: z.string(),
+  usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+});
+
+/** Unit vectors of texts; `onTokens` gets how many tokens were read for them. */
+export type EmbedTexts = (
+  texts: string[],
+  signal: AbortSignal,
+  onTokens: (count: number) => void,
+) => Promise<Float32Array[]>;
+
+/** Throws `not_found` for another model, `model_error`. */
+export type Embed = (
+  accountId: string,
+  request: z.output<typeof EmbeddingRequest>,
+  signal: AbortSignal,
+) => Promise<z.output<typeof Embeddings>>;
+
+/** One request of an account at a time has its texts embedded, a few at once: the others wait. */
+export function createEmbed(embedTexts: EmbedTexts): Embed {
+  const queue = createQueue(1);
+  return async (accountId, { model, input, encoding_format: format }, signal) => {
+    if (model !== EMBEDDING_MODEL) {
+      throw new AppError("not_found", `model: the embedding model is ${EMBEDDING_MODEL}`, { param: "model" });
+    }
+    const texts = [input].flat();
+    const vectors: Float32Array[] = [];
+    const counts: number[] = [];
+    const leave = await queue.enter(accountId, signal);
+    try {
+      for (let at = 0; at < texts.length; at += AT_ONCE) {
+        const some = await embedTexts(texts.slice(at, at + AT_ONCE), signal, (count) => void counts.push(count));
+        vectors.push(...some);
+      }
+    } catch (error) {
+      throw error instanceof ModelError ? new AppError("model_error", error.message, { cause: error }) : error;
+    } finally {
+      leave();
+    }
+    const tokens = counts.reduce((sum, count) => sum + count, 0);
+    return {
+      object: "list",
+      data: vectors.map((vector, index) => ({ object: "embedding", index, embedding: written(vector, format) })),
+      model,
+      usage: { prompt_tokens: tokens, total_tokens: tokens },
+    };
+  };
+}
+
+const written = (vector: Float32Array, format: "float" | "base64" | null | undefined): number[] | string =>
+  format === "base64"
+    ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64")
+    : Array.from(vector);

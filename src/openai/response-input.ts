@@ -1,0 +1,147 @@
+import { z } from "zod";
+import type { Asked } from "../messages/runs/unkept-runs.ts";
+import type { OutputForm } from "../models/engine.ts";
+import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
+import {
+  FunctionDefinition,
+  type FunctionRules,
+  functionList,
+  functionsOf,
+  outputFormOf,
+  schemaFields,
+  toolChoice,
+} from "./functions.ts";
+import { type Said, toTurns } from "./turns.ts";
+
+const text = z.string({ error: "text" });
+const flag = z.boolean({ error: "true or false" });
+/** For what would change the answer and cannot be honoured. */
+const absent = (why: string) => z.null({ error: `nothing: ${why}` }).optional();
+
+const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
+const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
+const content = z.union([text, z.array(z.union([textPart, imagePart]))]);
+
+const Item = z.union([
+  z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
+  z.object({
+    type: z.literal("function_call_output"),
+    call_id: text,
+    output: z.union([text, z.array(textPart)]),
+  }),
+  z.object({ type: z.literal("reasoning") }),
+  z.object({
+    type: z.literal("message").optional(),
+    role: z.enum(["user", "assistant", "system", "developer"]),
+    content,
+  }),
+]);
+const INPUT = "text, or a list of messages, function calls and their outputs; images as data URLs";
+const FORM = "a type: text, json_object or json_schema";
+
+/** The request of a response. What is not listed is ignored. */
+export const ResponseRequest = z.object({
+  model: modelName,
+  input: z.union([text.min(1), z.array(Item).min(1)], { error: INPUT }),
+  instructions: text.nullish(),
+  previous_response_id: text.nullish(),
+  store: flag.nullish().describe("Whether a later response may continue this one; true by default"),
+  stream: flag.nullish(),
+  max_output_tokens: tokenCount.nullish(),
+  temperature: temperature.nullish(),
+  tools: functionList(
+    z.object({
+      type: z.literal("function", { error: "function: an agent has its other tools itself" }),
+      ...FunctionDefinition.shape,
+    }),
+  ).nullish(),
+  tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: flag.nullish(),
+  text: z
+    .object({
+      format: z
+        .discriminatedUnion(
+          "type",
+          [
+            z.object({ type: z.literal("text") }),
+            z.object({ type: z.literal("json_object") }),
+            z.object({ type: z.literal("json_schema"), ...schemaFields }),
+          ],
+          { error: FORM },
+        )
+        .nullish(),
+    })
+    .nullish(),
+  background: z.literal(false, { error: "false: a response is answered while its client waits" }).nullish(),
+  conversation: absent("continue a response with previous_response_id"),
+  prompt: absent("an agent's files are its prompt"),
+});
+export type ResponseRequest = z.output<typeof ResponseRequest>;
+
+/** What was said in the request, and its system and developer messages. */
+export function saidIn({ input }: ResponseRequest): { said: Said[]; instructions: string[] } {
+  if (typeof input === "string")
+    return { said: [{ kind: "user", text: input, images: [], param: "input" }], instructions: [] };
+  const instructions: string[] = [];
+  const said: Said[] = [];
+  for (const [at, item] of input.entries()) {
+    const param = `input.${at}`;
+    if ("role" in item) {
+      if (item.role === "system" || item.role === "developer") instructions.push(textOf(item.content));
+      else if (item.role === "user")
+        said.push({ kind: "user", text: textOf(item.content), images: imagesOf(item.content), param });
+      else said.push({ kind: "assistant", text: textOf(item.content), calls: [], param });
+    } else if (item.type === "function_call") {
+      const call = { id: item.call_id, name: item.name, input: item.arguments };
+      const last = said.at(-1);
+      // Calls of one answer are items of their own here.
+      if (last?.kind === "assistant") said[said.length - 1] = { ...last, calls: [...last.calls, call] };
+      else said.push({ kind: "assistant", text: "", calls: [call], param });
+    } else if (item.type === "function_call_output") {
+      said.push({ kind: "result", callId: item.call_id, text: textOf(item.output), param });
+    }
+  }
+  return { said, instructions };
+}
+
+/** What the agent is asked, after what was said before. Throws `invalid_request`. */
+export function askedInResponse(
+  request: ResponseRequest,
+  before: { said: readonly Said[]; isTainted: boolean },
+  rules: FunctionRules & { sees: boolean },
+): Asked {
+  const { said, instructions } = saidIn(request);
+  const all = [...(request.instructions ? [request.instructions] : []), ...instructions];
+  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
+  const { turns, isTainted } = toTurns([...before.said, ...said], "input", rules.sees);
+  return {
+    turns,
+    // What was said before is known: it is as it was then, unless this request adds to what was answered.
+    isTainted: before.isTainted || (isTainted && said.some(({ kind }) => kind !== "user")),
+    extras: {
+      functions: functionsOf(offered, rules),
+      ...(all.length > 0 && { instructions: all.join("\n\n") }),
+      limits: limitsOf(request, request.max_output_tokens, formOf(request)),
+    },
+  };
+}
+
+function formOf({ text: asked }: ResponseRequest): OutputForm | undefined {
+  const form = asked?.format;
+  switch (form?.type) {
+    case "json_object":
+      return outputFormOf(null, "text.format");
+    case "json_schema":
+      return outputFormOf(form, "text.format.schema");
+    default:
+      return undefined;
+  }
+}
+
+type Content = string | readonly ({ text: string } | { image_url: string })[];
+
+const textOf = (content: Content): string =>
+  typeof content === "string" ? content : content.flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");
+
+const imagesOf = (content: Content): string[] =>
+  typeof content === "string" ? [] : content.flatMap((part) => ("image_url" in part ? [part.image_url] : []));

@@ -1,0 +1,229 @@
+import { z } from "zod";
+import type { FoundAgent } from "../agents/agents.ts";
+import { openAiError } from "../http/answer.ts";
+import type { LastingAnswers } from "../http/lasting-answers.ts";
+import { type Route, route } from "../http/route.ts";
+import { AppError } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import type { Caller } from "../limits/caller.ts";
+import type { Messages } from "../messages/messages.ts";
+import type { Asked } from "../messages/runs/unkept-runs.ts";
+import type { ModelAbilities } from "../models/engine.ts";
+import { type Answer, type Ask, answer, clientLeft } from "./answering.ts";
+import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
+import { askedInChat, ChatRequest } from "./chat-input.ts";
+import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
+import type { FunctionRules } from "./functions.ts";
+import { type AgentModels, Model, ModelList } from "./models.ts";
+import { answeredResponse, openResponse, ResponseRecord, responseEvents } from "./response-answer.ts";
+import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
+import type { StoredResponses } from "./stored-responses.ts";
+import { type AnswerWriter, streamAnswer } from "./stream.ts";
+
+export interface OpenAiRouteParts {
+  clock: Clock;
+  models: AgentModels;
+  messages: Pick<Messages, "ask">;
+  stored: StoredResponses;
+  embed: Embed;
+  abilitiesOf(agent: FoundAgent["agent"]): ModelAbilities;
+  isTool(name: string): boolean;
+  lasting: LastingAnswers;
+  /** Keeps a connection open while nothing is sent on it. */
+  keepOpen(request: Request): void;
+}
+
+const LIMIT = "a whole number from 1 to 100";
+
+/** OpenAI's API in front of agents (docs/contract/api.md, OpenAI-compatible surface). */
+export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
+  const { clock, models, messages, stored, embed, abilitiesOf, isTool, lasting, keepOpen } = parts;
+
+  const rulesFor = (agent: FoundAgent["agent"]): FunctionRules & { sees: boolean } => {
+    const { tools, images = false } = abilitiesOf(agent);
+    return { canCall: tools === true, isTool, sees: images };
+  };
+  const asking =
+    ({ instance, agent }: FoundAgent, asked: Asked): Ask =>
+    (listener) =>
+      messages.ask(instance, agent, asked, listener);
+
+  /** Holds a place until the agent has answered, and cancels it if the client leaves or its credential ends. */
+  async function whole<T>(
+    caller: Caller,
+    request: Request,
+    ask: Ask,
+    show: (answer: Answer) => T | Promise<T>,
+  ): Promise<T> {
+    const place = lasting.open(caller, "run");
+    try {
+      const answering = answer(ask);
+      place.endWith(() => answering.cancel(ended()));
+      request.signal.addEventListener("abort", () => answering.cancel(clientLeft()), { once: true });
+      keepOpen(request);
+      return await show(await answering.done);
+    } finally {
+      place.close();
+    }
+  }
+
+  /** The same as events; `save` is done before the last of them. */
+  function streamed(
+    caller: Caller,
+    request: Request,
+    ask: Ask,
+    writer: AnswerWriter,
+    save: (answer: Answer) => Promise<void> = async () => {},
+  ): Response {
+    const place = lasting.open(caller, "run");
+    try {
+      const stream = streamAnswer(writer, (hasLeft) => {
+        place.close();
+        if (hasLeft) answering.cancel(clientLeft());
+      });
+      const answering = answer(ask, stream.onText);
+      place.endWith(() => answering.cancel(ended()));
+      stream.follow(answering.done.then(async (given) => save(given).then(() => given)));
+      keepOpen(request);
+      return new Response(stream.body, {
+        headers: {
+          "Content-Type": "text/event-stream; charset=utf-8",
+          "Cache-Control": "no-store",
+          "X-Accel-Buffering": "no",
+        },
+      });
+    } catch (error) {
+      place.close();
+      throw error;
+    }
+  }
+
+  return [
+    route({
+      method: "GET",
+      path: "/v1/models",
+      name: "listModels",
+      tag: "models",
+      summary: "The account's agents, and the embedding model, as models",
+      access: "read",
+      bound: "page",
+      errorForm: "openai",
+      query: z.object({
+        limit: z
+          .string({ error: LIMIT })
+          .regex(/^([1-9]\d?|100)$/, { error: LIMIT })
+          .transform(Number)
+          .optional()
+          .meta({ type: "integer", pattern: undefined, minimum: 1, maximum: 100 }),
+        after: z.string().optional().meta({
+          description: "The id of the last model of the page before",
+          pattern: "^(agt_[0-9a-f]{32}|local:.+)$",
+        }),
+      }),
+      answer: ModelList,
+      handle({ caller, query }) {
+        const { limit = null, after = null } = query();
+        return models.list(caller, after, limit);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/models/:model",
+      name: "getModel",
+      tag: "models",
+      summary: "One of them",
+      access: "read",
+      bound: "record",
+      errorForm: "openai",
+      answer: Model,
+      find: ({ caller, params }) => models.get(caller, params.model),
+      handle: ({ found }) => found,
+    }),
+    route({
+      method: "POST",
+      path: "/v1/chat/completions",
+      name: "createChatCompletion",
+      tag: "chat",
+      summary: "Have an agent answer a conversation that the caller keeps",
+      access: "chat",
+      bound: "run",
+      errorForm: "openai",
+      body: ChatRequest,
+      answer: ChatCompletion,
+      errors: ["not_found", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
+      async handle({ caller, body, request, requestId }) {
+        const input = await body();
+        const found = models.agentOf(caller, input.model);
+        const ask = asking(found, askedInChat(input, rulesFor(found.agent)));
+        const heading = newHeading(found.agent.agentId, clock.now());
+        if (input.stream !== true) return whole(caller, request, ask, (given) => chatCompletion(heading, given));
+        const withUsage = input.stream_options?.include_usage === true;
+        return streamed(
+          caller,
+          request,
+          ask,
+          chatChunks(heading, withUsage, (error) => openAiError(error, requestId)),
+        );
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/responses",
+      name: "createResponse",
+      tag: "chat",
+      summary: "Have an agent answer, and continue from there with the next response",
+      access: "chat",
+      bound: "run",
+      errorForm: "openai",
+      body: ResponseRequest,
+      answer: ResponseRecord,
+      errors: ["not_found", "conflict", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
+      async handle({ caller, body, request }) {
+        const input = await body();
+        const found = models.agentOf(caller, input.model);
+        const previousId = input.previous_response_id ?? null;
+        const before = previousId === null ? NOTHING_SAID : stored.upTo(found.agent.agentId, previousId);
+        const asked = askedInResponse(input, before, rulesFor(found.agent));
+        const { said } = saidIn(input);
+        const isKept = input.store ?? true;
+        if (isKept) stored.requireRoom(found, said);
+        const createdAt = clock.now();
+        const open = openResponse(newId("resp"), { ...input, model: found.agent.agentId }, createdAt);
+        const sender = { type: "human", id: caller.accountId, name: caller.name };
+        const about = { responseId: open.id, previousId, said, sender, createdAt };
+        const save = async (given: Answer) => {
+          if (isKept) await stored.add(found, { ...about, answer: given });
+        };
+        const ask = asking(found, asked);
+        if (input.stream === true) return streamed(caller, request, ask, responseEvents(open), save);
+        return whole(caller, request, ask, async (given) => {
+          await save(given);
+          return answeredResponse(open, given);
+        });
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/v1/embeddings",
+      name: "createEmbedding",
+      tag: "models",
+      summary: "Vectors of texts, by the embedded model",
+      access: "chat",
+      bound: "embeddings",
+      errorForm: "openai",
+      body: EmbeddingRequest,
+      answer: Embeddings,
+      errors: ["not_found", "model_error"],
+      async handle({ caller, body, request }) {
+        const input = await body();
+        keepOpen(request);
+        return embed(caller.accountId, input, request.signal);
+      },
+    }),
+  ];
+}
+
+const NOTHING_SAID = { said: [], isTainted: false };
+
+const ended = () => new AppError("unauthorized", "the credential is no longer valid");

@@ -1,0 +1,138 @@
+import { and, desc, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import type { FoundAgent } from "../agents/agents.ts";
+import { AppError } from "../lib/app-error.ts";
+import { isId } from "../lib/id.ts";
+import type { Quotas } from "../limits/quotas.ts";
+import type { Conversations } from "../messages/conversations.ts";
+import type { Sender } from "../messages/exchange.ts";
+import type { Messages } from "../messages/messages.ts";
+import { conversations as conversationRows, messages as messageRows } from "../messages/schema.ts";
+import { prepared } from "../storage/prepared.ts";
+import type { Store } from "../storage/store.ts";
+import type { Answer } from "./answering.ts";
+import { responses, type StoredResponse } from "./schema.ts";
+import type { Said } from "./turns.ts";
+
+/** How far back a response is continued; what is older is not read. */
+const MAX_CHAIN = 200;
+
+/** A response to be stored. */
+export interface NewResponse {
+  responseId: string;
+  previousId: string | null;
+  said: readonly Said[];
+  answer: Answer;
+  sender: Sender;
+  createdAt: number;
+}
+
+/** The responses that a later one may continue. Each is also shown in a conversation of its agent. */
+export interface StoredResponses {
+  /** What was said up to and including this one. Throws `not_found` for another agent's. */
+  upTo(agentId: string, responseId: string): { said: Said[]; isTainted: boolean };
+  /** Throws `conflict` where there is no room for what this request says. */
+  requireRoom(found: FoundAgent, said: readonly Said[]): void;
+  /** Resolves when it is on disk. Continues the conversation of the one before, if that is its last. */
+  add(found: FoundAgent, response: NewResponse): Promise<void>;
+}
+
+export interface StoredResponseParts {
+  store: Store;
+  conversations: Conversations;
+  messages: Pick<Messages, "keep">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
+}
+
+export function createStoredResponses({
+  store,
+  conversations,
+  messages,
+  quotas,
+}: StoredResponseParts): StoredResponses {
+  const { db } = store;
+  const p = sql.placeholder;
+  const byId = prepared(db, () =>
+    db
+      .select(getTableColumns(responses))
+      .from(responses)
+      .innerJoin(messageRows, eq(messageRows.messageId, responses.messageId))
+      .innerJoin(conversationRows, eq(conversationRows.conversationId, responses.conversationId))
+      .where(
+        and(
+          eq(responses.responseId, p("responseId")),
+          eq(responses.agentId, p("agentId")),
+          eq(conversationRows.state, "open"),
+          gt(messageRows.messageSeq, conversationRows.clearedMessageSeq),
+        ),
+      ),
+  );
+  const latest = prepared(db, () =>
+    db
+      .select({ responseId: responses.responseId })
+      .from(responses)
+      .where(eq(responses.conversationId, p("conversationId")))
+      .orderBy(desc(responses.responseId))
+      .limit(1),
+  );
+
+  /** Undefined for another agent's, and for one that was cleared or deleted with its conversation. */
+  const find = (agentId: string, responseId: string): StoredResponse | undefined =>
+    isId("resp", responseId) ? byId.get({ agentId, responseId }) : undefined;
+
+  /** A response that continues another than the last one of its conversation begins a conversation of its own. */
+  function conversationAfter({ agent }: FoundAgent, previousId: string | null): string {
+    const previous = previousId === null ? undefined : find(agent.agentId, previousId);
+    const isLast = previous && latest.get({ conversationId: previous.conversationId })?.responseId === previousId;
+    return isLast ? previous.conversationId : conversations.createForResponses(agent).conversationId;
+  }
+
+  return {
+    upTo(agentId, responseId) {
+      const chain: StoredResponse[] = [];
+      for (let next: string | null = responseId; next !== null && chain.length < MAX_CHAIN; ) {
+        const found = find(agentId, next);
+        if (found === undefined) break;
+        chain.unshift(found);
+        next = found.previousId;
+      }
+      if (chain.length === 0) {
+        throw new AppError("not_found", "previous_response_id: this agent has no such response, or no longer", {
+          param: "previous_response_id",
+        });
+      }
+      const said = chain.flatMap((one) => one.said);
+      // Where older ones are gone, a result may have lost its call.
+      return {
+        said: said.slice(said.findIndex(({ kind }) => kind !== "result")),
+        isTainted: chain.some(({ tainted }) => tainted),
+      };
+    },
+    requireRoom: ({ instance }, said) =>
+      quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(JSON.stringify(said))),
+    add: (found, { responseId, previousId, said, answer, sender, createdAt }) =>
+      store.commitSoon(() => {
+        const conversationId = conversationAfter(found, previousId);
+        const { text, calls, isTainted } = answer;
+        const all: Said[] = [...said, { kind: "assistant", text, calls, param: "previous_response_id" }];
+        const { agentId } = found.agent;
+        const messageId = messages.keep(found.instance, found.agent, {
+          conversationId,
+          originId: responseId,
+          sender,
+          question: said.map(({ text }) => text).join("\n\n"),
+          answer: [text, ...calls.map(({ name, input }) => `${name}(${input})`)]
+            .filter((part) => part !== "")
+            .join("\n\n"),
+          finishReason: answer.finish === "length" ? "length" : "stop",
+          usage: answer.usage,
+          model: answer.model,
+          steps: answer.steps,
+          isTainted,
+          createdAt,
+        });
+        if (messageId === null) return;
+        const row = { responseId, agentId, conversationId, messageId, previousId, said: all, tainted: isTainted };
+        db.insert(responses).values(row).run();
+      }, "full"),
+  };
+}

@@ -1,0 +1,61 @@
+import { AppError } from "../lib/app-error.ts";
+import type { Asked } from "../messages/runs/unkept-runs.ts";
+import type { ToolCall } from "../models/engine.ts";
+import { roomOfTurn } from "../runtime/prompt-room.ts";
+import type { Turn } from "../runtime/protocol.ts";
+
+/** One thing that was said, in either of OpenAI's forms; `param` is where in the request. */
+export type Said =
+  | { kind: "user"; text: string; images: string[]; param: string }
+  | { kind: "assistant"; text: string; calls: ToolCall[]; param: string }
+  | { kind: "result"; callId: string; text: string; param: string };
+
+const refuse = (param: string, what: string) => new AppError("invalid_request", `${param}: ${what}`, { param });
+
+/**
+ * A conversation as an agent's prompt shows it: calls with their results, whoever made them. It sets no state, and counts as
+ * what a stranger may have written once it quotes an answer or a result. Throws `invalid_request` for a call without a
+ * result, or the other way round; `whole` names the list.
+ */
+export function toTurns(
+  said: readonly Said[],
+  whole: string,
+  sees: boolean,
+): Pick<Asked, "turns" | "isTainted"> & { plain: Turn[] } {
+  const turns: Turn[] = [];
+  /** Calls of the last turn that have no result yet. */
+  let open = new Map<string, { result: string }>();
+  const requireResults = (param: string) => {
+    const [missing] = open.keys();
+    if (missing !== undefined) throw refuse(param, `expected the result of the call ${missing} first`);
+  };
+  for (const one of said) {
+    if (one.kind === "result") {
+      const made = open.get(one.callId);
+      if (made === undefined) throw refuse(one.param, "expected the result of a call in the message before it");
+      made.result = one.text;
+      open.delete(one.callId);
+      continue;
+    }
+    requireResults(one.param);
+    if (one.kind === "user") {
+      if (one.images.length > 0 && !sees) {
+        throw refuse(one.param, "the agent's model sees no images: send text, or give the agent a stronger model");
+      }
+      turns.push({ role: "user", text: one.text, ...(one.images.length > 0 && { images: one.images }) });
+    } else if (one.calls.length === 0) turns.push({ role: "assistant", text: one.text });
+    else {
+      const calls = one.calls.map((call) => ({ call, result: "" }));
+      open = new Map(calls.map((made) => [made.call.id, made]));
+      turns.push({ role: "assistant", text: one.text, calls });
+    }
+  }
+  requireResults(whole);
+  if (!turns.some(({ role, calls }) => role === "user" || calls)) throw refuse(whole, "expected something to answer");
+  return { turns: turns.map(outlineOf), isTainted: turns.some(({ role }) => role === "assistant"), plain: turns };
+}
+
+export const outlineOf = (turn: Turn): Asked["turns"][number] => {
+  const { role, text, ...more } = turn;
+  return { role, bytes: roomOfTurn(turn), read: () => text, more };
+};

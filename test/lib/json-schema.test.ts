@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { createSchemaCheck, type JsonSchema, requireSchema, schemaFault } from "../../src/lib/json-schema.ts";
+
+const person = {
+  type: "object",
+  properties: { name: { type: "string", minLength: 1 }, age: { type: ["integer", "null"], minimum: 0 } },
+  required: ["name"],
+  additionalProperties: false,
+};
+const tree = {
+  $ref: "#/$defs/node",
+  $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } },
+};
+
+test.each<[JsonSchema, unknown, string | null]>([
+  [person, { name: "Ada", age: 36 }, null],
+  [person, { name: "Ada", age: null }, null],
+  [person, { age: 1 }, "name is missing"],
+  [person, { name: "" }, "name has 0 characters"],
+  [person, { name: "Ada", age: 1.5 }, "age is not integer or null"],
+  [person, { name: "Ada", age: -1 }, "age is out of its range"],
+  [person, { name: "Ada", more: 1 }, "more is not allowed"],
+  [person, JSON.parse('{"name":"Ada","__proto__":1}'), "__proto__ is not allowed"],
+  [person, [], "the value is not object"],
+  [{ enum: ["a", 1, null] }, null, null],
+  [{ enum: ["a", { b: 1 }] }, { b: 1 }, null],
+  [{ enum: ["a"] }, "b", 'the value is none of ["a"]'],
+  [{ const: 2 }, 3, "the value is not 2"],
+  [{ type: "array", items: { type: "string" }, maxItems: 2 }, ["a", 1], "[1] is not string"],
+  [{ type: "array", maxItems: 1 }, [1, 2], "the value has 2 items"],
+  [{ type: "array", uniqueItems: true }, [1, 1], "the value has the same item twice"],
+  [{ prefixItems: [{ type: "string" }], items: false }, ["a", 1], "[1] is not allowed"],
+  [{ anyOf: [{ type: "string" }, { type: "number" }] }, true, "the value fits none of anyOf (the value is not string)"],
+  [{ oneOf: [{ type: "number" }, { type: "integer" }] }, 1, "the value fits 2 of oneOf, not one"],
+  [{ allOf: [{ type: "number" }, { maximum: 3 }] }, 4, "the value is out of its range"],
+  [{ not: { type: "null" } }, null, "the value fits what it must not"],
+  [{ type: "number", multipleOf: 0.1 }, 0.3, null],
+  [tree, { next: { next: { next: 5 } } }, "next.next.next is not object"],
+  [{ type: "object", additionalProperties: { type: "number" } }, { a: "x" }, "a is not number"],
+])("%j of %j: %p", (schema, value, fault) => {
+  expect(schemaFault(schema)).toBeNull();
+  expect(createSchemaCheck(schema)(value)).toBe(fault);
+});
+
+test.each<[unknown, string]>([
+  [[], "schema: expected a JSON Schema"],
+  [{ type: "thing" }, "schema.type: expected one of"],
+  [{ properties: { a: { pattern: "(a+)+$" } } }, "schema.properties.a: the keyword pattern is not supported"],
+  [{ $ref: "https://example.org/schema" }, "schema.$ref: expected a reference within the schema"],
+  [{ $ref: "#/$defs/none" }, "schema.$ref: expected a reference within the schema"],
+  [{ anyOf: [] }, "schema.anyOf: expected a list of schemas"],
+  [{ required: "a" }, "schema.required: expected a list of names"],
+  [{ minLength: -1 }, "schema.minLength: expected a whole number"],
+  [Array.from({ length: 40 }).reduce((inner) => ({ items: inner }), {}), "expected at most 32 levels"],
+])("a schema that cannot be checked is refused, and not in part ignored: %j", (schema, fault) => {
+  expect(schemaFault(schema)).toContain(fault);
+});
+
+test("a schema that leads back to itself, or multiplies, is checked in a bounded time", () => {
+  const itself = { anyOf: [{ $ref: "#" }, { type: "null" }] };
+  expect(createSchemaCheck(itself)(1)).not.toBeNull();
+  const level = (depth: number): JsonSchema =>
+    depth === 0 ? { type: "null" } : { anyOf: Array.from({ length: 8 }, () => level(depth - 1)) };
+  expect(createSchemaCheck(level(6))(1)).not.toBeNull();
+});
+
+test("a schema over 16 KiB is refused", () => {
+  expect(() => requireSchema({ description: "x".repeat(16_384) }, "output.schema")).toThrow("output.schema: expected");
+});

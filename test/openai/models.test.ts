@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { type Surface, startSurface } from "./surface.ts";
+
+let it: Surface;
+beforeAll(async () => {
+  it = await startSurface();
+});
+afterAll(() => it.stop());
+
+const EMBEDDING = "local:all-minilm-l6-v2";
+
+test("the models are the account's agents and the embedding model, each with its name", async () => {
+  const list = await it.client.models.list();
+  expect(list.data).toMatchObject([
+    { id: EMBEDDING, object: "model" },
+    { id: it.agent, object: "model", owned_by: "test", name: "Ada" } as never,
+  ]);
+  expect(await it.client.models.retrieve(it.agent)).toEqual(list.data[1] as never);
+});
+
+test("a list of more than a page continues after its last model", async () => {
+  const person = await it.server.signUp();
+  const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+  const made: string[] = [];
+  for (const name of ["one", "two"]) {
+    const { instanceId } = (await person.ask("POST", "/v1/instances", { name })).body;
+    const ids: string[] = [];
+    for (const name of ["Ada", "Bo", "Cy"]) {
+      ids.push((await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name })).body.agentId);
+    }
+    made.unshift(...ids);
+  }
+  const seen: string[] = [];
+  for (let after = "", more = true; more; ) {
+    const query = `limit=2${after === "" ? "" : `&after=${after}`}`;
+    const { body } = await it.server.ask("GET", `/v1/models?${query}`, { key });
+    seen.push(...body.data.map(({ id }: { id: string }) => id));
+    [after, more] = [seen.at(-1) ?? "", body.has_more];
+  }
+  expect(seen).toEqual([EMBEDDING, ...made]);
+  const client = new OpenAI({ apiKey: key, baseURL: it.baseURL });
+  expect((await client.models.list()).data.map(({ id }) => id)).toEqual(seen);
+  expect((await it.server.ask("GET", `/v1/models?after=${it.agent}`, { key })).status).toBe(400);
+});
+
+test("embeddings: what means the same is near, in both encodings, with the tokens counted", async () => {
+  const input = ["A cat sat on the mat.", "A feline rested on a rug.", "Stocks fell sharply on Monday."];
+  const { data, usage, model } = await it.client.embeddings.create({ model: EMBEDDING, input });
+  expect(data.map(({ index, embedding }) => [index, embedding.length])).toEqual([
+    [0, 384],
+    [1, 384],
+    [2, 384],
+  ]);
+  const [cat = [], feline = [], stocks = []] = data.map(({ embedding }) => embedding);
+  const nearness = (a: number[], b: number[]) => a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);
+  expect(nearness(cat, feline)).toBeGreaterThan(nearness(cat, stocks) + 0.3);
+  expect(model).toBe(EMBEDDING);
+  expect(usage.prompt_tokens).toBeGreaterThan(15);
+  const plain = await it.client.embeddings.create({
+    model: EMBEDDING,
+    input: input[0] ?? "",
+    encoding_format: "float",
+  });
+  expect(plain.data[0]?.embedding).toEqual(cat);
+});
+
+test.each([
+  ["dimensions", { dimensions: 64 }],
+  ["input", { input: [] }],
+  ["input", { input: "" }],
+  ["input", { input: [1, 2, 3] }],
+  ["input", { input: Array.from({ length: 257 }, () => "x") }],
+  ["encoding_format", { encoding_format: "hex" }],
+])("an embedding that cannot be made is 400 about %s", async (param, body) => {
+  const asked = { model: EMBEDDING, input: "hi", ...body } as never;
+  expect(await it.client.embeddings.create(asked).catch((error: unknown) => error)).toMatchObject({
+    status: 400,
+    param,
+  });
+});

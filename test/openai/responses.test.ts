@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type OpenAI from "openai";
+import { BREAKING, PERSON, type Surface, startSurface, WEATHER } from "./surface.ts";
+
+let it: Surface;
+beforeAll(async () => {
+  it = await startSurface();
+});
+afterAll(() => it.stop());
+
+const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", ...WEATHER, strict: true }];
+const calls = [{ name: "get_weather", arguments: { city: "Paris" } }];
+const conversations = async () => (await it.person.ask("GET", it.at("/conversations?origin=openai"))).body.data;
+
+test("the client's README: a response", async () => {
+  const response = await it.client.responses.create({
+    model: it.agent,
+    instructions: "You are a coding assistant that talks like a pirate",
+    input: "Are semicolons optional in JavaScript?",
+  });
+  expect(response.output_text).toBe("Hello, world");
+  expect(response).toMatchObject({
+    status: "completed",
+    usage: { input_tokens: 12, output_tokens: 3, total_tokens: 15 },
+  });
+  expect(it.mock.requests.at(-1)?.body.messages[0].content).toEndWith("talks like a pirate");
+});
+
+test("streaming has the official events in their order, numbered, and their text is the answer", async () => {
+  it.mock.script({ kind: "text", tokens: ["One", " two"], delayMs: 5 });
+  const stream = await it.client.responses.create({ model: it.agent, input: "Say this is a test", stream: true });
+  const events = await Array.fromAsync(stream);
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
+  const types = events.map(({ type }) => type).filter((type, at, all) => type !== all[at - 1]);
+  expect(types).toEqual([
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+  ]);
+  const deltas = events.flatMap((event) => (event.type === "response.output_text.delta" ? event.delta : []));
+  expect(deltas.join("")).toBe("One two");
+  expect(events.at(-1)).toMatchObject({ response: { status: "completed", usage: { output_tokens: 2 } } });
+});
+
+test("the client's own assembly of a stream gives the whole response, with a function's call", async () => {
+  it.mock.script({ kind: "tools", calls, text: "Let me see." });
+  const stream = it.client.responses.stream({ model: it.agent, input: "weather?", tools });
+  const { output, output_text } = await stream.finalResponse();
+  expect(output_text).toBe("Let me see.");
+  expect(output.map(({ type }) => type)).toEqual(["message", "function_call"]);
+  expect(output[1]).toMatchObject({ name: "get_weather", arguments: '{"city":"Paris"}', status: "completed" });
+});
+
+test("previous_response_id continues a response, which is a conversation of origin openai", async () => {
+  await it.begin();
+  const first = await it.client.responses.create({
+    model: it.agent,
+    input: "My name is Bo.",
+    instructions: "Be brief.",
+  });
+  const second = await it.client.responses.create({
+    model: it.agent,
+    input: "What is my name?",
+    previous_response_id: first.id,
+  });
+  expect(it.asked().map(({ role, content }) => [role, content])).toEqual([
+    ["user", "My name is Bo."],
+    ["assistant", "Hello, world"],
+    ["user", "What is my name?"],
+  ]);
+  expect(it.mock.requests.at(-1)?.body.messages[0].content).not.toContain("Be brief.");
+  const [conversation, ...others] = await conversations();
+  expect(others).toEqual([]);
+  expect(conversation).toMatchObject({ messageCount: 4, origin: { type: "openai", id: null } });
+  const page = await it.person.ask("GET", it.at(`/messages?conversationId=${conversation.conversationId}`));
+  expect(page.body.data.map(({ message }: { message: string }) => message)).toEqual([
+    "My name is Bo.",
+    "Hello, world",
+    "What is my name?",
+    "Hello, world",
+  ]);
+  const runs = (await it.person.ask("GET", it.at("/runs"))).body.data;
+  expect(runs).toMatchObject([
+    { status: "completed", origin: { type: "openai", id: second.id }, model: "openai:mock", steps: 1 },
+    { status: "completed", origin: { type: "openai", id: first.id } },
+  ]);
+});
+
+test("two responses may continue the same one: each goes on from what it names", async () => {
+  await it.begin();
+  const ask = (input: string, previous?: string) =>
+    it.client.responses.create({ model: it.agent, input, ...(previous && { previous_response_id: previous }) });
+  const root = await ask("root");
+  const left = await ask("left", root.id);
+  await ask("right", root.id);
+  expect(it.asked().map(({ content }) => content)).toEqual(["root", "Hello, world", "right"]);
+  await ask("left again", left.id);
+  expect(it.asked().map(({ content }) => content)).toEqual([
+    "root",
+    "Hello, world",
+    "left",
+    "Hello, world",
+    "left again",
+  ]);
+  expect(await conversations()).toHaveLength(2);
+});
+
+test("a function's call is answered with its output alone, the rest is known", async () => {
+  it.mock.script({ kind: "tools", calls });
+  const first = await it.client.responses.create({ model: it.agent, input: "weather?", tools });
+  const [call] = first.output;
+  if (call?.type !== "function_call") throw new Error("there is no call");
+  const second = await it.client.responses.create({
+    model: it.agent,
+    previous_response_id: first.id,
+    input: [{ type: "function_call_output", call_id: call.call_id, output: "22 degrees" }],
+    tools,
+  });
+  expect(second.output_text).toBe("Hello, world");
+  expect(it.asked().map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+  const open = await it.client.responses
+    .create({ model: it.agent, previous_response_id: first.id, input: "never mind" })
+    .catch((error: unknown) => error);
+  expect(open).toMatchObject({ status: 400, param: "input" });
+});
+
+test("items instead: messages, calls and outputs of a caller that keeps them itself", async () => {
+  await it.client.responses.create({
+    model: it.agent,
+    store: false,
+    input: [
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: [{ type: "input_text", text: "weather?" }] },
+      { type: "function_call", call_id: "call_1", name: "get_weather", arguments: "{}" },
+      { type: "function_call", call_id: "call_2", name: "get_weather", arguments: "{}" },
+      { type: "function_call_output", call_id: "call_1", output: "rain" },
+      { type: "function_call_output", call_id: "call_2", output: "sun" },
+    ],
+  });
+  expect(it.asked().map(({ role, content }) => [role, content])).toEqual([
+    ["user", "weather?"],
+    ["assistant", ""],
+    ["tool", "rain"],
+    ["tool", "sun"],
+  ]);
+});
+
+test("what is not stored, another agent's, a cleared and a deleted one cannot be continued: 404", async () => {
+  const create = (body: object) => it.client.responses.create({ model: it.agent, input: "hi", ...body });
+  const gone = async (id: string, body: object = {}) =>
+    expect(await create({ previous_response_id: id, ...body }).catch((error: unknown) => error)).toMatchObject({
+      status: 404,
+      param: "previous_response_id",
+    });
+  await gone((await create({ store: false })).id);
+  const stored = await create({});
+  await gone(stored.id, { model: await it.newAgent() });
+  await gone("resp_unknown");
+  await create({ previous_response_id: stored.id });
+  const [{ conversationId }] = await conversations();
+  await it.person.ask("DELETE", it.at(`/messages?conversationId=${conversationId}`));
+  await gone(stored.id);
+  const other = await create({});
+  const [latest] = await conversations();
+  await it.person.ask("DELETE", it.at(`/conversations/${latest.conversationId}`));
+  await gone(other.id);
+});
+
+test("text.format json_schema gives the value, as the client parses it", async () => {
+  it.mock.script({ kind: "text", tokens: ['{"name":"Ada"}'] }, { kind: "text", tokens: ['{"name":"Ada","age":36}'] });
+  const format = { type: "json_schema" as const, name: "person", schema: { ...PERSON }, strict: true };
+  const response = await it.client.responses.parse({ model: it.agent, input: "Who is Ada?", text: { format } });
+  expect(response.output_parsed as unknown).toEqual({ name: "Ada", age: 36 });
+});
+
+test("an answer that had to end early is incomplete, and a model that fails ends the stream with response.failed", async () => {
+  it.mock.script({ kind: "text", tokens: ["Once upon"], finish: "length" });
+  const short = await it.client.responses.create({ model: it.agent, input: "a story", max_output_tokens: 2 });
+  expect(short).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
+  it.mock.script(BREAKING);
+  const stream = await it.client.responses.create({ model: it.agent, input: "go on", stream: true });
+  const last = (await Array.fromAsync(stream)).at(-1);
+  expect(last).toMatchObject({
+    type: "response.failed",
+    response: { status: "failed", error: { code: "server_error" } },
+  });
+});
+
+test.each([
+  ["background", { background: true }],
+  ["conversation", { conversation: "conv_1" }],
+  ["prompt", { prompt: { id: "pmpt_1" } }],
+  ["tools.0.type", { tools: [{ type: "web_search" }] }],
+  ["tool_choice", { tool_choice: "required" }],
+  ["input", { input: [{ type: "item_reference", id: "msg_1" }] }],
+  ["input", { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://example.org/a.png" }] }] }],
+  ["text.format.schema", { text: { format: { type: "json_schema", name: "x", schema: { type: "thing" } } } }],
+])("what cannot be honoured is 400 about %s", async (param, body) => {
+  const asked = { model: it.agent, input: "hi", ...body } as OpenAI.Responses.ResponseCreateParams;
+  const error = await it.client.responses.create(asked).catch((error: unknown) => error);
+  expect(error).toMatchObject({ status: 400, param: expect.stringMatching(new RegExp(`^${param}`)) });
+});
