@@ -184,6 +184,8 @@ async function startOn(
   meterTimer.run();
   paymentGateway.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
+  // Requests that wait already come before what only tidies up.
+  await new Promise((resolve) => setTimeout(resolve));
   removals.run(clearingPlan(store, features));
   workspaces.reindexing.run();
   const strays = workspaces.removeStrays(instances.isKnown);

@@ -8,6 +8,7 @@ import { EgressError, type EgressFault, isRefusal } from "./refusal.ts";
 import { type Message, type PreparedMessage, redirected } from "./request.ts";
 import { type Resolve, resolveBySystem } from "./resolve.ts";
 import { shownHost, type Target, targetOf } from "./target.ts";
+import { createWholeBodies } from "./whole-body.ts";
 
 /** A request that an agent causes. */
 export interface EgressRequest {
@@ -75,6 +76,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export function createEgress(parts: EgressParts): Egress {
   const { policy, resolve = resolveBySystem, kindOf = kindFromHere, deadlineMs = DEADLINE_MS } = parts;
   const connections = createFairPlaces(OUTGOING.agents.places);
+  const readWhole = createWholeBodies();
   const outcomes = new Map<EgressFault | "answered", number>();
   const count = (outcome: EgressFault | "answered") => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 
@@ -91,7 +93,7 @@ export function createEgress(parts: EgressParts): Egress {
       const { status, headers, body } = answer;
       const [location] = valuesOf(answer, "location");
       if (!REDIRECTS.has(status) || location === undefined) {
-        return { status, headers, url: target.url.href, body: Buffer.concat(await Array.fromAsync(body)) };
+        return { status, headers, url: target.url.href, body: await readWhole(body, request.accountId, signal) };
       }
       answer.close();
       if (redirects === MAX_REDIRECTS) {

@@ -41,6 +41,8 @@ export const OUTGOING = {
     answerBytes: 5 * MIB,
     connections: 64,
     places: { total: 64, maxPerOwner: 16, maxWaitingPerOwner: 256 },
+    /** Answers of more than 256 KiB that arrive at the same time. */
+    largeAnswers: { total: 8, maxPerOwner: 2, maxWaitingPerOwner: 16 },
     redirects: 3,
   },
   /** `roost doctor` asks a model server for its models. */

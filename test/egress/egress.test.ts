@@ -1,4 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 import { kindOf } from "../../src/egress/address.ts";
 import { createEgress, type EgressParts, type EgressRequest, type Refusal } from "../../src/egress/egress.ts";
 import { createEgressPolicy, type EgressSetting } from "../../src/egress/policy.ts";
@@ -55,6 +57,10 @@ const message = (parts: Partial<Message>): { message: Message } => ({
 const get = (path: string, parts: Partial<EgressRequest> = {}, egress = open()) =>
   egress.send(request(url(path), parts));
 
+const quickBrotli = (bytes: Buffer): Buffer =>
+  brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+
 /** The way in which a request fails. */
 async function failure(sent: Promise<unknown>): Promise<EgressError> {
   const error = await sent.then(
@@ -83,6 +89,26 @@ describe("a server's answer", () => {
     const answer = await get(`/to?${encodeURIComponent("/nothing#here")}`);
     expect(answer).toMatchObject({ status: 404, url: url("/nothing") });
     expect((await get("/ok")).headers).toContainEqual(["set-cookie", "a=b"]);
+  });
+
+  test.each([
+    ["identity", Buffer.from],
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+    ["br", quickBrotli],
+  ] as const)("of four megabytes as %s is read whole", async (encoding, encode) => {
+    // Half of it hardly compresses.
+    const noise = Buffer.concat(Array.from({ length: 2 ** 15 }, (_, at) => sha256(`${at}`)));
+    const content = Buffer.concat([noise, Buffer.alloc(2 ** 20, "a\n"), noise, Buffer.alloc(2 ** 20, "b\n")]);
+    const bytes = encode(content);
+    const head = `HTTP/1.1 200 OK\r\nContent-Encoding: ${encoding}\r\nContent-Length: ${bytes.length}\r\n\r\n`;
+    const server = startHostileWeb({
+      hostname: PUBLIC,
+      answers: { "/four": () => Buffer.concat([Buffer.from(head), bytes]) },
+    });
+    const { body } = await open().send(request(`http://public.test:${server.port}/four`));
+    expect(body.equals(content)).toBe(true);
+    server.stop();
   });
 
   test("to HEAD has no body", async () => {
