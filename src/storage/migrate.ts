@@ -16,6 +16,7 @@ import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text"
 import approvals from "./migrations/0013-approvals.sql" with { type: "text" };
 import skillPins from "./migrations/0014-skill-pins.sql" with { type: "text" };
 import eventRows from "./migrations/0015-event-rows.sql" with { type: "text" };
+import runChecks from "./migrations/0016-run-checks.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -34,6 +35,7 @@ const MIGRATIONS: readonly string[] = [
   approvals,
   skillPins,
   eventRows,
+  runChecks,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
