@@ -7,8 +7,7 @@ import { conversations, type Message, messages, type Run, type RunStatus, runOut
 /** The prepared queries of messages and runs. */
 export function messageQueries(db: Db) {
   const p = sql.placeholder;
-  const unfinished = sql`${runs.status} IN ${UNFINISHED}`;
-  const unfinishedOfAgent = sql`${runs.agentId} = ${p("agentId")} AND ${unfinished}`;
+  const unfinishedOfAgent = sql`${runs.agentId} = ${p("agentId")} AND ${UNFINISHED}`;
   /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
@@ -46,7 +45,7 @@ export function messageQueries(db: Db) {
     db
       .select()
       .from(runs)
-      .where(and(eq(runs.conversationId, p("conversationId")), unfinished))
+      .where(and(eq(runs.conversationId, p("conversationId")), UNFINISHED))
       .orderBy(asc(runs.firstEventId)),
   );
   const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
@@ -69,7 +68,7 @@ export function messageQueries(db: Db) {
       .from(runs)
       .where(
         sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-          WHERE status IN ${UNFINISHED} AND instance_id = ${p("instanceId")}
+          WHERE ${UNFINISHED} AND instance_id = ${p("instanceId")}
             AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
           ORDER BY run_id LIMIT ${p("limit")})`,
       ),
@@ -193,7 +192,7 @@ export function messageQueries(db: Db) {
         // Without statistics, SQLite would read all runs if the index were not named.
         .where(
           sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-            WHERE status IN ${UNFINISHED} AND status <> 'waiting')`,
+            WHERE ${UNFINISHED} AND status <> 'waiting')`,
         )
         .groupBy(runs.agentId)
         .orderBy(desc(max(runs.status)), asc(runs.agentId))
@@ -241,8 +240,8 @@ const ENDING = [
   ...PROGRESS,
 ] as const satisfies (keyof Run)[];
 
-/** Statuses of unfinished runs, exactly as in the condition of their partial index. */
-const UNFINISHED = sql.raw("('queued', 'running', 'waiting')");
+/** Selects unfinished runs, in the words of their partial index. */
+const UNFINISHED = sql.raw("(status = 'queued' OR status = 'running' OR status = 'waiting')");
 
 /** In UTF-8. Most messages are shorter, and reading many of them in vain is cheap. */
 const SHORT_TEXT_BYTES = 2048;

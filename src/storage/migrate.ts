@@ -16,7 +16,8 @@ import waitingRuns from "./migrations/0012-waiting-runs.sql" with { type: "text"
 import approvals from "./migrations/0013-approvals.sql" with { type: "text" };
 import skillPins from "./migrations/0014-skill-pins.sql" with { type: "text" };
 import eventRows from "./migrations/0015-event-rows.sql" with { type: "text" };
-import responses from "./migrations/0016-responses.sql" with { type: "text" };
+import runChecks from "./migrations/0016-run-checks.sql" with { type: "text" };
+import responses from "./migrations/0017-responses.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -35,6 +36,7 @@ const MIGRATIONS: readonly string[] = [
   approvals,
   skillPins,
   eventRows,
+  runChecks,
   responses,
 ];
 

@@ -273,13 +273,12 @@ test("a message that is not written gives the place of its run back, and the age
 });
 
 test("a run that is cancelled in the commit that started it gives its place back, and the next one runs", async () => {
-  const started = store.commitSoon(queueFirst, "process");
-  const next = store.commitSoon(() => {
+  const [{ runId }, { runId: nextId }] = await store.commitSoon(() => {
+    const started = queueFirst();
     const [first] = messageQueries(store.db).inTurn(AGENT);
     runs.cancel(first ?? expect.unreachable());
-    return queueFirst();
+    return [started, queueFirst()] as const;
   }, "process");
-  const [{ runId }, { runId: nextId }] = [await started, await next];
   expect(runs.get(AGENT, runId).status).toBe("cancelled");
   expect([hosted.map(({ input }) => input.runId), released]).toEqual([[nextId], 1]);
 });

@@ -63,7 +63,7 @@ test.skipIf(missing !== null)(
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const [told, errors] = await Promise.all([child.stdout, child.stderr].map(Bun.readableStreamToText));
+    const [told = "", errors] = await Promise.all([child.stdout, child.stderr].map(Bun.readableStreamToText));
     expect([await child.exited, errors]).toEqual([0, ""]);
     const { response_events, ...got } = JSON.parse(told);
     expect(got).toEqual({

@@ -22,6 +22,10 @@ beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-migrate-waiting-"));
   using sqlite = new Database(join(dataDir, "roost.db"), { create: true, strict: true });
   migrate(sqlite, dataDir, BEFORE);
+  sqlite.run(
+    `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
+     VALUES ('agt_a', 'inst_a', 'Ada', 'ada', 'Ada', 0, 0)`,
+  );
   for (const status of STATUSES) {
     sqlite.run(
       `INSERT INTO runs (run_id, agent_id, instance_id, conversation_id, message_id, status, first_event_id, created_at)
@@ -49,6 +53,8 @@ test("a run waits for something exactly while its status says so", () => {
   expect(set("waiting_kind = 'approval', waiting_id = 'appr_a'")).toThrow("CHECK");
   expect(set("status = 'waiting', waiting_kind = 'approval'")).toThrow("CHECK");
   expect(set("status = 'waiting', waiting_kind = 'weather', waiting_id = 'x'")).toThrow("CHECK");
+  expect(set("status = 'sleeping'")).toThrow("CHECK");
+  expect(set("origin_type = 'weather'")).toThrow("CHECK");
   expect(set("journal = '[]'")).toThrow("CHECK");
   set("status = 'waiting', waiting_kind = 'approval', waiting_id = 'appr_a', journal = '[]', journal_up_to = 1")();
   expect(set("status = 'running'")).toThrow("CHECK");

@@ -42,17 +42,22 @@ export const LOST = failure(
   "the events that say what the agent's run has done are no longer kept, so it cannot continue; send the message again",
 );
 
-/** Writes the end of a run: its message, its row and its last events. Call it in a transaction. */
+/** Writes the end of a run: its message, its row, and its last events after those `reported`. Call it in a transaction. */
 export function createEnding(
   { clock, events, queries, taint, senderOf }: EndingParts,
   parking: Pick<Parking, "forget">,
 ) {
-  return (run: Run, outcome: RunOutcome, { text, steps, usage, ...progress }: Progress): EndedRun => {
+  return (
+    run: Run,
+    outcome: RunOutcome,
+    { text, steps, usage, ...progress }: Progress,
+    reported: readonly AgentEvent[],
+  ): EndedRun => {
     const { agentId, conversationId, runId } = run;
     // One that ends while it waits is not in memory.
     const isTainted = progress.isTainted || (outcome.kind !== "completed" && taint.isMarked(runId));
     if (isTainted) taint.forget(runId);
-    const last: AgentEvent[] = [];
+    const last = [...reported];
     let reply: MessageRecord | null = null;
     if (outcome.kind !== "failed" || text !== "") {
       const message = replyOfRun(run, {

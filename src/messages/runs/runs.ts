@@ -192,19 +192,19 @@ export function createRuns(parts: RunParts): Runs {
   function apply(current: ActiveRun, batch: LoopEvent[], waits: readonly WaitingCall[]): void {
     const { run, progress } = current;
     const { reported, outcome } = advance(progress, run.runId, batch);
+    if (outcome !== null && outcome.kind !== "waiting") return void end(run, outcome, current, reported);
     if (reported.length > 0) append(run, reported);
-    if (outcome?.kind === "waiting") park(current, waits);
-    else if (outcome) end(run, outcome, current);
+    if (outcome !== null) park(current, waits);
     else if (batch.some(({ type }) => type === "step" || type === "usage")) {
       queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
     }
   }
 
-  /** The one place where a run ends. */
-  function end(run: Run, outcome: RunOutcome, current: ActiveRun | undefined): Run {
+  /** The one place where a run ends; `reported` is what it did last. */
+  function end(run: Run, outcome: RunOutcome, current: ActiveRun | undefined, reported: AgentEvent[] = []): Run {
     const { runId } = run;
     const progress = current?.progress ?? newProgress(run);
-    const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) });
+    const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) }, reported);
     for (const { ended: listener } of listeners) listener?.(ended);
     letGo(run, current, () => {
       for (const tell of awaited.get(runId) ?? []) tell(ended);

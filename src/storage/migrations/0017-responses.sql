@@ -28,7 +28,7 @@ END;
 -- The form of a run's answer, if it is to be JSON (docs/contract/api.md, Structured answers), until the run is over.
 ALTER TABLE runs ADD COLUMN output TEXT;
 CREATE TRIGGER run_output_over AFTER UPDATE OF status ON runs
-  WHEN NEW.output IS NOT NULL AND NEW.status IN ('completed', 'failed', 'cancelled')
+  WHEN NEW.output IS NOT NULL AND (NEW.status = 'completed' OR NEW.status = 'failed' OR NEW.status = 'cancelled')
 BEGIN
   UPDATE runs SET output = NULL WHERE run_id = NEW.run_id;
 END;
