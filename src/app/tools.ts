@@ -3,6 +3,7 @@ import { keepOutputs } from "../agents/kept-outputs.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
+import type { Host } from "../runtime/host.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { createCodeRunner } from "../skills/scripts.ts";
 import type { Skills } from "../skills/skills.ts";
@@ -25,6 +26,7 @@ export interface ToolParts extends AgentFilesParts {
   approvals: Pick<Approvals, "approved" | "hasRoom">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
+  spend: Host["spend"];
   web: Pick<Web, "tools" | "broker">;
   sandbox: Sandbox;
   skills: Pick<Skills, "outline" | "read">;
@@ -52,14 +54,16 @@ export interface ToolChoice {
 
 /** What agents can do, and what the decision about a call knows. */
 export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox, skills } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, spend, web, sandbox, skills } = parts;
   const files = createAgentFiles(parts);
 
-  const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
-    store.commitSoon(() => {
+  const showPlan: ShowPlan = ({ instanceId, agentId, conversationId, runId, signal }, items) => {
+    const append = () => {
       signal.throwIfAborted();
       appendEvents(agentId, [{ type: "plan.updated", runId, items }], conversationId);
-    }, "process");
+    };
+    return store.commitSoon(() => spend(instanceId, append), "process");
+  };
 
   const counts = new Map<string, ToolCalls>();
   const policy: PolicyPorts = {
