@@ -24,7 +24,7 @@ const CALLS: Record<string, (url: string) => Call[]> = {
   four: () => many(4, () => ({ name: "now", arguments: {} })),
   loop: () => many(4, (at) => ({ name: "run_javascript", arguments: { code: `for (;;); // ${turn} ${at}` } })),
   endless: () => [{ name: "run_javascript", arguments: { code: `while (true) {} // ${turn}` } }],
-  fill: () => many(30, (at) => ({ name: "write_file", arguments: { name: `fill/${turn}-${at}.md`, text: blank } })),
+  fill: () => many(4, (at) => ({ name: "write_file", arguments: { name: `fill/${turn}-${at}.md`, text: blank } })),
   flood: () => many(MAX_CALLS, (at) => ({ name: "list_files", arguments: { folder: `none/${turn}/${at}` } })),
   plan: () => many(MAX_CALLS, (at) => ({ name: "update_plan", arguments: { items: [{ text: `${turn} ${at}` }] } })),
   read: () =>
