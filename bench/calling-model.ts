@@ -18,7 +18,7 @@ const many = (count: number, call: (at: number) => Call): Call[] => Array.from({
 
 /** No two calls are the same: an agent that repeats itself is stopped. */
 let turn = 0;
-const blank = "x".repeat(250 * KIB);
+const blank = "x".repeat(31 * KIB);
 const CALLS: Record<string, (url: string) => Call[]> = {
   one: () => [{ name: "now", arguments: {} }],
   four: () => many(4, () => ({ name: "now", arguments: {} })),
