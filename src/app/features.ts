@@ -149,12 +149,12 @@ export async function createFeatures(
     resume: (...decision) => conversations.runs.resume(...decision),
     append: (...batch) => void conversations.events.append(...batch),
   });
-  const spend: Host["spend"] = (...work) => host.spend(...work);
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
-  const rooms = { store, instances, agents, workspaces, audit, approvals, rules, web, sandbox, skills };
-  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents, spend }, tools ?? {});
+  const spend: Host["spend"] = (...work) => host.spend(...work);
+  const rooms = { store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills };
+  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const local = { cacheDir, idleMs, answerTokens, log };

@@ -3,7 +3,6 @@ import { keepOutputs } from "../agents/kept-outputs.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
-import type { Host } from "../runtime/host.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { createCodeRunner } from "../skills/scripts.ts";
 import type { Skills } from "../skills/skills.ts";
@@ -26,7 +25,6 @@ export interface ToolParts extends AgentFilesParts {
   approvals: Pick<Approvals, "approved" | "hasRoom">;
   rules: Pick<ApprovalRules, "cover">;
   appendEvents: EventLog["append"];
-  spend: Host["spend"];
   web: Pick<Web, "tools" | "broker">;
   sandbox: Sandbox;
   skills: Pick<Skills, "outline" | "read">;
