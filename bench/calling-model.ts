@@ -18,13 +18,13 @@ const many = (count: number, call: (at: number) => Call): Call[] => Array.from({
 
 /** No two calls are the same: an agent that repeats itself is stopped. */
 let turn = 0;
-const blank = "x".repeat(250 * KIB);
+const blank = "x".repeat(31 * KIB);
 const CALLS: Record<string, (url: string) => Call[]> = {
   one: () => [{ name: "now", arguments: {} }],
   four: () => many(4, () => ({ name: "now", arguments: {} })),
   loop: () => many(4, (at) => ({ name: "run_javascript", arguments: { code: `for (;;); // ${turn} ${at}` } })),
   endless: () => [{ name: "run_javascript", arguments: { code: `while (true) {} // ${turn}` } }],
-  fill: () => many(30, (at) => ({ name: "write_file", arguments: { name: `fill/${turn}-${at}.md`, text: blank } })),
+  fill: () => many(4, (at) => ({ name: "write_file", arguments: { name: `fill/${turn}-${at}.md`, text: blank } })),
   flood: () => many(MAX_CALLS, (at) => ({ name: "list_files", arguments: { folder: `none/${turn}/${at}` } })),
   plan: () => many(MAX_CALLS, (at) => ({ name: "update_plan", arguments: { items: [{ text: `${turn} ${at}` }] } })),
   read: () =>

@@ -19,11 +19,19 @@ export const percentile = (values: number[], share: number): number => {
 
 export const median = (values: number[]): number => percentile(values, 0.5);
 
-/** Resident memory of a process and of the processes it started, in MiB (Linux). */
+/**
+ * Resident memory of a process and of the processes it started, in MiB (Linux). Of pages that several of these share, such
+ * as those of the executable, each of them has its part.
+ */
 export function residentMiB(pid: number): number {
   const kib = Number(/VmRSS:\s+(\d+)/.exec(readText(`/proc/${pid}/status`))?.[1] ?? 0);
+  return kib / 1024 + startedMiB(pid);
+}
+
+function startedMiB(pid: number): number {
   const children = readText(`/proc/${pid}/task/${pid}/children`).trim().split(/\s+/).filter(Boolean).map(Number);
-  return kib / 1024 + children.reduce((sum, child) => sum + residentMiB(child), 0);
+  const kibOf = (child: number) => Number(/^Pss:\s+(\d+)/m.exec(readText(`/proc/${child}/smaps_rollup`))?.[1] ?? 0);
+  return children.reduce((sum, child) => sum + kibOf(child) / 1024 + startedMiB(child), 0);
 }
 
 function readText(path: string): string {

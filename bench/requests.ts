@@ -1,8 +1,13 @@
-import { percentile, type Row } from "./figure.ts";
-import { startHost } from "./host.ts";
+import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { median, percentile, type Row } from "./figure.ts";
+import { type BenchHost, startHost } from "./host.ts";
 import { type Load, runLoad } from "./load.ts";
 
-/** An authenticated GET of an instance, against a server that answers a constant. */
+const PUTS = 200;
+const FILE = "x".repeat(1024);
+
+/** Authenticated GETs of an instance, against a server that answers a constant, and one client's PUTs of a file. */
 export async function benchRequests(seconds = 4): Promise<Row[]> {
   await using host = await startHost();
   const { instanceId } = await host.ask("POST", "/v1/instances", { name: "bench" });
@@ -40,7 +45,39 @@ export async function benchRequests(seconds = 4): Promise<Row[]> {
       goal: "≤ 20 ms",
       met: p99 <= 20,
     },
+    await benchPut(host, instanceId ?? ""),
   ];
+}
+
+/** One client replaces a file of a workspace. In turns with the bare write, since a disk's speed varies. */
+async function benchPut(host: BenchHost, instanceId: string): Promise<Row> {
+  const { agentId } = await host.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" });
+  const url = new URL(`/v1/instances/${instanceId}/agents/${agentId}/files/note.md`, host.server.url);
+  const headers = { "X-API-Key": host.key, "Content-Type": "text/markdown" };
+  const [put, bare]: [number[], number[]] = [[], []];
+  for (let time = 0; time < PUTS; time++) {
+    const begun = performance.now();
+    const response = await fetch(url, { method: "PUT", headers, body: `${time} ${FILE}` });
+    await response.text();
+    put.push(performance.now() - begun);
+    if (!response.ok) throw new Error(`PUT: ${response.status}`);
+    bare.push(timeWrite(join(host.dataDir, `bare-${time}`)));
+  }
+  return {
+    figure: "a PUT of a file of 1 KiB, 1 connection, p50",
+    value: median(put),
+    unit: "ms",
+    baseline: { what: "a bare write and fsync", value: median(bare) },
+  };
+}
+
+function timeWrite(path: string): number {
+  const begun = performance.now();
+  const file = openSync(path, "w");
+  writeSync(file, FILE);
+  fsyncSync(file);
+  closeSync(file);
+  return performance.now() - begun;
 }
 
 const CONSTANT_SERVER = `const s = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response('{"ok":true}') }); console.log("http://127.0.0.1:" + s.port)`;

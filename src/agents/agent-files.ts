@@ -1,5 +1,6 @@
 import type { Instances } from "../instances/instances.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
+import type { Host } from "../runtime/host.ts";
 import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
@@ -13,6 +14,7 @@ export interface AgentFilesParts {
   instances: Pick<Instances, "find">;
   agents: Pick<Agents, "find" | "writeFile" | "deleteFile">;
   workspaces: Workspaces;
+  spend: Host["spend"];
 }
 
 /** Only where there is no such file. */
@@ -27,7 +29,7 @@ const MAX_SEEN = 10_000;
  * The workspace as an agent's tools use it. Its changes go the way of a person's: with the same checks and quotas, whole
  * or not at all, and nothing of what somebody else has written meanwhile is lost.
  */
-export function createAgentFiles({ store, instances, agents, workspaces }: AgentFilesParts): WorkspacePort {
+export function createAgentFiles({ store, instances, agents, workspaces, spend }: AgentFilesParts): WorkspacePort {
   const seen = createSeenVersions(MAX_SEEN);
 
   const finding =
@@ -40,11 +42,13 @@ export function createAgentFiles({ store, instances, agents, workspaces }: Agent
     };
   /** A cancelled run changes nothing any longer. */
   const committing = (context: ToolContext, find: () => FoundAgent) => {
-    return <Result>(operate: (found: FoundAgent) => Result): Promise<Result> =>
-      store.commitSoon(() => {
+    return <Result>(operate: (found: FoundAgent) => Result): Promise<Result> => {
+      const change = () => {
         context.signal.throwIfAborted();
         return operate(find());
-      }, "full");
+      };
+      return store.commitSoon(() => spend(context.instanceId, change), "full");
+    };
   };
 
   function existing(whose: Whose, name: string) {

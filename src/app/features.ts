@@ -31,7 +31,7 @@ import type { OpenAiOptions } from "../models/openai.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
-import { createHost } from "../runtime/host.ts";
+import { createHost, type Host } from "../runtime/host.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
 import { createSandbox } from "../sandbox/sandbox.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
@@ -152,7 +152,8 @@ export async function createFeatures(
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
-  const rooms = { store, instances, agents, workspaces, audit, approvals, rules, web, sandbox, skills };
+  const spend: Host["spend"] = (...work) => host.spend(...work);
+  const rooms = { store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills };
   const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");

@@ -39,6 +39,8 @@ const MAX_STREAMS = 20_000;
 
 /** How much of a turn of the event loop one account's requests may use while others wait: half a dozen small reads. */
 const TURN_SHARE_MS = 1;
+/** How much of the thread's time they may use while others make requests too; agents have a share of their own. */
+const THREAD_SHARE = 0.35;
 
 /** How often approvals are looked for whose time is over. */
 const EXPIRY_MS = 30_000;
@@ -154,7 +156,7 @@ async function startOn(
         now: seconds,
       }),
       bodies: createIncomingBodies({ now: seconds }),
-      turns: createFairTurns({ maxMs: TURN_SHARE_MS }),
+      turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE }),
       idempotency: features.idempotency,
       startPage: features.startPage,
       commits: {

@@ -54,14 +54,16 @@ export interface ToolChoice {
 
 /** What agents can do, and what the decision about a call knows. */
 export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents, web, sandbox, skills } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, spend, web, sandbox, skills } = parts;
   const files = createAgentFiles(parts);
 
-  const showPlan: ShowPlan = ({ agentId, conversationId, runId, signal }, items) =>
-    store.commitSoon(() => {
+  const showPlan: ShowPlan = ({ instanceId, agentId, conversationId, runId, signal }, items) => {
+    const append = () => {
       signal.throwIfAborted();
       appendEvents(agentId, [{ type: "plan.updated", runId, items }], conversationId);
-    }, "process");
+    };
+    return store.commitSoon(() => spend(instanceId, append), "process");
+  };
 
   const counts = new Map<string, ToolCalls>();
   const policy: PolicyPorts = {

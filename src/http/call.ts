@@ -58,13 +58,16 @@ export function createCall(
       if (turn) await turn;
       return parts.turns.spend(caller.accountId, fields);
     },
-    commit: (operate, runId) =>
-      parts.commits[route.commit ?? "shared"](() => {
+    commit(operate, runId) {
+      const work = () => {
         if (refusal) throw refusal;
         const result = operate(find());
         if (attempt) keep(route, attempt, result, runId?.(result));
         return result;
-      }),
+      };
+      const commit = parts.commits[route.commit ?? "shared"];
+      return commit(caller === null ? work : () => parts.turns.spend(caller.accountId, work));
+    },
   };
 }
 

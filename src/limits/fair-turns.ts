@@ -1,4 +1,5 @@
 import { createFairQueue } from "./fair-queue.ts";
+import { createTokenBuckets, type Rate } from "./token-buckets.ts";
 
 /**
  * One thread serves everybody. The requests of one account may take a share of each turn of its event loop; the rest
@@ -17,24 +18,59 @@ export interface FairTurnOptions {
    * taken from the owner's next turns.
    */
   maxMs: number;
+  /**
+   * How much of the time an owner may spend while others spend some too, from 0 to 1: what it does costs more than the
+   * time that is counted here, on other threads and processors. All of it while nobody else does anything.
+   */
+  share?: number;
   now?(): number;
   nextTurn?(then: () => void): void;
+  wait?(ms: number, then: () => void): void;
 }
 
 /** However long one work took, its owner has its share again after so many turns. */
 const MOST_TURNS_OWED = 32;
 
+/** Others do something if they have within this time. */
+const ACTIVE_MS = 100;
+/** Time that an owner may spend at once beyond its share. */
+const SAVED_MS = 50;
+
 export function createFairTurns({
   maxMs,
+  share = 1,
   now = () => performance.now(),
   nextTurn = setImmediate,
+  wait = (ms, then) => void setTimeout(then, ms),
 }: FairTurnOptions): FairTurns {
   /** Time of each owner in this turn, and what it owes of earlier ones. */
   const spentMs = new Map<string, number>();
   /** The time of each owner's latest work, for owners that have spent time or wait. */
   const latestMs = new Map<string, number>();
   const queue = createFairQueue<() => void>();
+  const shares = createTokenBuckets(() => now() / 1000);
+  const rate: Rate = { perSecond: 1000 * share, burst: SAVED_MS };
+  /** Who spent last, and when somebody else last did. */
+  let latest = { owner: "", atMs: Number.NEGATIVE_INFINITY };
+  let othersAtMs = Number.NEGATIVE_INFINITY;
   let counting = false;
+  let waiting = false;
+
+  /** Milliseconds until the owner has time left of its share. */
+  function pauseOf(owner: string): number {
+    if (share === 1 || !hasCompany(owner)) return 0;
+    return 1000 * shares.wait(owner, rate);
+  }
+
+  /** Whether others do something. */
+  const hasCompany = (owner: string) => now() - (latest.owner === owner ? othersAtMs : latest.atMs) < ACTIVE_MS;
+
+  function charge(owner: string, ms: number): void {
+    if (share === 1) return;
+    if (latest.owner !== owner) othersAtMs = latest.atMs;
+    latest = { owner, atMs: now() };
+    if (hasCompany(owner)) shares.charge(owner, rate, ms);
+  }
 
   function count(): void {
     if (counting) return;
@@ -49,25 +85,40 @@ export function createFairTurns({
       else spentMs.delete(owner);
     }
     for (const owner of latestMs.keys()) if (queue.length(owner) === 0) latestMs.delete(owner);
-    serve();
-    if (!queue.isEmpty() || spentMs.size > 0) count();
+    const pauseMs = serve();
+    if (spentMs.size > 0 || (!queue.isEmpty() && pauseMs === 0)) count();
+    else if (pauseMs > 0 && !waiting) {
+      waiting = true;
+      wait(Math.min(pauseMs, ACTIVE_MS), () => {
+        waiting = false;
+        count();
+      });
+    }
   }
 
-  /** Starts as many of each owner as should fit into its share, judged by its latest work. */
-  function serve(): void {
+  /**
+   * Starts as many of each owner as should fit into its turn, judged by its latest work. Returns after how long to look
+   * again, if all that wait have used up their share.
+   */
+  function serve(): number {
     const left = new Map<string, number>();
+    let pauseMs = Number.POSITIVE_INFINITY;
     queue.serve((go, owner) => {
+      const ownPauseMs = pauseOf(owner);
+      pauseMs = Math.min(pauseMs, ownPauseMs);
+      if (ownPauseMs > 0) return "skip owner";
       const leftMs = left.get(owner) ?? maxMs - (spentMs.get(owner) ?? 0);
       if (leftMs <= 0) return "skip owner";
       left.set(owner, leftMs - (latestMs.get(owner) ?? maxMs));
       go();
       return "taken";
     });
+    return queue.isEmpty() ? 0 : pauseMs;
   }
 
   return {
     enter(owner) {
-      if (queue.length(owner) === 0 && (spentMs.get(owner) ?? 0) < maxMs) return null;
+      if (queue.length(owner) === 0 && (spentMs.get(owner) ?? 0) < maxMs && pauseOf(owner) === 0) return null;
       const { promise, resolve } = Promise.withResolvers<void>();
       queue.add(owner, resolve);
       count();
@@ -81,6 +132,7 @@ export function createFairTurns({
         const took = now() - began;
         spentMs.set(owner, (spentMs.get(owner) ?? 0) + took);
         latestMs.set(owner, took);
+        charge(owner, took);
         count();
       }
     },

@@ -94,7 +94,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       try {
         opening = await openAnswer(endpoint, server, writeRequest(bounded, server.model, dialect), watch);
         if (opening.kind === "open") {
-          yield* readAnswer(opening, server, watch);
+          yield* readAnswer(opening, server, bounded.maxTokens, watch);
           return;
         }
       } catch (error) {
@@ -139,9 +139,10 @@ function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenA
 async function* readAnswer(
   { reader, first }: Extract<Opening, { kind: "open" }>,
   server: ModelServer,
+  maxTokens: number,
   watch: RequestWatch,
 ): AsyncGenerator<ModelEvent[]> {
-  const answer = createAnswerReader(server);
+  const answer = createAnswerReader(server, maxTokens);
   const decoder = new TextDecoder();
   let released = false;
   try {

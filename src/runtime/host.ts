@@ -54,6 +54,8 @@ interface Instance extends IdleWorker, CallingInstance {
 
 /** How much of a turn of the event loop one account's runs may use while others wait: a few messages of a worker. */
 const TURN_SHARE_MS = 0.25;
+/** How much of the thread's time they may use while others' runs need some: their workers need as much again. */
+const THREAD_SHARE = 0.25;
 const TICK_MS = 1_000;
 /**
  * 30 s (docs/contract/runtime.md, Isolation). Counted in checks, so that no worker is blamed when the whole host was
@@ -65,7 +67,7 @@ const STUCK_TICKS = 30;
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
-  const turns = createFairTurns({ maxMs: TURN_SHARE_MS });
+  const turns = createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE });
   const calls = createWorkerCalls(parts, turns);
   const instances = new Map<string, Instance>();
   let closed = false;

@@ -5,9 +5,9 @@ import type { ToolResult } from "../tools/tool.ts";
 const WARNED_AT = 3;
 const ENDED_AT = 5;
 /** Characters of inputs and outputs: each model call takes all of them through the host. */
-const MAX_TRANSCRIPT = 400_000;
+const MAX_TRANSCRIPT = 200_000;
 /** What is left when it was more. Not just below that, because a server caches the beginnings of prompts. */
-const SHORTENED_TRANSCRIPT = 300_000;
+const SHORTENED_TRANSCRIPT = 150_000;
 /** Shorter texts stay as they are. */
 const SHORT = 200;
 

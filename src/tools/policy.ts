@@ -159,9 +159,11 @@ function hashOf(input: unknown): string | null {
  * either.
  */
 export const changeNothing = (toolbox: Toolbox, calls: readonly AskedCall[]): boolean =>
-  calls.every((asked) => changesOf(toolbox, asked) === "nothing");
+  calls.every((asked) => toolbox.find(asked.name)?.changes === "nothing" || changesOf(toolbox, asked) === "nothing");
 
-export const changesOutside = (toolbox: Toolbox, asked: AskedCall): boolean => changesOf(toolbox, asked) === "outside";
+export const changesOutside = (toolbox: Toolbox, asked: AskedCall): boolean =>
+  // Most calls need not be read for this.
+  toolbox.find(asked.name)?.changes === "outside" && changesOf(toolbox, asked) === "outside";
 
 /** A call that is refused because it is invalid changes nothing. */
 function changesOf(toolbox: Toolbox, asked: AskedCall): Changes {

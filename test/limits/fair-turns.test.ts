@@ -76,6 +76,37 @@ test("work that took longer than the share takes the rest from later turns, but 
   expect(waited).toBe(32);
 });
 
+test("who has used up its share waits while others do something, and goes on when they have stopped", async () => {
+  const pauses: { ms: number; then: () => void }[] = [];
+  shares = createFairTurns({
+    ...{ maxMs: 2, share: 0.25, now: () => ms, nextTurn: (then) => void turns.push(then) },
+    wait: (ms, then) => void pauses.push({ ms, then }),
+  });
+  /** Takes turns until nothing is left, or it has to wait. */
+  const work = async () => {
+    while (turns.length > 0) await nextTurn();
+  };
+  for (let number = 0; number < 100; number++) void ask("a", "alone", 2);
+  await work();
+  expect(done).toHaveLength(100);
+
+  void ask("b", "b", 1);
+  for (let number = 0; number < 100; number++) void ask("a", "beside b", 2);
+  await work();
+  // 50 ms that are saved, and a quarter of the time since.
+  const before = done.filter((name) => name === "beside b").length;
+  expect(before).toBeWithin(25, 40);
+  expect(pauses.map(({ ms }) => ms <= 100)).toEqual([true]);
+  // Others need not wait for it.
+  void ask("b", "b again", 1);
+  expect(done.at(-1)).toBe("b again");
+
+  ms += 1_000;
+  pauses.pop()?.then();
+  await work();
+  expect(done.filter((name) => name === "beside b")).toHaveLength(100);
+});
+
 test("work that fails is charged its time, and the next one still runs", async () => {
   const failing = () =>
     shares.spend("a", () => {

@@ -138,6 +138,25 @@ describe("a server cannot break the host", () => {
     }
   });
 
+  test("by an answer far longer than was asked for; one that fits is whole, also if it is one call", async () => {
+    const answerOf = (length: number) => {
+      const text = '"\n'.repeat(length / 2);
+      return bytes(sse(delta({ tool_calls: [{ index: 0, function: { name: "t", arguments: text } }] }, "tool_calls")));
+    };
+    for (const [answerTokens, length] of [
+      [100, 128 * 1024],
+      [8_192, 256 * 1024],
+      [1_000_000, MIB],
+    ] as const) {
+      const [fits, exceeds] = [mock(answerOf(length - 100)), mock(answerOf(length + 2))];
+      const calls = (await ask(fits.url, { answerTokens })).flatMap((event) =>
+        event.type === "tool_call" ? [event.call.input.length] : [],
+      );
+      expect(calls).toEqual([length - 100]);
+      expect((await failure(ask(exceeds.url, { answerTokens }))).kind).toBe("broken");
+    }
+  });
+
   test("by ending before its answer does: what arrived is delivered, and nothing is retried", async () => {
     for (const breakOff of ["end", "reset"] as const) {
       let socket: RawSocket | undefined;

@@ -16,7 +16,7 @@ test("what a transcript holds is bounded: the oldest outputs and inputs give way
       JSON.stringify({ name: `${number}`, text: "x".repeat(4_000) }),
       `${number} `.repeat(3_000),
     );
-    expect(JSON.stringify(transcript.messages).length).toBeLessThan(500_000);
+    expect(JSON.stringify(transcript.messages).length).toBeLessThan(300_000);
   }
   const { messages } = transcript;
   expect(messages).toHaveLength(400);
@@ -42,8 +42,8 @@ test("what has been shown stays the same while there is room, and mostly after t
     if (JSON.stringify(transcript.messages.slice(0, shown.length)) !== JSON.stringify(shown)) changes++;
     shown = [...transcript.messages];
   }
-  // 1,200,000 characters: each change makes room for 100,000.
-  expect(changes).toBeWithin(1, 10);
+  // 1,200,000 characters: each change makes room for 50,000.
+  expect(changes).toBeWithin(1, 22);
 });
 
 test("short outputs are never left out, and a single one that is too long stays whole", () => {

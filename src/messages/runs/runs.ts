@@ -78,8 +78,8 @@ export function createRuns(parts: RunParts): Runs {
     accountOf,
     hasPlace: host.hasPlace,
     reserve: host.reserve,
-    start: take,
-    begin,
+    start: (run) => host.spend(run.instanceId, () => take(run)),
+    begin: (current) => host.spend(current.run.instanceId, () => begin(current)),
     onFailure: fail,
     startsMs: parts.startsMs,
   });

@@ -2,9 +2,14 @@ import type { FinishReason, ModelEvent } from "../engine.ts";
 import { brokenFailure, CUT, isRecord, type ModelServer, streamFailure } from "./failure.ts";
 import { createSseLines } from "./sse-lines.ts";
 
-/** Four times the longest file, which an answer may write whole. Each passes the host's thread in one piece. */
-const MAX_ANSWER = 1024 * 1024;
-const MAX_LINE = 2 * MAX_ANSWER;
+const KIB = 1024;
+/** Far more than any token has. A server that sends more than was asked for must not fill the host. */
+const CHARACTERS_A_TOKEN = 32;
+const LEAST_ANSWER = 128 * KIB;
+/** Each answer passes the host's thread in one piece. */
+const MOST_ANSWER = 1024 * KIB;
+/** How much longer a line of the body may be: JSON in JSON. */
+const ESCAPED = 4;
 const MAX_TOOL_CALLS = 128;
 
 /** Assembles a chat completion from its body: a stream of chunks, or one JSON document. */
@@ -33,7 +38,9 @@ interface OpenCall {
   input: string;
 }
 
-export function createAnswerReader(server: ModelServer): AnswerReader {
+/** `maxTokens` is what was asked for (docs/contract/runtime.md, Agent loop). */
+export function createAnswerReader(server: ModelServer, maxTokens: number): AnswerReader {
+  const maxLength = Math.min(MOST_ANSWER, Math.max(LEAST_ANSWER, CHARACTERS_A_TOKEN * maxTokens));
   let form: "events" | "document" | null = null;
   let document = "";
   let text = "";
@@ -50,7 +57,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
   };
   const count = (added: string): string => {
     length += added.length;
-    if (length > MAX_ANSWER) tooLong();
+    if (length > maxLength) tooLong();
     return added;
   };
 
@@ -115,7 +122,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
     else if (isRecord(part.arguments)) call.input = count(JSON.stringify(part.arguments));
   };
 
-  const lines = createSseLines(MAX_LINE, readData, tooLong);
+  const lines = createSseLines(ESCAPED * maxLength, readData, tooLong);
 
   return {
     push(piece) {
@@ -126,7 +133,7 @@ export function createAnswerReader(server: ModelServer): AnswerReader {
         form = first.startsWith("{") ? "document" : "events";
       }
       if (form === "events") lines.push(piece);
-      else if (document.length + piece.length > MAX_ANSWER) tooLong();
+      else if (document.length + piece.length > ESCAPED * maxLength) tooLong();
       else document += piece;
     },
     end() {
