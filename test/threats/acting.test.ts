@@ -1,4 +1,4 @@
-/** The table "Agents that act" of docs/contract/security.md, row by row, tried on the compiled binary. */
+/** Each threat to agents that act (docs/contract/security.md, Agents that act), tried on the compiled binary. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { bodyOf, type Call, startWorld, type World } from "./world.ts";
@@ -157,7 +157,8 @@ describe("something else is done than was shown", () => {
 
   test("the input that is shown is executed byte for byte, and the hash is of all of it", async () => {
     const agent = await world.newAgent();
-    for (const [at, body] of [TEXT, { b: TEXT, a: [1, 1e21, null, { z: 0, __proto__: null }] }].entries()) {
+    const nested = JSON.parse('{"__proto__":{"admin":true},"constructor":1}');
+    for (const [at, body] of [TEXT, { b: TEXT, a: [1, 1e21, null, { z: 0 }], nested }].entries()) {
       const input = { method: "PUT", url: `${world.shop.url}/exact-${at}?q=${at}`, headers: { "X-A": "1,2 ;3" }, body };
       const asked = await agent.runAnew(["http_request", input]);
       const { approval } = asked;

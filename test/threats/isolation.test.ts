@@ -1,4 +1,7 @@
-/** Rows of the table "Isolation" of docs/contract/runtime.md, and that no tool reads what is the host's, tried on the compiled binary. */
+/**
+ * Threats to a host and its other tenants (docs/contract/runtime.md, Isolation), and that no tool reads what is the host's,
+ * tried on the compiled binary.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
