@@ -174,6 +174,19 @@ describe("something else is done than was shown", () => {
     }
   });
 
+  test("also by call_tool, and if the host dies in between: it is done once, as it was shown", async () => {
+    const agent = await world.newAgent();
+    const input = { method: "POST", url: `${world.shop.url}/by-name`, body: TEXT };
+    const asked = await agent.run(["call_tool", { name: "http_request", input }]);
+    expect([asked.approval.tool, asked.approval.input]).toEqual(["http_request", input]);
+    await world.restart();
+    expect((await approve(asked.approval)).status).toBe(200);
+    expect((await agent.follow(asked)).ending).toBe("run.completed");
+    expect(arrived("/by-name").map(bodyOf)).toEqual([TEXT]);
+    const names = asked.frames.filter(({ event }) => event === "tool.started").map(({ data }) => data.name);
+    expect(names).toEqual(["http_request"]);
+  });
+
   test("another hash approves nothing", async () => {
     const agent = await world.newAgent();
     const { approval } = await agent.run(post("/hash"));

@@ -17,6 +17,11 @@ const ENCODINGS = [
   (value: string) => JSON.stringify(JSON.stringify(value)),
   (value: string) => value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&#34;"),
   (value: string) => encodeURIComponent(Buffer.from(value).toString("base64")),
+  (value: string) => Buffer.from(`user:${value}@host`).toString("base64"),
+  (value: string) => Buffer.from(`us:${value}`).toString("base64url"),
+  (value: string) => Array.from(Buffer.from(value), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join(""),
+  (value: string) => Array.from(value, (one) => `&#${one.codePointAt(0)};`).join(""),
+  (value: string) => Array.from(value, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
 ];
 const whole = (text: string) =>
   `HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
@@ -200,7 +205,7 @@ describe("a model that gives a secret away", () => {
       { url: `${world.shop.url}/echo` },
     ]);
     expect(world.shop.requests.at(-2)).toContain(TOKEN.slice(0, 20));
-    for (const result of results) expect(result).toContain("[secret SHOP_TOKEN]");
+    for (const result of results) expect(result.match(/\[secret SHOP_TOKEN\]/g)?.length).toBe(ENCODINGS.length);
   });
 
   test("a secret goes nowhere but to the hosts declared for it, by no way of writing it", async () => {
