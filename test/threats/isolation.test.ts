@@ -193,6 +193,24 @@ describe("a model that takes the host down", () => {
   });
 });
 
+describe("one instance starves the others", () => {
+  test("an input that is nested without end goes back to the model, and costs nobody else anything", async () => {
+    const other = await world.newAgent({ http_request: "ask" });
+    for (const depth of [1_000, 100_000]) {
+      const deep = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+      const request = `{"method":"POST","url":"${world.shop.url}/deep","body":{"a":${deep}}}`;
+      const { ending, results } = await other.run(
+        ["now", `{"timeZone":${deep}}`],
+        ["http_request", request],
+        ["call_tool", `{"name":"http_request","input":${request}}`],
+        ["run_javascript", `{"code":"1","input":${deep}}`],
+      );
+      const refused = expect.stringContaining("is nested more than 200 levels deep");
+      expect([depth, ending, results]).toEqual([depth, "run.completed", [refused, refused, refused, refused]]);
+    }
+  });
+});
+
 describe("a model that gives a secret away", () => {
   const post = (more: object, path = "/echo"): Call => [
     "http_request",
