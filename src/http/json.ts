@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { isTooDeep, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -10,8 +11,10 @@ export function parseJson(bytes: Uint8Array, contentType: string | null): unknow
     throw new AppError("invalid_request", "Content-Type: expected application/json");
   }
   try {
-    return JSON.parse(utf8.decode(bytes));
+    const text = utf8.decode(bytes);
+    if (!isTooDeep(text)) return JSON.parse(text);
   } catch {
     throw new AppError("invalid_request", "body: expected well-formed JSON in UTF-8");
   }
+  throw new AppError("invalid_request", `body: expected JSON that is nested at most ${MAX_JSON_DEPTH} levels deep`);
 }

@@ -3,6 +3,7 @@ import type { Egress } from "../egress/egress.ts";
 import { EgressError } from "../egress/refusal.ts";
 import type { PreparedMessage } from "../egress/request.ts";
 import { shownHost, type Target } from "../egress/target.ts";
+import { isTooDeep } from "../lib/json-depth.ts";
 import { cutText, describeBinary, shownStatus, textOf } from "./answer-text.ts";
 import { MAX_PAGE_TEXT } from "./page/page.ts";
 import { PLACEHOLDER_START, type Place, type SecretBroker } from "./secret-broker.ts";
@@ -113,7 +114,7 @@ function contentOf(headers: Record<string, string>, body: Input["body"]) {
 
 function isJson(text: string): boolean {
   try {
-    return typeof JSON.parse(text) === "object";
+    return !isTooDeep(text) && typeof JSON.parse(text) === "object";
   } catch {
     return false;
   }

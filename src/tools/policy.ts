@@ -1,5 +1,6 @@
 import { hashOfJson } from "../lib/canonical-json.ts";
 import { newId } from "../lib/id.ts";
+import { isTooDeep, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
 import { keepShort } from "./long-output.ts";
 import type { PolicyPorts } from "./ports.ts";
 import { type RunResult, runTool } from "./run-tool.ts";
@@ -184,6 +185,7 @@ function readCall(toolbox: Toolbox, { name, input }: AskedCall): ReadCall | { pr
   if (!tool) {
     return { problem: `there is no tool "${name}"; there are: ${nameTools(toolbox.tools)}` };
   }
+  if (isTooDeep(input)) return { problem: `the input of ${name} is nested more than ${MAX_JSON_DEPTH} levels deep` };
   let value: unknown;
   try {
     value = JSON.parse(input.trim() === "" ? "{}" : input);

@@ -87,6 +87,7 @@ describe("the error envelope is on", () => {
     ["null", "null"],
     ["a number", "7"],
     ["JSON that is too deep to read", "[".repeat(500_000)],
+    ["JSON that is nested too deep", `{"name":"one","x":${"[".repeat(200)}${"]".repeat(200)}}`],
     ["bytes that are no UTF-8", new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ["half a character", '{"name":"\\ud800"}'],
   ])("a body of %s", async (_, body) => {

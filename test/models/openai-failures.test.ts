@@ -35,6 +35,18 @@ describe("a failure tells the operator what to do", () => {
     expect(detail).not.toContain("/v1/chat");
   });
 
+  test("an answer that is nested without end is refused, before it is read", async () => {
+    const call = `{"index":0,"function":{"name":"now","arguments":{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}}`;
+    const { url } = mock(bytes(`data: {"choices":[{"index":0,"delta":{"tool_calls":[${call}]}}]}\n\n`));
+    expect((await failure(ask(url))).detail).toContain("sent invalid JSON");
+  });
+
+  test("however deep its error is nested: it is not written again, which would take half a minute", async () => {
+    const body = `{"error":{"message":${"[".repeat(100_000)}"deep words"${"]".repeat(100_000)}}}`;
+    const { url } = mock({ kind: "status", status: 400, body });
+    expect((await failure(ask(url))).detail.length).toBeLessThan(500);
+  });
+
   test.each([
     [{ error: "plain words" }, "plain words"],
     [{ detail: [{ msg: "field required" }] }, "field required"],

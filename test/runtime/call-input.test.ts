@@ -8,6 +8,8 @@ const kept = (text: string): unknown => JSON.parse(JSON.stringify(inputAsJson(te
 test("an input is shown as JSON if it is JSON, else as its text", () => {
   expect(inputAsJson('{ "a": [1] }')).toEqual({ a: [1] });
   expect(inputAsJson("{no JSON")).toBe("{no JSON");
+  const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+  expect(inputAsJson(deep)).toBe(deep);
   // A JSON string too: otherwise it could not be told from text that is not JSON.
   expect(inputAsJson('"a"')).toBe('"a"');
 });

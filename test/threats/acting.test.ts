@@ -1,4 +1,4 @@
-/** The table "Agents that act" of docs/contract/security.md, row by row, tried on the compiled binary. */
+/** Each threat to agents that act (docs/contract/security.md, Agents that act), tried on the compiled binary. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { bodyOf, type Call, startWorld, type World } from "./world.ts";
@@ -157,7 +157,8 @@ describe("something else is done than was shown", () => {
 
   test("the input that is shown is executed byte for byte, and the hash is of all of it", async () => {
     const agent = await world.newAgent();
-    for (const [at, body] of [TEXT, { b: TEXT, a: [1, 1e21, null, { z: 0, __proto__: null }] }].entries()) {
+    const nested = JSON.parse('{"__proto__":{"admin":true},"constructor":1}');
+    for (const [at, body] of [TEXT, { b: TEXT, a: [1, 1e21, null, { z: 0 }], nested }].entries()) {
       const input = { method: "PUT", url: `${world.shop.url}/exact-${at}?q=${at}`, headers: { "X-A": "1,2 ;3" }, body };
       const asked = await agent.runAnew(["http_request", input]);
       const { approval } = asked;
@@ -171,6 +172,19 @@ describe("something else is done than was shown", () => {
       expect(bodyOf(request)).toBe(typeof shown === "string" ? shown : JSON.stringify(shown));
       expect(request).toContain("\r\nX-A: 1,2 ;3\r\n");
     }
+  });
+
+  test("also by call_tool, and if the host dies in between: it is done once, as it was shown", async () => {
+    const agent = await world.newAgent();
+    const input = { method: "POST", url: `${world.shop.url}/by-name`, body: TEXT };
+    const asked = await agent.run(["call_tool", { name: "http_request", input }]);
+    expect([asked.approval.tool, asked.approval.input]).toEqual(["http_request", input]);
+    await world.restart();
+    expect((await approve(asked.approval)).status).toBe(200);
+    expect((await agent.follow(asked)).ending).toBe("run.completed");
+    expect(arrived("/by-name").map(bodyOf)).toEqual([TEXT]);
+    const names = asked.frames.filter(({ event }) => event === "tool.started").map(({ data }) => data.name);
+    expect(names).toEqual(["http_request"]);
   });
 
   test("another hash approves nothing", async () => {

@@ -1,4 +1,7 @@
-/** Rows of the table "Isolation" of docs/contract/runtime.md, and that no tool reads what is the host's, tried on the compiled binary. */
+/**
+ * Threats to a host and its other tenants (docs/contract/runtime.md, Isolation), and that no tool reads what is the host's,
+ * tried on the compiled binary.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,6 +17,11 @@ const ENCODINGS = [
   (value: string) => JSON.stringify(JSON.stringify(value)),
   (value: string) => value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&#34;"),
   (value: string) => encodeURIComponent(Buffer.from(value).toString("base64")),
+  (value: string) => Buffer.from(`user:${value}@host`).toString("base64"),
+  (value: string) => Buffer.from(`us:${value}`).toString("base64url"),
+  (value: string) => Array.from(Buffer.from(value), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join(""),
+  (value: string) => Array.from(value, (one) => `&#${one.codePointAt(0)};`).join(""),
+  (value: string) => Array.from(value, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
 ];
 const whole = (text: string) =>
   `HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
@@ -185,6 +193,24 @@ describe("a model that takes the host down", () => {
   });
 });
 
+describe("one instance starves the others", () => {
+  test("an input that is nested without end goes back to the model, and costs nobody else anything", async () => {
+    const other = await world.newAgent({ http_request: "ask" });
+    for (const depth of [1_000, 100_000]) {
+      const deep = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+      const request = `{"method":"POST","url":"${world.shop.url}/deep","body":{"a":${deep}}}`;
+      const { ending, results } = await other.run(
+        ["now", `{"timeZone":${deep}}`],
+        ["http_request", request],
+        ["call_tool", `{"name":"http_request","input":${request}}`],
+        ["run_javascript", `{"code":"1","input":${deep}}`],
+      );
+      const refused = expect.stringContaining("is nested more than 200 levels deep");
+      expect([depth, ending, results]).toEqual([depth, "run.completed", [refused, refused, refused, refused]]);
+    }
+  });
+});
+
 describe("a model that gives a secret away", () => {
   const post = (more: object, path = "/echo"): Call => [
     "http_request",
@@ -197,7 +223,7 @@ describe("a model that gives a secret away", () => {
       { url: `${world.shop.url}/echo` },
     ]);
     expect(world.shop.requests.at(-2)).toContain(TOKEN.slice(0, 20));
-    for (const result of results) expect(result).toContain("[secret SHOP_TOKEN]");
+    for (const result of results) expect(result.match(/\[secret SHOP_TOKEN\]/g)?.length).toBe(ENCODINGS.length);
   });
 
   test("a secret goes nowhere but to the hosts declared for it, by no way of writing it", async () => {

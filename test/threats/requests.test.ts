@@ -1,4 +1,4 @@
-/** The table "Requests of agents" of docs/contract/security.md, row by row, tried on the compiled binary. */
+/** Each threat by requests (docs/contract/security.md, Requests of agents), tried on the compiled binary. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hostname, networkInterfaces } from "node:os";
 import { makeCertificates } from "../egress/certificates.ts";

@@ -1,7 +1,7 @@
 /**
- * "a script of an agent reaches the host" of docs/contract/runtime.md, Isolation, tried on the compiled binary: first by
- * scripts, through its tool; then as if a script had broken out of QuickJS and of WebAssembly, by system calls that are made in
- * the very process which would run it.
+ * A script of an agent reaches the host (docs/contract/runtime.md, Isolation), tried on the compiled binary: first by scripts,
+ * through its tool; then as if a script had broken out of QuickJS and of WebAssembly, by system calls that are made in the very
+ * process which would run it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";

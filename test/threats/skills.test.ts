@@ -1,4 +1,4 @@
-/** The table "Skills" of docs/contract/security.md, row by row, tried on the compiled binary. */
+/** Each threat by skills (docs/contract/security.md, Skills), tried on the compiled binary. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";

@@ -20,6 +20,7 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
     "a run that hangs": [["../runtime/host", "a worker that blocks its event loop is ended, and its runs fail"]],
     "a model that takes the host down": [["isolation"]],
     "one instance starves the others": [
+      ["isolation"],
       ["../attacks/runs", "270 agents wait for a model that hangs: another's message is answered"],
       ["../attacks/scripts", "forty instances run endless and greedy scripts: another's are run in between"],
     ],

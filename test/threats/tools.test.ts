@@ -1,4 +1,4 @@
-/** What docs/contract/runtime.md promises of every agent's calls, seen on the compiled binary. */
+/** What is promised of every call of a tool (docs/contract/runtime.md, Agent loop), seen on the compiled binary. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Call, startWorld, type World } from "./world.ts";
 

@@ -43,9 +43,11 @@ export type Answer = { status: number; body: any };
 
 /** The compiled binary with an owner who can decide, a model that does as its agent's messages say, and two places on the web. */
 export interface World extends AsyncDisposable {
-  server: RunningBinary;
+  readonly server: RunningBinary;
   dataDir: string;
   instanceId: string;
+  /** Kills the host as a crash would, and starts it again. */
+  restart(): Promise<void>;
   ask(method: string, path: string, body?: unknown): Promise<Answer>;
   newAgent(tools?: Record<string, string>, instanceId?: string): Promise<Agent>;
   decide(approvalId: string, decision: object): Promise<Answer>;
@@ -114,18 +116,20 @@ export async function startWorld({
   foundation.store.close();
   const canaries = ["canary-of-the-environment-51c3", "canary-of-the-model-server-88d0"];
   const host = `127.0.0.1:${shop.port}`;
-  const server = await startBinary({
-    ...options,
-    dataDir,
-    env: {
-      ROOST_MODEL: "openai:mock",
-      ROOST_OPENAI_BASE_URL: mock.url,
-      ROOST_OPENAI_API_KEY: canaries[1] ?? "",
-      ROOST_EGRESS: ["public", host, ...egress].join(),
-      CANARY: canaries[0] ?? "",
-      ...env,
-    },
-  });
+  const start = () =>
+    startBinary({
+      ...options,
+      dataDir,
+      env: {
+        ROOST_MODEL: "openai:mock",
+        ROOST_OPENAI_BASE_URL: mock.url,
+        ROOST_OPENAI_API_KEY: canaries[1] ?? "",
+        ROOST_EGRESS: ["public", host, ...egress].join(),
+        CANARY: canaries[0] ?? "",
+        ...env,
+      },
+    });
+  let server = await start();
   // As it is, and as it would be written.
   const masterKey = readFileSync(join(dataDir, "master.key"));
   canaries.push(masterKey.toString("base64"), masterKey.toString("hex"), masterKey.toString("latin1").trim());
@@ -194,9 +198,15 @@ export async function startWorld({
   }
 
   return {
-    server,
+    get server() {
+      return server;
+    },
     dataDir,
     instanceId,
+    async restart() {
+      await server.kill();
+      server = await start();
+    },
     ask,
     newAgent,
     decide: (approvalId, decision) => ask("POST", `/v1/approvals/${approvalId}/decision`, decision),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { hashOfJson } from "../../src/lib/canonical-json.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { MAX_JSON_DEPTH } from "../../src/lib/json-depth.ts";
 import { askUser } from "../../src/tools/ask-user.ts";
 import { type CallContext, callTool, MAX_WAITING_CALLS } from "../../src/tools/policy.ts";
 import type { PolicyPorts } from "../../src/tools/ports.ts";
@@ -61,6 +62,15 @@ test.each<[Policy, string[], string[]]>([
 test("without the owner's word, only what changes something outside asks", async () => {
   expect(await outcomeOf("act")).toBe("asks");
   for (const name of ["steer", "note", "read"]) expect([name, await outcomeOf(name)]).toEqual([name, "made"]);
+});
+
+test("what is nested without end goes back to the model, and nobody is asked", async () => {
+  for (const depth of [MAX_JSON_DEPTH, 1_000, 100_000]) {
+    const input = `{"key":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+    expect(await outcomeOf("act", {}, {}, input)).toBe(
+      `the input of act is nested more than ${MAX_JSON_DEPTH} levels deep`,
+    );
+  }
 });
 
 describe("a call that may go ahead", () => {

@@ -1,3 +1,4 @@
+import { isTooDeep } from "../../lib/json-depth.ts";
 import type { FinishReason, ModelEvent } from "../engine.ts";
 import { brokenFailure, CUT, isRecord, type ModelServer, streamFailure } from "./failure.ts";
 import { createSseLines } from "./sse-lines.ts";
@@ -69,7 +70,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
 
   const parse = (json: string): Record<string, unknown> => {
     try {
-      const value: unknown = JSON.parse(json);
+      const value: unknown = isTooDeep(json) ? null : JSON.parse(json);
       if (isRecord(value)) return value;
     } catch {}
     throw broken("sent invalid JSON in its answer.");

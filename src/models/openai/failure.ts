@@ -1,3 +1,4 @@
+import { isTooDeep } from "../../lib/json-depth.ts";
 import { ModelError } from "../engine.ts";
 import { oneLine, withoutEchoes } from "./echo.ts";
 
@@ -107,7 +108,7 @@ interface ServerError {
 
 function readError(server: ModelServer, body: string): ServerError {
   try {
-    const document: unknown = JSON.parse(body);
+    const document: unknown = isTooDeep(body) ? body : JSON.parse(body);
     const inner = isRecord(document) && document.error != null ? document.error : document;
     return describe(server, inner);
   } catch {

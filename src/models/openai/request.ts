@@ -1,3 +1,4 @@
+import { isTooDeep } from "../../lib/json-depth.ts";
 import type { ModelMessage, ModelRequest, OutputForm, ToolDescription } from "../engine.ts";
 
 /** What a server does not support, learnt from its refusals, so that the next request is accepted at once. */
@@ -140,9 +141,10 @@ const withImages = ({ content, images = [] }: { content: string; images?: string
 /** vLLM and llama.cpp parse the history's arguments, and refuse the whole request if one call is not JSON. */
 function writeArguments(input: string): string {
   try {
-    JSON.parse(input);
-    return input;
-  } catch {
-    return JSON.stringify({ invalid: input });
-  }
+    if (!isTooDeep(input)) {
+      JSON.parse(input);
+      return input;
+    }
+  } catch {}
+  return JSON.stringify({ invalid: input });
 }

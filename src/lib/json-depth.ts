@@ -1,0 +1,26 @@
+/**
+ * How deep JSON may be nested that strangers write. Nobody needs so much; JavaScriptCore takes half a minute to write again
+ * what is 50,000 levels deep (measured), and SQLite takes no more than 1,000.
+ */
+export const MAX_JSON_DEPTH = 200;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Whether a text, if it is JSON, is nested deeper than that. Takes as long as it has characters. */
+export function isTooDeep(json: string): boolean {
+  if (json.length <= MAX_JSON_DEPTH) return false;
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      at++;
+      for (let end = json.charCodeAt(at); at < json.length && end !== QUOTE; end = json.charCodeAt(++at)) {
+        if (end === BACKSLASH) at++;
+      }
+    } else if (code === 0x5b || code === 0x7b) {
+      if (++depth > MAX_JSON_DEPTH) return true;
+    } else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return false;
+}

@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { isTooDeep, MAX_JSON_DEPTH } from "../../src/lib/json-depth.ts";
+
+const nested = (depth: number, [open, close]: readonly [string, string] = ["[", "]"]) =>
+  open.repeat(depth) + close.repeat(depth);
+
+test("lists and objects may be nested as deep as the limit, and no deeper", () => {
+  for (const kind of [
+    ["[", "]"],
+    ['{"a":[', "]}"],
+  ] as const) {
+    const levels = MAX_JSON_DEPTH / (kind[0].length > 1 ? 2 : 1);
+    expect([isTooDeep(nested(levels, kind)), isTooDeep(nested(levels + 1, kind))]).toEqual([false, true]);
+  }
+  expect(isTooDeep(`[${"[],".repeat(10_000)}[]]`)).toBe(false);
+});
+
+test("what stands in strings is no nesting, whatever is escaped in them", () => {
+  const depthOf = (value: unknown): number =>
+    typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
+  const text = fc.string({ unit: fc.constantFrom("[", "]", "{", "}", '"', "\\", "a", "😀"), maxLength: 300 });
+  fc.assert(
+    fc.property(fc.dictionary(text, fc.array(text)), fc.nat(300), (value, around) => {
+      const json = `${"[".repeat(around)}${JSON.stringify(value)}${"]".repeat(around)}`;
+      expect(isTooDeep(json)).toBe(depthOf(value) + around > MAX_JSON_DEPTH);
+    }),
+  );
+  expect(isTooDeep(`"${"[".repeat(1_000)}`)).toBe(false);
+});
