@@ -40,6 +40,7 @@ export function limitAccount(email: string, { json, data, ...given }: AccountOpt
           shown[name].isDefault ? "every account" : "this account",
         ]),
         "",
+        {},
       );
   });
 }

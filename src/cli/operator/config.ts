@@ -13,6 +13,7 @@ export async function showConfig({ json, ...options }: ServeSettings & { json?: 
       ["SETTING", "VALUE", "FROM", "MEANING"],
       settings.map((setting) => [setting.name, setting.value || "-", setting.source, meaningOf(setting)]),
       "",
+      {},
     );
 }
 
