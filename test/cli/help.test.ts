@@ -59,6 +59,15 @@ describe("help shows examples, and each of them parses:", () => {
   });
 });
 
+test("the tree with which the server starts knows it as the whole tree does", () => {
+  const [whole, short] = [createProgram(), createProgram("serve")].map(
+    (program) => placesOf(program).find(({ words }) => words.join(" ") === "serve")?.command,
+  );
+  if (whole === undefined || short === undefined) throw new Error("there is no serve");
+  expect(helpOf(short)).toBe(helpOf(whole));
+  expect(short.options.map(({ flags }) => flags)).toEqual(whole.options.map(({ flags }) => flags));
+});
+
 test("help fits 80 columns", () => {
   const wide = PLACES.flatMap(({ command }) => helpOf(command).split("\n")).filter((line) => line.length > 80);
   expect(wide).toEqual([]);
