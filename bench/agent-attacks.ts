@@ -27,6 +27,11 @@ export const AGENT_ATTACKS: Record<string, Attack> = {
   "has every agent ask servers that hang": (target, ask) => drive(ask, target, "fetch"),
 };
 
+/** The same without any tools: what the messages alone do that keep the agents at it. */
+export const ORDINARY_ATTACKS: Record<string, Attack> = {
+  "sends as many messages": (target, ask) => drive(ask, target, "nothing"),
+};
+
 /** From here on, the instance's model is the attacker's, in a process of its own. */
 async function bringModel({ instanceId, model }: Target, ask: Ask): Promise<void> {
   await read(ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model }));

@@ -8,8 +8,8 @@ import { createTokenBuckets, type Rate } from "./token-buckets.ts";
 export interface FairTurns {
   /** Null if the owner may proceed at once; otherwise resolves in a later turn, in the order of the calls. */
   enter(owner: string): Promise<void> | null;
-  /** Runs `work`, counting its time. */
-  spend<T>(owner: string, work: () => T): T;
+  /** Runs `work`, counting its time, and `besidesMs` that it costs later or elsewhere against the owner's share. */
+  spend<T>(owner: string, work: () => T, besidesMs?: number): T;
 }
 
 export interface FairTurnOptions {
@@ -124,7 +124,7 @@ export function createFairTurns({
       count();
       return promise;
     },
-    spend(owner, work) {
+    spend(owner, work, besidesMs = 0) {
       const began = now();
       try {
         return work();
@@ -132,7 +132,7 @@ export function createFairTurns({
         const took = now() - began;
         spentMs.set(owner, (spentMs.get(owner) ?? 0) + took);
         latestMs.set(owner, took);
-        charge(owner, took);
+        charge(owner, took + besidesMs);
         count();
       }
     },

@@ -20,6 +20,9 @@ export interface WorkerCallParts {
   engineOf(model: string): ModelEngine;
 }
 
+/** What a call costs besides the tool itself: its events, their commits, and as much again on the worker's thread. */
+const CALL_MS = 1;
+
 /** The part of an instance that its worker's calls need. */
 export interface CallingInstance {
   instanceId: string;
@@ -94,7 +97,7 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
         waiting: held.waits.length,
         signal,
       };
-      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy));
+      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), CALL_MS);
       if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
         // Before the model sees what a stranger wrote, the run is known for it.
         held.isTainted = true;

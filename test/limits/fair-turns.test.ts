@@ -105,6 +105,13 @@ test("who has used up its share waits while others do something, and goes on whe
   pauses.pop()?.then();
   await work();
   expect(done.filter((name) => name === "beside b")).toHaveLength(100);
+
+  // What its works cost elsewhere is taken from its share too.
+  void ask("b", "b at last", 1);
+  shares.spend("a", () => {}, 1_000);
+  void ask("a", "later", 1);
+  await work();
+  expect(done.at(-1)).toBe("b at last");
 });
 
 test("work that fails is charged its time, and the next one still runs", async () => {
