@@ -253,7 +253,7 @@ browserTest("a hostile skill is shown as text, breaks no layout, and axe finds n
   const description = `<img src=x onerror=alert(1)> \u05d0\u05d1 ${LONG.repeat(3)}`;
   const needs = `metadata:\n  requires-hosts: "${"a".repeat(60)}.${"b".repeat(60)}.example"\n  requires-secrets: "${"S".repeat(100)}"\n  requires-tools: "no_such_tool"\n`;
   await person.ask("POST", skillsPath, {
-    files: { "SKILL.md": skillFile("a-".repeat(31) + "a", description, "", needs) },
+    files: { "SKILL.md": skillFile(`${"a-".repeat(31)}a`, description, "", needs) },
   });
   await withSkills(async (page) => {
     await page.locator("#skill-list summary").click();

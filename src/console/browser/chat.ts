@@ -93,6 +93,7 @@ export function createChat(parts: ChatParts): Chat {
     cancel.hidden = true;
     part("to-agent", HTMLAnchorElement).href = `${hashOf(next.instance.instanceId, agent.agentId)}/tools`;
     const agentPath = `/instances/${next.instance.instanceId}/agents/${agent.agentId}`;
+    let isLoaded = false;
     talk = openTalk({
       agentPath,
       log,
@@ -102,7 +103,9 @@ export function createChat(parts: ChatParts): Chat {
       },
       settled() {
         showWhatThereIs();
-        spent();
+        // Loading a conversation has cost nothing.
+        if (isLoaded) spent();
+        isLoaded = true;
       },
       hasEarlier: (has) => {
         earlier.hidden = !has;
