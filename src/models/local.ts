@@ -73,6 +73,8 @@ const MAX_CHARACTERS = 65_536;
 /** An estimate, to report how far such a prompt is over the limit. */
 const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_MAX_TOKENS = 256;
+/** JSON that is cut is none. */
+const OUTPUT_MAX_TOKENS = 512;
 const DEFAULT_TEMPERATURE = 0.2;
 
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
@@ -135,9 +137,13 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           accountId: request.accountId,
           instanceId: request.instanceId,
           messages,
-          maxTokens: Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens)),
+          maxTokens: Math.max(
+            1,
+            Math.min(request.maxTokens ?? (request.output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS), answerTokens),
+          ),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
+          ...(request.output && { output: request.output.schema }),
           guarded: options.guarded ?? true,
           ...(options.seed === undefined ? {} : { seed: options.seed }),
         },

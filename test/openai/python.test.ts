@@ -63,7 +63,8 @@ test.skipIf(missing !== null)(
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const [told = "", errors] = await Promise.all([child.stdout, child.stderr].map(Bun.readableStreamToText));
+    const textOf = (stream: ReadableStream<Uint8Array>) => new Response(stream as unknown as BodyInit).text();
+    const [told, errors] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
     expect([await child.exited, errors]).toEqual([0, ""]);
     const { response_events, ...got } = JSON.parse(told);
     expect(got).toEqual({

@@ -1,5 +1,6 @@
 /** The loaded chat model: takes requests and reports what happens to them. */
 import { join } from "node:path";
+import { createConstrainedGeneration } from "./constrained-generation.ts";
 import type { Embed } from "./embedder.ts";
 import type { ModelFiles } from "./files.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
@@ -96,6 +97,7 @@ export async function openChatModel(
           sampling: { ...SAMPLING, temperature: request.temperature },
           random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
         };
+        if (request.output !== undefined) return createConstrainedGeneration(options, request.output);
         return request.guarded ? guarded(options, request.messages) : createGeneration(options);
       }
 

@@ -30,6 +30,8 @@ export interface Generate {
   maxTokens: number;
   temperature: number;
   stop: string[];
+  /** The JSON Schema of the answer, if it is to be JSON. */
+  output?: Record<string, unknown>;
   /** Whether the answer is checked while it is written, and faulty parts are written again. */
   guarded: boolean;
   /** Makes the sampling repeatable; random if absent. */

@@ -1,0 +1,241 @@
+/**
+ * Which bytes may follow in JSON that fits a schema, so that the model can write nothing else. It is a little narrower than
+ * JSON: properties come in the schema's order, and what has no bound gets one. What it cannot hold a model to (ranges of
+ * numbers, `not`, `allOf`) is left to the check of the whole answer.
+ */
+type Schema = Record<string, unknown>;
+
+/** What is still to be written: the first part of it, and the rest. Null: nothing. */
+interface Rest {
+  part: Part;
+  next: Rest | null;
+}
+
+type Part =
+  | { kind: "bytes"; bytes: Uint8Array; at: number }
+  /** One of several ways to go on. */
+  | { kind: "either"; ways: () => readonly (readonly Part[])[] }
+  /** The inside of a text, up to and including its closing quote. */
+  | { kind: "text"; least: number; most: number }
+  /** What follows a backslash in a text. */
+  | { kind: "escaped" }
+  | { kind: "digits"; least: number; most: number };
+
+export interface JsonGrammar {
+  /** The state after these bytes; null if they may not follow. */
+  after(state: GrammarState, bytes: Uint8Array): GrammarState | null;
+  readonly start: GrammarState;
+}
+
+/** Ways to go on; `null` among them means that the JSON may end here. */
+export type GrammarState = readonly (Rest | null)[];
+
+export const mayEnd = (state: GrammarState): boolean => state.includes(null);
+export const mustEnd = (state: GrammarState): boolean => state.every((rest) => rest === null);
+
+const MAX_TEXT = 400;
+const MAX_ITEMS = 8;
+const MAX_DIGITS = 12;
+const MAX_DECIMALS = 4;
+/** Of a value about which the schema says nothing. */
+const FREE_DEPTH = 2;
+const MAX_WAYS = 256;
+const MAX_EXPANSIONS = 2_000;
+
+const encoder = new TextEncoder();
+const bytes = (text: string): Part => ({ kind: "bytes", bytes: encoder.encode(text), at: 0 });
+const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways });
+const optional = (...parts: Part[]): Part => either(() => [[], parts]);
+const SPACE = optional(bytes(" "));
+const QUOTE = bytes('"');
+const COMMA = [bytes(","), SPACE];
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const numberOr = (value: unknown, other: number): number => (typeof value === "number" ? value : other);
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+/** The schema has no `schemaFault` (lib/json-schema.ts). */
+export function createJsonGrammar(schema: Schema): JsonGrammar {
+  const start = expand([followedBy([valueFor(schema, schema, FREE_DEPTH)], null)]);
+  return {
+    start,
+    after(state, added) {
+      let now: GrammarState = state;
+      for (const byte of added) {
+        now = expand(now.flatMap((rest) => (rest === null ? [] : stepped(rest, byte))));
+        if (now.length === 0) return null;
+      }
+      return now;
+    },
+  };
+}
+
+const followedBy = (parts: readonly Part[], next: Rest | null): Rest | null =>
+  parts.reduceRight<Rest | null>((rest, part) => ({ part, next: rest }), next);
+
+/** Replaces choices by their ways, until each begins with a byte. */
+function expand(ways: readonly (Rest | null)[]): GrammarState {
+  const open = [...ways];
+  const ready = new Set<Rest | null>();
+  for (let count = 0; open.length > 0 && count < MAX_EXPANSIONS && ready.size < MAX_WAYS; count++) {
+    const rest = open.shift() ?? null;
+    if (rest?.part.kind === "either") open.push(...rest.part.ways().map((parts) => followedBy(parts, rest.next)));
+    else {
+      ready.add(rest);
+      if (rest?.part.kind === "digits" && rest.part.least === 0) open.push(rest.next);
+    }
+  }
+  return [...ready];
+}
+
+const BACKSLASH = 0x5c;
+const QUOTE_BYTE = 0x22;
+const ESCAPES = new Set(encoder.encode('"\\/nt'));
+
+/** What may follow once this byte has been written; empty if it may not be. */
+function stepped({ part, next }: Rest, byte: number): (Rest | null)[] {
+  switch (part.kind) {
+    case "bytes": {
+      if (part.bytes[part.at] !== byte) return [];
+      return [part.at + 1 === part.bytes.length ? next : { part: { ...part, at: part.at + 1 }, next }];
+    }
+    case "text": {
+      if (byte === QUOTE_BYTE) return part.least > 0 ? [] : [next];
+      if (byte < 0x20 || part.most === 0) return [];
+      // A character has up to four bytes; only its first one counts.
+      const counts = (byte & 0xc0) === 0x80 ? 0 : 1;
+      const rest = { part: { ...part, least: Math.max(0, part.least - counts), most: part.most - counts }, next };
+      return byte === BACKSLASH ? [{ part: { kind: "escaped" }, next: rest }] : [rest];
+    }
+    case "escaped":
+      return ESCAPES.has(byte) ? [next] : [];
+    case "digits": {
+      if (byte < 0x30 || byte > 0x39 || part.most === 0) return [];
+      return [{ part: { ...part, least: Math.max(0, part.least - 1), most: part.most - 1 }, next }];
+    }
+    case "either":
+      return [];
+  }
+}
+
+/** `depth` is how deep what the schema leaves open may be. */
+function valueFor(schema: unknown, root: Schema, depth: number): Part {
+  return either(() => {
+    if (!isObject(schema)) return schema === false ? [] : anyValue(root, depth);
+    if (typeof schema.$ref === "string") return [[valueFor(resolved(root, schema.$ref), root, depth)]];
+    if ("const" in schema) return [[bytes(JSON.stringify(schema.const))]];
+    if (Array.isArray(schema.enum)) return schema.enum.map((one) => [bytes(JSON.stringify(one))]);
+    for (const name of ["anyOf", "oneOf", "allOf"] as const) {
+      // Of `allOf` the first is followed; whether all of them fit is checked at the end.
+      const ways = listOf(schema[name]).slice(0, name === "allOf" ? 1 : undefined);
+      if (ways.length > 0)
+        return ways.map((way) => [valueFor(isObject(way) ? { ...schema, [name]: [], ...way } : way, root, depth)]);
+    }
+    const types = [schema.type ?? inferredType(schema)].flat();
+    return types.flatMap((type) => ofType(type, schema, root, depth));
+  });
+}
+
+const inferredType = (schema: Schema): string[] =>
+  isObject(schema.properties)
+    ? ["object"]
+    : schema.items === undefined
+      ? ["object", "array", "string", "number", "boolean", "null"]
+      : ["array"];
+
+const anyValue = (root: Schema, depth: number) =>
+  ["object", "array", "string", "number", "boolean", "null"].flatMap((type) => ofType(type, {}, root, depth));
+
+function ofType(type: unknown, schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+  switch (type) {
+    case "string": {
+      const least = numberOr(schema.minLength, 0);
+      return [[QUOTE, { kind: "text", least, most: Math.max(least, numberOr(schema.maxLength, MAX_TEXT)) }]];
+    }
+    case "integer":
+    case "number": {
+      const sign = numberOr(schema.minimum, numberOr(schema.exclusiveMinimum, -1)) >= 0 ? [] : [optional(bytes("-"))];
+      const first = "123456789"
+        .split("")
+        .map((digit) => [bytes(digit), { kind: "digits", least: 0, most: MAX_DIGITS } as const]);
+      const whole = either(() => [[bytes("0")], ...first]);
+      const decimals = optional(bytes("."), { kind: "digits", least: 1, most: MAX_DECIMALS });
+      return [[...sign, whole, ...(type === "number" ? [decimals] : [])]];
+    }
+    case "boolean":
+      return [[bytes("true")], [bytes("false")]];
+    case "null":
+      return [[bytes("null")]];
+    case "array":
+      return arrayOf(schema, root, depth);
+    default:
+      return objectOf(schema, root, depth);
+  }
+}
+
+function arrayOf(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+  const first = listOf(schema.prefixItems);
+  if (schema.items === undefined && first.length === 0 && depth === 0) return [[bytes("[]")]];
+  const deeper = schema.items === undefined ? depth - 1 : depth;
+  const least = numberOr(schema.minItems, 0);
+  const most = Math.max(
+    least,
+    Math.min(numberOr(schema.maxItems, MAX_ITEMS), schema.items === false ? first.length : Number.POSITIVE_INFINITY),
+  );
+  const itemsFrom = (at: number): Part =>
+    either(() => {
+      const of = at < first.length ? first[at] : schema.items;
+      const item = () => [...(at === 0 ? [] : COMMA), valueFor(of, root, deeper), itemsFrom(at + 1)];
+      return [...(at >= least ? [[bytes("]")]] : []), ...(at < most ? [item()] : [])];
+    });
+  return [[bytes("["), itemsFrom(0)]];
+}
+
+function objectOf(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+  const known = Object.entries(isObject(schema.properties) ? schema.properties : {});
+  const required = new Set(listOf(schema.required));
+  const member = (name: string, of: unknown) => [
+    bytes(JSON.stringify(name)),
+    bytes(":"),
+    SPACE,
+    valueFor(of, root, depth),
+  ];
+  const names = new Set(known.map(([name]) => name));
+  const all = [
+    ...known,
+    ...[...required].flatMap((name) => (typeof name === "string" && !names.has(name) ? [[name, true] as const] : [])),
+  ];
+  if (all.length === 0) return freeObject(schema, root, depth);
+  const from = (at: number, isFirst: boolean): Part =>
+    either(() => {
+      const [name, of] = all[at] ?? [];
+      if (name === undefined) return [[bytes("}")]];
+      const written = [...(isFirst ? [] : COMMA), ...member(name, of), from(at + 1, false)];
+      return required.has(name) ? [written] : [written, [from(at + 1, isFirst)]];
+    });
+  return [[bytes("{"), from(0, true)]];
+}
+
+/** One whose names the schema does not say. */
+function freeObject(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+  if (depth === 0 || schema.additionalProperties === false) return [[bytes("{}")]];
+  const name: Part = { kind: "text", least: 1, most: 40 };
+  const value = () => valueFor(schema.additionalProperties ?? true, root, depth - 1);
+  const from = (at: number): Part =>
+    either(() => [
+      [bytes("}")],
+      ...(at < MAX_ITEMS ? [[...(at === 0 ? [] : COMMA), QUOTE, name, bytes(":"), SPACE, value(), from(at + 1)]] : []),
+    ]);
+  return [[bytes("{"), from(0)]];
+}
+
+function resolved(root: Schema, ref: string): unknown {
+  return ref
+    .split("/")
+    .slice(1)
+    .reduce<unknown>((found, part) => {
+      const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+      return isObject(found) || Array.isArray(found) ? (found as Schema)[name] : undefined;
+    }, root);
+}

@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import { createSchemaCheck } from "../../src/lib/json-schema.ts";
+import { createJsonGrammar, type GrammarState, mayEnd, mustEnd } from "../../src/models/local/json-grammar.ts";
+import { seededRandom } from "../../src/models/local/sampling.ts";
+
+const person = {
+  type: "object",
+  properties: {
+    name: { type: "string", maxLength: 12 },
+    age: { type: "integer", minimum: 0 },
+    tags: { type: "array", items: { enum: ["a", "b", "é"] }, minItems: 1, maxItems: 3 },
+    note: { anyOf: [{ type: "string" }, { type: "null" }] },
+  },
+  required: ["name", "tags"],
+  additionalProperties: false,
+};
+const tree = {
+  type: "object",
+  properties: { left: { $ref: "#" }, value: { type: "number" } },
+  required: ["value"],
+  additionalProperties: false,
+};
+
+const after = (schema: Record<string, unknown>, text: string): GrammarState | null => {
+  const grammar = createJsonGrammar(schema);
+  return grammar.after(grammar.start, new TextEncoder().encode(text));
+};
+
+test.each<[Record<string, unknown>, string]>([
+  [person, '{"name":"Ada","tags":["a","é"]}'],
+  [person, '{"name": "A\\"b", "age": 36, "tags": ["b"], "note": null}'],
+  [tree, '{"left":{"left":{"value":1},"value":-0.5},"value":20}'],
+  [{ type: "object" }, '{"a":1,"b":["x",{}]}'],
+  [{ enum: ["one", 2, null] }, "2"],
+  [{}, '"anything"'],
+])("%j may be %s", (schema, text) => {
+  const state = after(schema, text);
+  expect(state !== null && mayEnd(state)).toBe(true);
+  expect(createSchemaCheck(schema)(JSON.parse(text))).toBeNull();
+});
+
+test.each<[Record<string, unknown>, string]>([
+  [person, "Ada"],
+  [person, '{"tags"'],
+  [person, '{"name":"Ada","more"'],
+  [person, '{"name":"Ada","age":-'],
+  [person, '{"name":"Ada","age":1.'],
+  [person, '{"name":"Ada","tags":[]'],
+  [person, '{"name":"Ada","tags":["c'],
+  [person, '{"name":"Ada","tags":["a","a","a",'],
+  [person, '{"name":"a line\n'],
+  [person, '{"name":"more than twelve'],
+  [{ type: "number" }, "01"],
+  [{ type: "boolean" }, "tr "],
+])("%j can never begin with %s", (schema, text) => {
+  expect(after(schema, text)).toBeNull();
+});
+
+test("whatever is written at random within the grammar is JSON that fits", () => {
+  const alphabet = [...new TextEncoder().encode('{}[]",: ntfabcdegilmorsuv\\0123456789.-')];
+  for (const schema of [person, tree, { type: "object" }, {}]) {
+    const check = createSchemaCheck(schema);
+    for (let seed = 1; seed <= 60; seed++) {
+      const random = seededRandom(seed);
+      const grammar = createJsonGrammar(schema);
+      const written: number[] = [];
+      let state = grammar.start;
+      while (!mustEnd(state) && written.length < 4_000 && !(mayEnd(state) && random() < 0.3)) {
+        const ways = alphabet.flatMap((byte) => {
+          const next = grammar.after(state, Uint8Array.of(byte));
+          return next === null ? [] : [{ byte, next }];
+        });
+        // What closes something is taken often, so that it comes to an end.
+        const closing = ways.filter(({ byte }) => '"]}'.includes(String.fromCharCode(byte)));
+        const from = closing.length > 0 && random() < 0.5 ? closing : ways;
+        const way = from[Math.floor(random() * from.length)];
+        if (way === undefined) throw new Error(`nothing may follow ${Buffer.from(written)}`);
+        written.push(way.byte);
+        state = way.next;
+      }
+      if (!mayEnd(state)) continue;
+      const text = Buffer.from(written).toString();
+      expect([text, check(JSON.parse(text))]).toEqual([text, null]);
+    }
+  }
+});
