@@ -57,7 +57,7 @@ export function prepareRun(
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
   const turns = parts.conversation(run);
-  const tools = abilities.tools ? parts.tools.filter(({ name }) => agent.tools?.[name] !== "deny") : [];
+  const tools = parts.tools.filter(({ name }) => canCall(abilities, name) && agent.tools?.[name] !== "deny");
   // Who can read a skill when it is needed is told its name and description only.
   const readText = canReadSkills(tools) ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
@@ -82,6 +82,9 @@ export function prepareRun(
     },
   };
 }
+
+const canCall = ({ tools }: ModelAbilities, name: string): boolean =>
+  typeof tools === "boolean" ? tools : tools.includes(name);
 
 /** Its own, or else the host's. */
 export const modelOf = (agent: Pick<Agent, "model">, { defaultModel }: Pick<PrepareParts, "defaultModel">): string =>
