@@ -2,7 +2,7 @@
  * `npm run eval` judges the built-in model's answers to the committed cases by rules, and compares them with those of
  * the same model with only its SOUL.md. Without options it takes about an hour, continues where it was interrupted, and
  * writes `docs/eval.md`; so does `-- --half held` for that half, and `--write` with fewer than five seeds. For a quick
- * look, use `-- --half tuning --seeds 1 --kind advice --show`.
+ * look, use `-- --half tuning --seeds 1 --kind advice --show`. `npm run eval -- tools` measures its tools (tools/run.ts).
  */
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,6 +32,8 @@ interface Kept extends Given {
 }
 
 if (process.argv[2] === "model-process") await runModelProcess();
+// Ends the process.
+if (process.argv[2] === "tools") await import("./tools/run.ts");
 
 const { values: options } = parseArgs({
   options: {

@@ -14,7 +14,7 @@ export type ModelMessage =
   /** `images` are data URLs, for a model that sees. */
   | { role: "user"; content: string; images?: string[] }
   | { role: "assistant"; content: string; toolCalls?: ToolCall[] }
-  | { role: "tool"; toolCallId: string; content: string };
+  | { role: "tool"; toolCallId: string; content: string; isError?: true };
 
 /** JSON that fits a schema. */
 export interface OutputForm {
@@ -58,8 +58,8 @@ export type ModelEvent =
 export interface ModelAbilities {
   /** Tokens of prompt and answer together. */
   contextTokens: number;
-  /** Whether the engine supports tools; otherwise it is given none. */
-  tools: boolean;
+  /** Whether the model can call tools: any, none, or only those with these names. It is given no others. */
+  tools: boolean | readonly string[];
   /**
    * Which prompt the model can follow: `full` is all of the agent's files, `short` only its owner's own words, since a
    * small model repeats what it reads.

@@ -9,13 +9,16 @@ import {
   type ModelEvent,
   type ModelMessage,
   type ModelRequest,
+  type ToolCall,
 } from "./engine.ts";
 import { createInbox } from "./local/inbox.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
-import type { ChatMessage, ProcessSettings } from "./local/protocol.ts";
+import type { ChatMessage, ProcessSettings, ToolRequest } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { CONTEXT_TOKENS } from "./local/stepper.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./local/supervisor.ts";
+import { OFFERED } from "./local/tools/offered.ts";
+import { toolUseOf } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL } from "./local-models.ts";
 
 export interface LocalEngineOptions {
@@ -95,6 +98,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     refuseUnknown(request.model);
     const messages = asChat(request.messages);
     refuseEndless(messages);
+    const tools = toolUseOf(request);
     const leave = await queue.enter(request.instanceId, signal);
     const inbox = createInbox();
     const id = ++lastId;
@@ -112,6 +116,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           break;
         case "done":
           totals.completionTokens += reply.completionTokens;
+          if (reply.call !== undefined) inbox.put({ type: "tool_call", call: toolCall(reply.call) });
           inbox.put({ type: "usage", promptTokens, completionTokens: reply.completionTokens });
           inbox.put({ type: "finish", reason: reply.reason });
           break;
@@ -137,6 +142,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           accountId: request.accountId,
           instanceId: request.instanceId,
           messages,
+          ...(tools === undefined ? {} : { tools }),
           maxTokens: Math.max(
             1,
             Math.min(request.maxTokens ?? (request.output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS), answerTokens),
@@ -166,7 +172,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   return {
     abilities(model): ModelAbilities {
       refuseUnknown(model);
-      return { contextTokens: CONTEXT_TOKENS, tools: false, prompt: "short" };
+      return { contextTokens: CONTEXT_TOKENS, tools: OFFERED, prompt: "short" };
     },
     stream: answer,
     async embed(texts, signal, onTokens) {
@@ -201,7 +207,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   };
 }
 
-/** The model does not support tools: a call is left out, and its result is passed as a user message. */
+/** For an answer without tools: a call is left out, and its result is passed as a user message. */
 function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
   return messages.flatMap((message): ChatMessage[] => {
     if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
@@ -209,6 +215,12 @@ function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
     return [{ role: message.role, content: message.content }];
   });
 }
+
+const toolCall = ({ name, input }: ToolRequest): ToolCall => ({
+  id: `call_${crypto.randomUUID()}`,
+  name,
+  input: JSON.stringify(input),
+});
 
 function refuseUnknown(model: string): void {
   if (model === LOCAL_MODEL) return;

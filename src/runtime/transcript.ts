@@ -67,7 +67,8 @@ export function createTranscript(): Transcript {
       const count = (times.get(key) ?? 0) + 1;
       times.set(key, count);
       if (count >= ENDED_AT) throw new LoopDetected(name);
-      add({ role: "tool", toolCallId: id, content: count < WARNED_AT ? output : output + warning(count) });
+      const content = count < WARNED_AT ? output : output + warning(count);
+      add({ role: "tool", toolCallId: id, content, ...(isError ? { isError: true as const } : {}) });
     },
   };
 }

@@ -15,7 +15,9 @@ export interface Toolbox {
    * few and a way to the others (docs/contract/runtime.md, Searched tools).
    */
   offerTo(policies: Policies, contextTokens: number): ToolDescription[];
-  /** What such a model is not told of and may search for. */
+  /** The same for a model that can call only tools with these names. */
+  offerOnly(names: readonly string[], policies: Policies): ToolDescription[];
+  /** What a model that has to search is not told of. */
   searchable(policies: Policies): ToolDescription[];
   find(name: string): Tool | undefined;
   /** JSON Schema of a tool's input. */
@@ -63,6 +65,10 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
           : description,
       );
     },
+    offerOnly: (names, policies) =>
+      allowed(policies)
+        .filter(({ tool }) => names.includes(tool.name))
+        .map(({ description }) => description),
     searchable: (policies) =>
       allowed(policies)
         .filter(({ tool }) => !tool.isCore && !isOfSearch(tool))

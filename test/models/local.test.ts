@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import type { ModelMessage } from "../../src/models/engine.ts";
+import { OFFERED } from "../../src/models/local/tools/offered.ts";
 import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
@@ -142,8 +143,8 @@ test("an unknown model is rejected with the name of the existing one", async () 
   expect(() => engine.abilities("local:gpt-7")).toThrow(LOCAL_MODEL);
 });
 
-test("the model has a context of 2,048 tokens and takes no tools", () => {
-  expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: false, prompt: "short" });
+test("the model has a context of 2,048 tokens and takes only the tools that it was measured with", () => {
+  expect(engine.abilities(LOCAL_MODEL)).toEqual({ contextTokens: 2_048, tools: OFFERED, prompt: "short" });
 });
 
 test("vectors of similar sentences are close together", async () => {

@@ -126,7 +126,7 @@ test("a tool's error is reported as such, and the run continues", async () => {
     output: "no such zone",
     isError: true,
   });
-  expect(last.at(-1)).toEqual({ role: "tool", toolCallId: "a", content: "no such zone" });
+  expect(last.at(-1)).toEqual({ role: "tool", toolCallId: "a", content: "no such zone", isError: true });
   expect(outcome.kind).toBe("completed");
 });
 

@@ -28,7 +28,7 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   line.replaceChildren(plainly, link);
 }
 
-/** Embedded models call no tools. */
+/** Whether its earlier answers offer their steps: the embedded model calls a tool for few of them. */
 export const hasTools = ({ host }: Facts, agent: Agent): boolean => !(agent.model ?? host.model).startsWith("local:");
 
 const nameOf = (model: string): string =>

@@ -3,7 +3,7 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
-import type { ModelAbilities, ModelEngine, OutputForm } from "../../models/engine.ts";
+import type { ModelAbilities, ModelEngine, OutputForm, ToolDescription } from "../../models/engine.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import { PROMPT_FILES } from "../../runtime/prompt.ts";
 import {
@@ -30,7 +30,7 @@ export interface PrepareParts {
     outline(instanceId: string): SkillOutline[];
     instructions(instanceId: string, name: string): string;
   };
-  tools: Pick<Toolbox, "offerTo">;
+  tools: Pick<Toolbox, "offerTo" | "offerOnly">;
   /** The host's model, for an agent that names none. */
   defaultModel: string;
   /** Throws `ModelError` for a model that the host does not have. */
@@ -61,7 +61,7 @@ export function prepareRun(
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
   const turns = parts.conversation(run);
-  const tools = abilities.tools ? parts.tools.offerTo(agent.tools, abilities.contextTokens) : [];
+  const tools = toolsFor(parts.tools, agent.tools, abilities);
   // Who can read a skill when it is needed is told its name and description only.
   const readsSkills = canReadSkills(tools);
   const readText = readsSkills ? null : (name: string) => parts.skills.instructions(instanceId, name);
@@ -89,6 +89,16 @@ export function prepareRun(
       ...(output && { limits: { output } }),
     },
   };
+}
+
+/** All that its model can call and its owner has not denied. */
+function toolsFor(
+  toolbox: PrepareParts["tools"],
+  policies: Agent["tools"],
+  { tools, contextTokens }: ModelAbilities,
+): ToolDescription[] {
+  if (typeof tools !== "boolean") return toolbox.offerOnly(tools, policies);
+  return tools ? toolbox.offerTo(policies, contextTokens) : [];
 }
 
 /** Tools that need somebody who follows the run. */

@@ -18,6 +18,8 @@ import { CONTEXT_TOKENS, type Stepper, type StepperOptions } from "./stepper.ts"
 import { openFfiStepper } from "./stepper-ffi.ts";
 import { subjectOf } from "./subject.ts";
 import { openTokenizer } from "./tokenizer.ts";
+import { withTools } from "./tools/use-tools.ts";
+import { createFindWanted } from "./tools/wanted.ts";
 
 export const CHAT_MODEL = "smollm2-135m-instruct";
 /** A prompt that leaves less room than this for the answer counts as too long. */
@@ -51,6 +53,7 @@ export async function openChatModel(
     copyRows: stepper.copyRows,
     discard: stepper.discard,
   });
+  const findWanted = createFindWanted(loadEmbedder);
   Bun.gc(true); // frees what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
@@ -82,11 +85,17 @@ export async function openChatModel(
       const { id, accountId, instanceId } = request;
       let release = () => {};
 
-      function begin(prompt: number[]): Generation {
-        const maxTokens = Math.min(request.maxTokens, CONTEXT_TOKENS - prompt.length);
-        const slot = cache.claim(instanceId, prompt, prompt.length + maxTokens);
+      function claim(prompt: readonly number[], answerTokens = 0) {
+        release();
+        const slot = cache.claim(instanceId, prompt, prompt.length + answerTokens);
         release = () => cache.release(slot);
         send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
+        return slot;
+      }
+
+      function begin(prompt: number[]): Generation {
+        const maxTokens = Math.min(request.maxTokens, CONTEXT_TOKENS - prompt.length);
+        const slot = claim(prompt, maxTokens);
         const options: GenerationOptions = {
           prompt,
           slot,
@@ -101,13 +110,17 @@ export async function openChatModel(
         return request.guarded ? guarded(options, request.messages) : createGeneration(options);
       }
 
+      const toolParts = { findWanted, tokenizer, stepper, claim };
+      const answer = () => readThenWrite(createReading(tokenizer, request.messages, LIMIT_TOKENS), begin);
       scheduler.submit(id, {
         accountId,
         instanceId,
-        start: () => readThenWrite(createReading(tokenizer, request.messages, LIMIT_TOKENS), begin),
-        onTurn({ text, reason }, generation) {
+        start: () => (request.tools === undefined ? answer() : withTools(request.tools, toolParts, answer)),
+        onTurn({ text, reason, call }, generation) {
           if (text !== "") send({ type: "text", id, text });
-          if (reason !== undefined) send({ type: "done", id, completionTokens: generation.completionTokens(), reason });
+          if (reason === undefined) return;
+          const completionTokens = generation.completionTokens();
+          send({ type: "done", id, completionTokens, reason, ...(call === undefined ? {} : { call }) });
         },
         onError(error) {
           if (error instanceof PromptTooLong) send({ type: "overflow", id, ...tokensOf(error) });

@@ -1,5 +1,7 @@
 /** One answer being written: each turn runs one chunk of the prompt or one token of the answer. */
+import type { FinishReason } from "../engine.ts";
 import type { Slot } from "./prefix-cache.ts";
+import type { ToolRequest } from "./protocol.ts";
 import { chooseToken, type Sampling } from "./sampling.ts";
 import type { Stepper } from "./stepper.ts";
 import { createTextStream } from "./text-stream.ts";
@@ -11,7 +13,9 @@ const CHUNK_TOKENS = 128;
 export interface Turn {
   text: string;
   /** Set on the last turn. */
-  reason?: "stop" | "length";
+  reason?: FinishReason;
+  /** Set if the reason is that a tool is called. */
+  call?: ToolRequest;
 }
 
 export interface Generation {

@@ -3,6 +3,7 @@
  * before `ready`; the process handles it once it has loaded.
  */
 import type { FinishReason } from "../engine.ts";
+import type { ToolUse } from "./tools/tool-use.ts";
 
 export interface ChatMessage {
   role: "system" | "user" | "assistant";
@@ -30,12 +31,19 @@ export interface Generate {
   maxTokens: number;
   temperature: number;
   stop: string[];
+  /** Absent if no tool may be called. */
+  tools?: ToolUse;
   /** The JSON Schema of the answer, if it is to be JSON. */
   output?: Record<string, unknown>;
   /** Whether the answer is checked while it is written, and faulty parts are written again. */
   guarded: boolean;
   /** Makes the sampling repeatable; random if absent. */
   seed?: number;
+}
+
+export interface ToolRequest {
+  name: string;
+  input: Record<string, unknown>;
 }
 
 export type HostToModel =
@@ -49,7 +57,8 @@ export type ModelToHost =
   | { type: "loaded"; stepper: "ffi" | "ort"; fellBackBecause?: string }
   | { type: "started"; id: number; promptTokens: number; cachedTokens: number }
   | { type: "text"; id: number; text: string }
-  | { type: "done"; id: number; completionTokens: number; reason: Exclude<FinishReason, "tool_calls"> }
+  /** With `call`, if the reason is that a tool is called. */
+  | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
   | { type: "embedded"; id: number; vectors: Float32Array[]; tokens: number }
   | { type: "failed"; id: number; message: string };

@@ -1,0 +1,64 @@
+/** The call that serves a message: what it must contain comes from the message, and the model chooses where it is open. */
+import { fileNameIn, filesMentioned, folderIn, nameOfNote, passagesOf, timeZoneIn } from "./details.ts";
+import type { ToolName } from "./examples.ts";
+import { calculationsIn } from "./expression.ts";
+import { namesIn, tell } from "./tell.ts";
+import type { ToolUse } from "./tool-use.ts";
+
+export interface Call {
+  name: ToolName;
+  input: Record<string, unknown>;
+}
+
+/** Has the model choose one of the texts; null if there is none, or if it is not sure enough. */
+export type ChooseText = (texts: readonly string[]) => AsyncGenerator<void, string | null>;
+
+/** The next call, or the answer; null if the message is better answered without tools. */
+export async function* nextStep(
+  wanted: ToolName,
+  { question: message, offered, made }: ToolUse,
+  chooseText: ChooseText,
+): AsyncGenerator<void, { call: Call } | { text: string } | null> {
+  const last = made.at(-1);
+  if (last === undefined) {
+    const first = yield* firstCall(wanted, message, chooseText);
+    return first !== null && offered.includes(first.call.name) ? first : null;
+  }
+  if (wanted !== "read_file" || last.name !== "list_files") return { text: tell(last, message) };
+  const names = namesIn(last.output);
+  const mentioned = filesMentioned(message, names);
+  if (mentioned.length === 0) return { text: `I do not know which file you mean. ${tell(last, message)}` };
+  const name = yield* chooseText(mentioned);
+  return name === null ? { text: tell(last, message) } : { call: { name: "read_file", input: { name } } };
+}
+
+async function* firstCall(
+  wanted: ToolName,
+  message: string,
+  chooseText: ChooseText,
+): AsyncGenerator<void, { call: Call } | null> {
+  switch (wanted) {
+    case "now": {
+      const timeZone = timeZoneIn(message);
+      return { call: { name: "now", input: timeZone === null ? {} : { timeZone } } };
+    }
+    case "run_javascript": {
+      const code = yield* chooseText(calculationsIn(message));
+      return code === null ? null : { call: { name: "run_javascript", input: { code } } };
+    }
+    case "list_files": {
+      const folder = folderIn(message);
+      return { call: { name: "list_files", input: folder === null ? {} : { folder } } };
+    }
+    case "read_file": {
+      const name = fileNameIn(message);
+      return { call: name === null ? { name: "list_files", input: {} } : { name: "read_file", input: { name } } };
+    }
+    case "write_file": {
+      const text = yield* chooseText(passagesOf(message));
+      if (text === null) return null;
+      const name = fileNameIn(message) ?? nameOfNote(text);
+      return { call: { name: "write_file", input: { name, text: `${text}\n` } } };
+    }
+  }
+}

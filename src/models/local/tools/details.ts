@@ -1,0 +1,116 @@
+/** The details of a call that stand in the message itself: names of files and folders, cities, what is to be written down. */
+import { lazily } from "../../../lib/lazily.ts";
+
+const FILE_NAME = /(?<![\w/.-])[\w-]+(?:\/[\w-]+)*\.(?:md|txt|csv|json)\b/i;
+const FOLDERS = [
+  /\bfolder (?:called |named )?["'“]?([\w-]+(?:\/[\w-]+)*)/i,
+  /(?<![\w/-])([\w-]+(?:\/[\w-]+)*) folder\b/i,
+];
+const QUOTED = /["“”]([^"“”]+)["“”]|(?<!\w)['‘]([^'‘’]+)['’](?!\w)/g;
+/** Before "folder", these are no names. */
+const NO_NAME = new Set([
+  "a",
+  "all",
+  "an",
+  "are",
+  "do",
+  "empty",
+  "for",
+  "has",
+  "have",
+  "in",
+  "or",
+  "there",
+  "you",
+  "and",
+  "any",
+  "is",
+  "my",
+  "of",
+  "our",
+  "own",
+  "that",
+  "the",
+  "this",
+  "which",
+  "what",
+  "with",
+  "your",
+]);
+
+export const fileNameIn = (message: string): string | null => FILE_NAME.exec(message)?.[0] ?? null;
+
+export function folderIn(message: string): string | null {
+  const names = FOLDERS.flatMap((pattern) => pattern.exec(message)?.[1] ?? []);
+  return names.find((name) => !NO_NAME.has(name.toLowerCase())) ?? null;
+}
+
+/** Without what says nothing about what is wanted: names of files, quotations and numbers become always the same ones. */
+export const withoutDetails = (message: string): string =>
+  message
+    .replace(QUOTED, '"hello"')
+    .replace(new RegExp(FILE_NAME, "gi"), "plan.txt")
+    .replace(/\d+(?:[.,]\d+)*/g, "7");
+
+/** `Asia/Tokyo` by "tokyo". */
+const zonesByCity = lazily(
+  () =>
+    new Map(
+      Intl.supportedValuesOf("timeZone").map((zone) => {
+        return [
+          zone
+            .slice(zone.lastIndexOf("/") + 1)
+            .replaceAll("_", " ")
+            .toLowerCase(),
+          zone,
+        ] as const;
+      }),
+    ),
+);
+
+/** The time zone of the city that the message names; null if it names none that has one. */
+export function timeZoneIn(message: string): string | null {
+  for (const [, words = ""] of message.matchAll(/\bin ((?:[\p{L}'-]+ ?){1,3})/giu)) {
+    const place = words.trim().toLowerCase().split(" ");
+    for (let length = place.length; length > 0; length--) {
+      const zone = zonesByCity().get(place.slice(0, length).join(" "));
+      if (zone !== undefined) return zone;
+    }
+  }
+  return null;
+}
+
+/** Those of the files whose name the message mentions: "my shopping list" is `shopping-list.md`. The fullest mentions first. */
+export function filesMentioned(message: string, names: readonly string[]): readonly string[] {
+  // "to-do" and "to do" are `todo.md`.
+  const said = ` ${partsOf(message).join(" ")} `;
+  const joined = said.replaceAll(" ", "");
+  const scored = names.map((name) => {
+    const stem = partsOf(name.slice(name.lastIndexOf("/") + 1).replace(/\.\w+$/, ""));
+    const isWhole =
+      stem.length > 0 &&
+      (said.includes(` ${stem.join(" ")} `) || (stem.join("").length >= 4 && joined.includes(stem.join(""))));
+    return { name, words: isWhole ? stem.join("").length : 0 };
+  });
+  const most = Math.max(0, ...scored.map(({ words }) => words));
+  return most === 0 ? [] : scored.filter(({ words }) => words === most).map(({ name }) => name);
+}
+
+const partsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+
+/** What may be written down: every run of the message's words that begins after its first and ends with a word. */
+export function passagesOf(message: string): readonly string[] {
+  const [quoted, more] = [...message.matchAll(QUOTED)];
+  if (quoted !== undefined && more === undefined) return [quoted[1] ?? quoted[2] ?? ""];
+  const words = [...message.matchAll(/\S+/g)].map(({ index, 0: word }) => ({ from: index, to: index + word.length }));
+  const passages = words.flatMap(({ from }, at) =>
+    words.slice(at).map(({ to }) => message.slice(from, to).replace(/[.,;:!?]+$/, "")),
+  );
+  return [...new Set(passages)].filter((passage) => passage !== "" && !FILE_NAME.test(passage));
+}
+
+/** A name for a note that has none: its first words. */
+export function nameOfNote(text: string): string {
+  const words = partsOf(text).slice(0, 5).join("-");
+  return `notes/${words.slice(0, 60) || "note"}.md`;
+}

@@ -1,0 +1,97 @@
+/**
+ * What a tool said, in plain words. The model does not retell it: it would change numbers and names. These words are
+ * fixed, and everything in them comes from the call and its result.
+ */
+
+/** A call that was made, with what came back. */
+export interface MadeCall {
+  name: string;
+  /** JSON text. */
+  input: string;
+  output: string;
+  isError: boolean;
+}
+
+/** Names of files that one answer has room for. */
+const MAX_NAMES = 40;
+/** Characters of a file that one answer shows. */
+const MAX_SHOWN = 4_000;
+
+export function tell({ name, input, output, isError }: MadeCall, question: string): string {
+  const given = JSON.parse(input) as Record<string, unknown>;
+  const said = withoutFence(output);
+  if (isError) return failed(said, typeof given.name === "string" ? `with ${given.name}` : undefined);
+  switch (name) {
+    case "now":
+      return tellTime(said, given, question) ?? failed(said);
+    case "run_javascript":
+      return tellResult(said, String(given.code)) ?? failed(said);
+    case "list_files":
+      return tellNames(said);
+    case "read_file":
+      return tellText(said, String(given.name));
+    case "write_file":
+      return tellWritten(said, given) ?? failed(said);
+    default:
+      return said;
+  }
+}
+
+const failed = (why: string, where = ""): string =>
+  `That did not work${where === "" ? "" : ` ${where}`}: ${why.replace(/\.?$/, ".")}`;
+
+/** What a stranger may have written comes between two marks (src/tools/untrusted.ts), which are only for models. */
+const withoutFence = (output: string): string =>
+  /^\[The text between the two marks (\w+)[^\n]*\n<untrusted-\1>\n([\s\S]*)\n<\/untrusted-\1>$/.exec(output)?.[2] ??
+  output;
+
+const ASKS_TIME = /\b(?:time|clock|late|hour|o'clock)\b/i;
+
+/** "Sunday 22 November 2026 at 15:08:19 GMT+9 (2026-11-22T06:08:19.000Z)" */
+function tellTime(said: string, { timeZone }: Record<string, unknown>, question: string): string | null {
+  const [, day, time] = /^(\p{L}+,? \d+ \p{L}+ \d{4})(?: at|,)? (\d\d:\d\d):\d\d/u.exec(said) ?? [];
+  if (day === undefined || time === undefined) return null;
+  const city = typeof timeZone === "string" ? timeZone.slice(timeZone.lastIndexOf("/") + 1).replaceAll("_", " ") : null;
+  if (city !== null) return `In ${city} it is ${time} on ${day}.`;
+  return ASKS_TIME.test(question) ? `It is ${time} UTC on ${day}.` : `Today is ${day}.`;
+}
+
+/** "result: 391" */
+function tellResult(said: string, code: string): string | null {
+  const json = /^result: (\S+)$/.exec(said)?.[1];
+  if (json === undefined) return null;
+  const shown = code.replaceAll("*", "×").replaceAll("/", "÷").replaceAll(" - ", " − ");
+  // JSON has no infinity: something was divided by zero.
+  if (json === "null") return `${shown} has no result.`;
+  const value = Number(json);
+  if (Number.isNaN(value)) return null;
+  const exact = Number(value.toPrecision(12));
+  const short = Number(value.toPrecision(6));
+  const isExact = Number(value.toFixed(6)) === exact && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  return isExact ? `${shown} = ${exact}` : `${shown} ≈ ${short}`;
+}
+
+/** "notes/oslo.md (57 bytes)", one a line. */
+function tellNames(said: string): string {
+  const names = [...said.matchAll(/^(.+) \(\d+ bytes\)$/gm)].map(([, name]) => name);
+  if (names.length === 0) return said;
+  const more = names.length > MAX_NAMES || /^\[There are more/m.test(said) ? "\n- … and more" : "";
+  const list = names.slice(0, MAX_NAMES).map((name) => `- ${name}`);
+  return `I have these files:\n${list.join("\n")}${more}`;
+}
+
+/** The names in the output of `list_files`. */
+export const namesIn = (output: string): readonly string[] =>
+  [...withoutFence(output).matchAll(/^(.+) \(\d+ bytes\)$/gm)].flatMap(([, name]) => name ?? []);
+
+function tellText(said: string, name: string): string {
+  const cut =
+    said.length > MAX_SHOWN
+      ? `${said.slice(0, MAX_SHOWN).toWellFormed()}\n[… ${said.length - MAX_SHOWN} more characters]`
+      : said;
+  return `${name}:\n\n${cut.trim()}`;
+}
+
+function tellWritten(said: string, { name, text }: Record<string, unknown>): string | null {
+  return /^(?:Created|Replaced) /.test(said) ? `I have written “${String(text).trim()}” into ${name}.` : null;
+}

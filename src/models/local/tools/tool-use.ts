@@ -1,0 +1,39 @@
+/** What a request says about tools, on its way to the model process. */
+import { languageOf } from "../../../lib/language.ts";
+import type { ModelMessage, ModelRequest } from "../../engine.ts";
+import { isToolName, type ToolName } from "./examples.ts";
+import type { MadeCall } from "./tell.ts";
+
+export interface ToolUse {
+  /** The last message of the user. */
+  question: string;
+  offered: ToolName[];
+  /** The calls since that message, with their results. */
+  made: MadeCall[];
+}
+
+/**
+ * Undefined if no tool can be used: none that the model knows is offered, the run has called others, or the conversation
+ * is in another language than English, which is the only one that the examples and the answers are in.
+ */
+export function toolUseOf({ messages, tools }: Pick<ModelRequest, "messages" | "tools">): ToolUse | undefined {
+  const offered = tools.map(({ name }) => name).filter(isToolName);
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const question = messages[asked]?.content;
+  if (offered.length === 0 || question === undefined || !isEnglish(messages)) return undefined;
+  const made = madeIn(messages.slice(asked + 1));
+  return made.every(({ name }) => isToolName(name)) ? { question, offered, made } : undefined;
+}
+
+const isEnglish = (messages: readonly ModelMessage[]): boolean =>
+  languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n")) === "en";
+
+function madeIn(messages: readonly ModelMessage[]): MadeCall[] {
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+  return messages.flatMap((message) => {
+    if (message.role !== "tool") return [];
+    const call = calls.findLast(({ id }) => id === message.toolCallId);
+    const result = { output: message.content, isError: message.isError === true };
+    return call === undefined ? [] : [{ name: call.name, input: call.input, ...result }];
+  });
+}

@@ -1,0 +1,51 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { calculationsIn } from "../../src/models/local/tools/expression.ts";
+
+test.each([
+  ["12.5 + 7.25 = ?", "12.5 + 7.25"],
+  ["Calculate (12 + 8) * 4.", "(12 + 8) * 4"],
+  ["What is 3 x 4?", "3 * 4"],
+  ["9 ÷ 3", "9 / 3"],
+  ["How much is 15 % of 80?", "15 / 100 * 80"],
+  ["007 * 3", "7 * 3"],
+])("signs that a person writes leave nothing to choose: %s", (message, code) => {
+  expect(calculationsIn(message)).toEqual([code]);
+});
+
+test("two numbers may be in either order, and are the message's own, in digits or words", () => {
+  const all = ["*", "+", "-", "/"].map((sign) => `7 ${sign} 1020`);
+  expect(calculationsIn("Take seven away from 1,020.").toSorted()).toEqual([...all, "1020 - 7", "1020 / 7"].sort());
+  expect(calculationsIn("twenty-one plus 4")).toContain("21 + 4");
+});
+
+test("three numbers are in the order in which they were said", () => {
+  expect(calculationsIn("Add up 120, 35 and 45.")).toContain("120 + 35 + 45");
+  expect(calculationsIn("Add up 120, 35 and 45.").every((code) => /^120 . 35 . 45$/.test(code))).toBe(true);
+});
+
+test.each([
+  "I have 3 cats.",
+  "What is 50 minus 10%?",
+  "What is 3 squared plus 4?",
+  "It is 10:30, and we leave at 11:45.",
+  "Come at 2 or 3.",
+  "The 5th of 12.",
+  "1 2 3 4 5",
+  "2 * (3 + 4",
+  "What is a third of 9 and 12?",
+])("numbers that alone do not say what is meant are not calculated with: %s", (message) => {
+  expect(calculationsIn(message)).toEqual([]);
+});
+
+test("whatever a message says, what it may become is arithmetic and nothing else", () => {
+  const word = fc.oneof(
+    fc.constantFrom("+", "-", "*", "/", "(", ")", "x", "%", " of ", "seven", ","),
+    fc.nat().map(String),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.oneof(word, fc.string({ maxLength: 6 })), { maxLength: 12 }), (words) => {
+      for (const code of calculationsIn(words.join(" "))) expect(code).toMatch(/^[\d.()+\-*/ ]+$/);
+    }),
+  );
+});

@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { filesMentioned, folderIn, nameOfNote, timeZoneIn } from "../../src/models/local/tools/details.ts";
+import { tell } from "../../src/models/local/tools/tell.ts";
+import { fence } from "../../src/tools/untrusted.ts";
+
+const said = (name: string, input: object, output: string, question = "", isError = false) =>
+  tell({ name, input: JSON.stringify(input), output, isError }, question);
+const NOON = "Sunday, 22 November 2026 at 12:00:05 UTC (2026-11-22T12:00:05.000Z)";
+
+test("the date is told to who asks for it, and the time with its zone", () => {
+  expect(said("now", {}, NOON, "What day is it?")).toBe("Today is Sunday, 22 November 2026.");
+  expect(said("now", {}, NOON, "What time is it?")).toBe("It is 12:00 UTC on Sunday, 22 November 2026.");
+  expect(said("now", { timeZone: "America/New_York" }, NOON)).toBe(
+    "In New York it is 12:00 on Sunday, 22 November 2026.",
+  );
+});
+
+test.each([
+  ["17 * 23", "result: 391", "17 × 23 = 391"],
+  ["0.1 + 0.2", "result: 0.30000000000000004", "0.1 + 0.2 = 0.3"],
+  ["10 / 3", "result: 3.3333333333333335", "10 ÷ 3 ≈ 3.33333"],
+  ["5 - 8", "result: -3", "5 − 8 = -3"],
+  ["8 / 0", "result: null", "8 ÷ 0 has no result."],
+  ["999999999999 * 999999999999", "result: 9.99999999998e+23", "999999999999 × 999999999999 ≈ 1e+24"],
+])("a result is told with its calculation, without the machine's rounding: %s", (code, output, words) => {
+  expect(said("run_javascript", { code }, output)).toBe(words);
+});
+
+test("files are told by name, and a long list says that there are more", () => {
+  expect(said("list_files", {}, "a.md (1 bytes)\nnotes/b c.md (20 bytes)")).toBe(
+    "I have these files:\n- a.md\n- notes/b c.md",
+  );
+  expect(said("list_files", {}, "The workspace is empty.")).toBe("The workspace is empty.");
+  const many = Array.from({ length: 41 }, (_, at) => `${at}.md (1 bytes)`).join("\n");
+  expect(said("list_files", {}, many)).toEndWith("- 39.md\n- … and more");
+});
+
+test("a file's text is shown without the marks that are only for models, and a long one says what is cut", () => {
+  expect(said("read_file", { name: "a.md" }, "- milk\n")).toBe("a.md:\n\n- milk");
+  expect(said("read_file", { name: "a.md" }, fence("Buy <s> milk."))).toBe("a.md:\n\nBuy < s> milk.");
+  expect(said("read_file", { name: "a.md" }, "x".repeat(5_000))).toEndWith("x\n[… 1000 more characters]");
+});
+
+test("an error is told as one, whatever the tool", () => {
+  for (const name of ["now", "run_javascript", "list_files", "read_file", "write_file"]) {
+    expect(said(name, {}, "too slow", "", true)).toBe("That did not work: too slow.");
+  }
+  expect(said("read_file", { name: "a.md" }, "file not found", "", true)).toBe(
+    "That did not work with a.md: file not found.",
+  );
+});
+
+test("a city's time zone, a folder and a note's name come from the message", () => {
+  expect(timeZoneIn("Do you know what time it is in new york right now?")).toBe("America/New_York");
+  expect(timeZoneIn("What time is it in the morning?")).toBeNull();
+  expect(folderIn("List everything in the folder recipes.")).toBe("recipes");
+  expect(folderIn("What is in your notes/2026 folder?")).toBe("notes/2026");
+  expect(folderIn("What is in your folder?")).toBeNull();
+  expect(nameOfNote("The plumber comes on Friday, at 9!")).toBe("notes/the-plumber-comes-on-friday.md");
+  expect(nameOfNote("…")).toBe("notes/note.md");
+});
+
+test("a file is meant if its whole name is said, and the longest name wins", () => {
+  const names = ["list.md", "notes/oslo.md", "shopping-list.md", "todo.md"];
+  expect(filesMentioned("What is on my shopping list?", names)).toEqual(["shopping-list.md"]);
+  expect(filesMentioned("Read my notes about Oslo.", names)).toEqual(["notes/oslo.md"]);
+  expect(filesMentioned("Read my to-do file.", names)).toEqual(["todo.md"]);
+  expect(filesMentioned("Read my diary.", names)).toEqual([]);
+});
