@@ -7,6 +7,7 @@ const HASHED = [
   "bun.lock",
   "tsconfig.json",
   "scripts/build.ts",
+  "scripts/compile.ts",
   "scripts/build-plugin.ts",
   "src",
   "workspaces",

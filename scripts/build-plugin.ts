@@ -1,15 +1,18 @@
 import { join } from "node:path";
 import type { ConsoleFile } from "../src/console/bundle.ts";
+import { LIBRARIES } from "../src/models/local/library.ts";
+import type { Platform } from "./compile.ts";
 
 /**
  * Embeds the models, ONNX Runtime and the viewer of the API reference in the binary. Importing
- * `"model:<path in models/>"` or `"native:<file of onnxruntime-node>"`, `with { type: "file" }`, returns a path to read
+ * `"model:<path in models/>"` or `"native:<file of onnxruntime-node>"` (`native:library` is ONNX Runtime itself), `with { type: "file" }`, returns a path to read
  * the file from; with the prefix `sha256:`, its checksum. `gzip:<file of a package>` returns a path to it gzipped.
  */
-export function embedModels(root: string): Bun.BunPlugin {
-  const folders: Record<string, string> = {
-    model: join(root, "models"),
-    native: join(root, "node_modules/onnxruntime-node/bin/napi-v6", process.platform, process.arch),
+export function embedModels(root: string, { os, arch }: Platform): Bun.BunPlugin {
+  const natives = join(root, "node_modules/onnxruntime-node/bin/napi-v6", os, arch);
+  const pathOf = (kind: string, file: string): string => {
+    if (kind === "model") return join(root, "models", file);
+    return join(natives, file === "library" ? LIBRARIES[os] : file);
   };
   return {
     name: "embed-models",
@@ -17,7 +20,7 @@ export function embedModels(root: string): Bun.BunPlugin {
       // Without a namespace of its own, Bun would treat a .node file as a module to require.
       build.onResolve({ filter: /^(model|native):/ }, ({ path }) => {
         const [kind = "", file = ""] = path.split(":");
-        return { path: join(folders[kind] ?? "", file), namespace: "embed" };
+        return { path: pathOf(kind, file), namespace: "embed" };
       });
       build.onLoad({ filter: /.*/, namespace: "embed" }, async ({ path }) => ({
         contents: await Bun.file(path).bytes(),
@@ -39,7 +42,7 @@ export function embedModels(root: string): Bun.BunPlugin {
       build.onResolve({ filter: /^sha256:(model|native):/ }, ({ path }) => {
         const [, kind = "", file = ""] = path.split(":");
         // A unique path: Bun treats modules with the same path as one, even in different namespaces.
-        return { path: `${join(folders[kind] ?? "", file)}.sha256`, namespace: "sha256" };
+        return { path: `${pathOf(kind, file)}.sha256`, namespace: "sha256" };
       });
       build.onLoad({ filter: /.*/, namespace: "sha256" }, async ({ path }) => {
         const bytes = await Bun.file(path.slice(0, -".sha256".length)).bytes();

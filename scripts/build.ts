@@ -1,43 +1,13 @@
 /** Builds `dist/roost`: one file that contains Bun, Roost, ONNX Runtime, the models, the personas and the skills. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { bundleConsole } from "../src/console/bundle.ts";
 import { hashInputs } from "./build-inputs.ts";
-import { embedConsole, embedModels } from "./build-plugin.ts";
+import { compile, HERE } from "./compile.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const DIST = join(ROOT, "dist");
 const BINARY = join(DIST, "roost");
 const INPUTS = join(DIST, ".inputs");
-
-/** The binary's own entry point, and those of the threads it starts (`new Worker`). */
-const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts", "src/tools/page/worker.ts"];
-/** Readable in the binary through `src/lib/embedded-folder.ts`. */
-const EMBEDDED_FOLDERS = ["workspaces", "skills"];
-
-async function compile(outfile: string): Promise<void> {
-  const consoleFiles = await bundleConsole();
-  await Bun.build({
-    entrypoints: ENTRY_POINTS.map((path) => join(ROOT, path)),
-    // Entry points in the binary are addressed relative to this folder: `./runtime/worker.ts`.
-    root: join(ROOT, "src"),
-    compile: {
-      outfile,
-      assets: EMBEDDED_FOLDERS.map((path) => join(ROOT, path)),
-      // Files in the folder that the binary is started from must not change what it does.
-      autoloadDotenv: false,
-      autoloadBunfig: false,
-    },
-    target: "bun",
-    format: "esm",
-    bytecode: true,
-    minify: true,
-    // Code that a process does not import is not even read: saves `serve` 15 ms and 9 MiB.
-    splitting: true,
-    define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [embedModels(ROOT), embedConsole(consoleFiles)],
-  });
-}
 
 /** Compiles elsewhere, then renames: a running binary is not disturbed, an aborted build leaves no half file. */
 async function build(): Promise<void> {
@@ -49,7 +19,7 @@ async function build(): Promise<void> {
   const folder = join(DIST, `.build-${process.pid}`);
   const progress = showProgress("building dist/roost");
   try {
-    await compile(join(folder, "roost"));
+    await compile(join(folder, "roost"), HERE);
     renameSync(join(folder, "roost"), BINARY);
     writeFileSync(INPUTS, inputs);
   } catch (error) {

@@ -24,6 +24,7 @@ const TASKS = {
   bench: (bun) => [[bun, "bench/run.ts"]],
   eval: (bun) => [[bun, "eval/run.ts"]],
   fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
+  release: (bun) => [[bun, "scripts/release.ts"]],
   docs: (bun) => [[bun, "scripts/settings-page.ts"]],
   example: (bun) => [[bun, "examples/on-anvil.ts"]],
 };

@@ -9,7 +9,7 @@ import embedTokenizerConfig from "model:all-minilm-l6-v2/tokenizer_config.json" 
 import chatModel from "model:smollm2-135m-instruct/onnx/model_q4.onnx" with { type: "file" };
 import chatTokenizer from "model:smollm2-135m-instruct/tokenizer.json" with { type: "file" };
 import chatTokenizerConfig from "model:smollm2-135m-instruct/tokenizer_config.json" with { type: "file" };
-import library from "native:libonnxruntime.so.1" with { type: "file" };
+import library from "native:library" with { type: "file" };
 import binding from "native:onnxruntime_binding.node" with { type: "file" };
 import embedConfigSum from "sha256:model:all-minilm-l6-v2/config.json";
 import embedModelSum from "sha256:model:all-minilm-l6-v2/onnx/model_quantized.onnx";
@@ -18,8 +18,9 @@ import embedTokenizerConfigSum from "sha256:model:all-minilm-l6-v2/tokenizer_con
 import chatModelSum from "sha256:model:smollm2-135m-instruct/onnx/model_q4.onnx";
 import chatTokenizerSum from "sha256:model:smollm2-135m-instruct/tokenizer.json";
 import chatTokenizerConfigSum from "sha256:model:smollm2-135m-instruct/tokenizer_config.json";
-import librarySum from "sha256:native:libonnxruntime.so.1";
+import librarySum from "sha256:native:library";
 import bindingSum from "sha256:native:onnxruntime_binding.node";
+import { LIBRARY } from "./library.ts";
 
 /** A file inside the binary. */
 export interface EmbeddedFile {
@@ -36,7 +37,7 @@ const embed = "models/all-minilm-l6-v2";
 
 export const embeddedFiles: EmbeddedFiles = {
   // Side by side: the binding looks for the library in its own folder (RUNPATH $ORIGIN).
-  "native/libonnxruntime.so.1": { path: library, sha256: librarySum },
+  [`native/${LIBRARY}`]: { path: library, sha256: librarySum },
   "native/onnxruntime_binding.node": { path: binding, sha256: bindingSum },
   [`${chat}/onnx/model_q4.onnx`]: { path: chatModel, sha256: chatModelSum },
   [`${chat}/tokenizer.json`]: { path: chatTokenizer, sha256: chatTokenizerSum },

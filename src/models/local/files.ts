@@ -6,6 +6,7 @@
 import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { EmbeddedFiles } from "./embedded.ts";
+import { LIBRARY } from "./library.ts";
 
 export interface ModelFiles {
   /** Holds a folder for each model, in Hugging Face layout. */
@@ -31,17 +32,16 @@ export async function locateModelFiles(cacheDir: string): Promise<ModelFiles> {
   Object.assign(globalThis, { __ORT_BINDING: join(folder, "native/onnxruntime_binding.node") });
   return {
     modelsFolder: join(folder, "models"),
-    library: join(folder, "native/libonnxruntime.so.1"),
+    library: join(folder, "native", LIBRARY),
     verify: (beginning) => verify(embeddedFiles, folder, beginning),
   };
 }
 
 function filesOfCheckout(): ModelFiles {
   const binaries = resolve(dirname(Bun.resolveSync("onnxruntime-node/package.json", import.meta.dir)), "bin/napi-v6");
-  const names: Record<string, string> = { darwin: "libonnxruntime.1.dylib", win32: "onnxruntime.dll" };
   return {
     modelsFolder: resolve(import.meta.dir, "../../../models"),
-    library: join(binaries, process.platform, process.arch, names[process.platform] ?? "libonnxruntime.so.1"),
+    library: join(binaries, process.platform, process.arch, LIBRARY),
     verify: async () => {}, // nothing was unpacked
   };
 }
