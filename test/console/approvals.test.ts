@@ -227,7 +227,9 @@ const LONG = "Donaudampfschifffahrtselektrizitaetenhauptbetriebswerkbauunterbeam
 browserTest("names and inputs are shown as text, break no layout, and axe finds no problem", async () => {
   const hostile = await makeAgent(`<img src=x> \u05d0\u05d1 ${LONG}`);
   await ask(hostile, "mail", { key: `\u202e<b>bold</b> ${LONG.repeat(5)}` });
-  await ask(await makeAgent(LONG), "ask_user", { questions: [{ question: `<b>${LONG}</b> \u05d0`, options: [LONG, "\u05d1"] }] });
+  await ask(await makeAgent(LONG), "ask_user", {
+    questions: [{ question: `<b>${LONG}</b> \u05d0`, options: [LONG, "\u05d1"] }],
+  });
   await withApprovals(async (page) => {
     const check = async (what: string) => {
       for (const size of SIZES) {
