@@ -1,11 +1,14 @@
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
+import { createSlots } from "../limits/slots.ts";
 import { ModelError } from "../models/engine.ts";
 import { createQueue } from "../models/local/queue.ts";
 import { EMBEDDING_MODEL } from "./models.ts";
 
 const MAX_TEXTS = 256;
 const MAX_CHARACTERS = 32_000;
+/** Requests of an account that wait, besides the one whose texts are embedded. */
+const MAX_WAITING = 8;
 /** Texts that the model process is given at once: in between, others get their turn. */
 const AT_ONCE = 8;
 
@@ -50,6 +53,7 @@ export type Embed = (
 /** One request of an account at a time has its texts embedded, a few at once: the others wait. */
 export function createEmbed(embedTexts: EmbedTexts): Embed {
   const queue = createQueue(1);
+  const places = createSlots({ total: Number.MAX_SAFE_INTEGER, maxPerOwner: 1 + MAX_WAITING });
   return async (accountId, { model, input, encoding_format: format }, signal) => {
     if (model !== EMBEDDING_MODEL) {
       throw new AppError("not_found", `model: the embedding model is ${EMBEDDING_MODEL}`, { param: "model" });
@@ -57,8 +61,14 @@ export function createEmbed(embedTexts: EmbedTexts): Embed {
     const texts = [input].flat();
     const vectors: Float32Array[] = [];
     const counts: number[] = [];
-    const leave = await queue.enter(accountId, signal);
+    if (places.acquire(accountId) !== "taken") {
+      throw new AppError("rate_limited", `${MAX_WAITING} requests for embeddings wait already; try again later`, {
+        retryAfterSeconds: 5,
+      });
+    }
+    let leave = () => {};
     try {
+      leave = await queue.enter(accountId, signal);
       for (let at = 0; at < texts.length; at += AT_ONCE) {
         const some = await embedTexts(texts.slice(at, at + AT_ONCE), signal, (count) => void counts.push(count));
         vectors.push(...some);
@@ -67,6 +77,7 @@ export function createEmbed(embedTexts: EmbedTexts): Embed {
       throw error instanceof ModelError ? new AppError("model_error", error.message, { cause: error }) : error;
     } finally {
       leave();
+      places.release(accountId);
     }
     const tokens = counts.reduce((sum, count) => sum + count, 0);
     return {

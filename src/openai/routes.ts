@@ -1,12 +1,15 @@
 import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
 import { openAiError } from "../http/answer.ts";
-import type { LastingAnswers } from "../http/lasting-answers.ts";
+import { bodyBytesOf } from "../http/bounds.ts";
+import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
+import { declaredLength } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Caller } from "../limits/caller.ts";
+import { createSlots } from "../limits/slots.ts";
 import type { Messages } from "../messages/messages.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
@@ -34,11 +37,38 @@ export interface OpenAiRouteParts {
   keepOpen(request: Request): void;
 }
 
+/** Conversations of requests that are being answered, in bytes: their callers keep them, but so does the host until then. */
+const HELD_BYTES = 128 * 1024 * 1024;
+
 const LIMIT = "a whole number from 1 to 100";
 
 /** OpenAI's API in front of agents (docs/contract/api.md, OpenAI-compatible surface). */
 export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   const { clock, models, messages, stored, embed, abilitiesOf, isTool, lasting, keepOpen } = parts;
+
+  const held = createSlots({ total: HELD_BYTES });
+
+  /** A place for the answer, and the memory for its request. Throws `rate_limited`, or 503 if the host is full. */
+  function takePlace(caller: Caller, request: Request): LastingAnswer {
+    const bytes = declaredLength(request) ?? bodyBytesOf({ access: "chat", method: "POST" });
+    const place = lasting.open(caller, "run");
+    if (held.acquire(caller.accountId, bytes) !== "taken") {
+      place.close();
+      throw new AppError("internal_error", "this host is answering too many long requests at once; try again later", {
+        status: 503,
+        retryAfterSeconds: 5,
+      });
+    }
+    let isOpen = true;
+    return {
+      endWith: place.endWith,
+      close() {
+        if (isOpen) held.release(caller.accountId, bytes);
+        isOpen = false;
+        place.close();
+      },
+    };
+  }
 
   const rulesFor = (agent: FoundAgent["agent"]): FunctionRules & { sees: boolean } => {
     const { tools, images = false } = abilitiesOf(agent);
@@ -56,7 +86,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     ask: Ask,
     show: (answer: Answer) => T | Promise<T>,
   ): Promise<T> {
-    const place = lasting.open(caller, "run");
+    const place = takePlace(caller, request);
     try {
       const answering = answer(ask);
       place.endWith(() => answering.cancel(ended()));
@@ -76,7 +106,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     writer: AnswerWriter,
     save: (answer: Answer) => Promise<void> = async () => {},
   ): Response {
-    const place = lasting.open(caller, "run");
+    const place = takePlace(caller, request);
     try {
       const stream = streamAnswer(writer, (hasLeft) => {
         place.close();

@@ -13,8 +13,9 @@ import type { Answer } from "./answering.ts";
 import { responses, type StoredResponse } from "./schema.ts";
 import type { Said } from "./turns.ts";
 
-/** How far back a response is continued; what is older is not read. */
+/** How far back a response is continued, in responses and in characters: far more than fits a prompt. */
 const MAX_CHAIN = 200;
+const MAX_CHARACTERS = 524_288;
 
 /** A response to be stored. */
 export interface NewResponse {
@@ -89,10 +90,15 @@ export function createStoredResponses({
   return {
     upTo(agentId, responseId) {
       const chain: StoredResponse[] = [];
-      for (let next: string | null = responseId; next !== null && chain.length < MAX_CHAIN; ) {
+      let characters = 0;
+      for (
+        let next: string | null = responseId;
+        next !== null && chain.length < MAX_CHAIN && characters < MAX_CHARACTERS;
+      ) {
         const found = find(agentId, next);
         if (found === undefined) break;
         chain.unshift(found);
+        for (const { text } of found.said) characters += text.length;
         next = found.previousId;
       }
       if (chain.length === 0) {

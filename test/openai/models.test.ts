@@ -79,3 +79,13 @@ test.each([
     param,
   });
 });
+
+test("an account's requests for embeddings wait in line, and the tenth at once is 429", async () => {
+  const ask = () =>
+    it.client.embeddings.create({ model: EMBEDDING, input: Array.from({ length: 64 }, (_, at) => `text ${at}`) });
+  const settled = await Promise.allSettled(Array.from({ length: 14 }, ask));
+  const refused = settled.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+  expect(refused.length).toBeGreaterThan(0);
+  for (const error of refused) expect(error).toBeInstanceOf(OpenAI.RateLimitError);
+  expect(settled.length - refused.length).toBeGreaterThanOrEqual(9);
+});
