@@ -98,7 +98,8 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     refuseUnknown(request.model);
     const messages = asChat(request.messages);
     refuseEndless(messages);
-    const tools = toolUseOf(request);
+    // A tool's result is told in fixed words, which have no other form.
+    const tools = request.output === undefined ? toolUseOf(request) : undefined;
     const leave = await queue.enter(request.instanceId, signal);
     const inbox = createInbox();
     const id = ++lastId;

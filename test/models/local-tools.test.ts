@@ -50,6 +50,12 @@ test("a tool that is not offered is not called, and none is in a conversation of
   expect(await callFor("", { messages })).toBeNull();
 });
 
+test("an answer that is to be JSON calls nothing, because a result is told in words", async () => {
+  const schema = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"] };
+  const more = { output: { name: "answer", schema }, maxTokens: 64 };
+  expect(await callFor("What is 17 times 23?", more)).toBeNull();
+});
+
 test("a file that the message only hints at is looked for among those that there are", async () => {
   const asked = "What is on my shopping list?";
   const first = await callFor(asked);
