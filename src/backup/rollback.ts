@@ -53,7 +53,7 @@ function flushed(path: string): number {
   using sqlite = new Database(path, { readwrite: true });
   sqlite.run("PRAGMA busy_timeout = 5000");
   const row = sqlite.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
-  if (row?.busy !== 0) throw new Error("another roost command uses the database; try again when it has ended");
+  if (row?.busy !== 0) throw new Error("another command uses the database; try again when it has ended");
   return schemaVersion(sqlite);
 }
 

@@ -5,7 +5,8 @@ import { type Asking, startAsking } from "./asking.ts";
 
 let it: Asking;
 beforeAll(async () => {
-  it = await startAsking();
+  // An answer may hold a file that is larger than one may be.
+  it = await startAsking(undefined, {}, { ROOST_ANSWER_TOKENS: "65536" });
 });
 afterAll(() => it.stop());
 beforeEach(() => it.begin());

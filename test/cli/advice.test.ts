@@ -28,7 +28,8 @@ function adviceOf(text: string): string[] {
     .replaceAll(/(\s?)\$\{(?:[^{}]|\{[^{}]*\})*\}/g, (_, space: string) => (space === "" ? "" : `${space}VALUE`));
   const written = [...program.matchAll(/(?<![-@/\w])(?:dist\/)?roost ((?:-|[a-z])[^\n"`<]*)/g)];
   const made = [...program.matchAll(/\broost\(\s*"([^"]+)"/g)];
-  return [...written, ...made].map(([, words = ""]) => words);
+  // A text in quotes is one value.
+  return [...written, ...made].map(([, words = ""]) => words.replaceAll(/ '[^']*'/g, " TEXT"));
 }
 
 const bare = (word: string): string => word.replaceAll(/^['(]+|['.,;:)]+$/g, "");
@@ -94,7 +95,7 @@ test("this test catches missing arguments", () => {
   expect(faultOf("account credit EMAIL AMOUNT")).toBe("credit needs --note");
   expect(faultOf("account credit EMAIL AMOUNT --note TEXT")).toBeNull();
   expect(faultOf("events shows what happened")).toBe("events needs 2 values");
-  expect(faultOf("backup restore FILE")).toBe("there is no command backup");
+  expect(faultOf("restore FILE")).toBe("there is no command restore");
   expect(faultOf("outbox --since 1h")).toBe("outbox has no --since");
   expect(faultOf("login-link you@example.com")).toBeNull();
 });

@@ -100,7 +100,7 @@ browserTest(
         await row.getByText("It is the one that is built in now.").waitFor();
         // It is not offered a second time.
         await press("#catalog > summary");
-        await inCatalog(page, "calculator").locator("summary").click();
+        await inCatalog(page, "calculator").locator("summary").first().click();
         await inCatalog(page, "calculator").getByText("It is installed.", { exact: true }).waitFor();
 
         await page.getByRole("button", { name: "Remove calculator" }).focus();

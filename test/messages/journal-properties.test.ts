@@ -297,7 +297,7 @@ test("wherever and however often a run is interrupted or waits, it continues wit
       const wanted = whole.asked.at(-1)?.map((message) => {
         if (message.role === "assistant") step++;
         const isUnknown = message.role === "tool" && unknown.has(`${step}/${message.toolCallId}`);
-        return isUnknown ? { ...message, content: UNKNOWN_OUTCOME } : message;
+        return isUnknown ? { ...message, content: UNKNOWN_OUTCOME, isError: true as const } : message;
       });
       expect(cut.asked.at(-1)).toEqual(wanted ?? []);
     }),

@@ -124,6 +124,8 @@ export async function startWorld({
         ROOST_MODEL: "openai:mock",
         ROOST_OPENAI_BASE_URL: mock.url,
         ROOST_OPENAI_API_KEY: canaries[1] ?? "",
+        // The model is the attacker: its answers may be as long as any.
+        ROOST_ANSWER_TOKENS: "65536",
         ROOST_EGRESS: ["public", host, ...egress].join(),
         CANARY: canaries[0] ?? "",
         ...env,
