@@ -59,6 +59,8 @@ export interface WorkspaceChanges {
   forget(instanceId: string): void;
   /** Resolves when no turn runs or waits. */
   settled(): Promise<void>;
+  /** Refuses turns that have not begun: nothing of them was acknowledged. Resolves when none runs. */
+  stop(): Promise<void>;
 }
 
 export interface WorkspaceChangesParts {
@@ -90,6 +92,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   const opened = new Map<string, "tidy" | "on disk">();
   /** Changes from their staging until their row is removed. */
   const progress = new Map<string, Progress>();
+  let stopping = false;
 
   const instanceIs = eq(workspaceChanges.instanceId, sql.placeholder("instanceId"));
   const changes = prepared(db, () => db.select().from(workspaceChanges).where(instanceIs));
@@ -171,6 +174,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   async function takeTurn<T>(instanceId: string, work: (stage: Stage) => Promise<T>): Promise<T> {
     let staged: StagedChange | undefined;
     const own: Progress = { isCommitted: false, applied: null };
+    if (stopping) throw stopped();
     try {
       await open(instanceId);
       return await work(async (target, changes) => {
@@ -189,6 +193,10 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
         await store.commitSoon(() => removals.add("instance", instanceId), "process");
       }
     }
+  }
+
+  async function settled(): Promise<void> {
+    while (works.size > 0) await Promise.all(works);
   }
 
   return {
@@ -234,8 +242,10 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       for (const { instanceId } of unfinished) tidy(instanceId);
     },
     forget: (instanceId) => void opened.delete(instanceId),
-    async settled() {
-      while (works.size > 0) await Promise.all(works);
+    settled,
+    stop() {
+      stopping = true;
+      return settled();
     },
   };
 }
@@ -243,6 +253,13 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
 const tooMuch = () =>
   new AppError("rate_limited", "too many changes of the account's workspaces wait for the disk", {
     retryAfterSeconds: 1,
+  });
+
+const stopped = () =>
+  new AppError("internal_error", "the host is stopping; try again", {
+    status: 503,
+    retryAfterSeconds: 1,
+    isKept: false,
   });
 
 const busy = () =>

@@ -86,6 +86,8 @@ export interface Workspaces {
   recover(): void;
   /** Resolves when no change is in progress. */
   settled(): Promise<void>;
+  /** Refuses changes that have not begun. Resolves when none is in progress. */
+  stop(): Promise<void>;
   /** Removes folders of unknown instances, left by a crash between creating a folder and its row. */
   removeStrays(isKnown: (instanceId: string) => boolean): Promise<void>;
   clearInstanceFolder(instanceId: string): AsyncIterator<void>;
@@ -209,6 +211,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     reindexing,
     recover: changing.recover,
     settled: changing.settled,
+    stop: changing.stop,
     async removeStrays(isKnown) {
       const names = await namesIn(instancesFolder);
       for (let at = 0; at < names.length; at += STRAYS_PER_TURN) {

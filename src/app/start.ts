@@ -223,7 +223,7 @@ async function startOn(
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();
-      await workspaces.settled();
+      await workspaces.stop();
       await strays;
       await workspaces.reindexing.stop();
       await conversations.aftermath.stop();

@@ -142,7 +142,7 @@ function heldTurns() {
       begun.push(accountId);
       if (accountId === "many") await hold.promise;
     });
-  return { begun, turnOf, letGo: hold.resolve };
+  return { begun, turnOf, letGo: hold.resolve, stop: changing.stop };
 }
 const codeOf = (work: () => unknown) => {
   try {
@@ -152,6 +152,20 @@ const codeOf = (work: () => unknown) => {
     return error instanceof AppError ? error.code : error;
   }
 };
+
+test("a stop lets the change in progress end, and refuses those that wait: it takes no longer for many", async () => {
+  const { begun, turnOf, letGo, stop } = heldTurns();
+  const first = turnOf("many");
+  while (begun.length === 0) await turnOf("few");
+  const waiting = Array.from({ length: 200 }, () => turnOf("many"));
+  const stopped = stop();
+  letGo();
+  await first;
+  const ends = await Promise.allSettled(waiting);
+  expect(ends.map((end) => end.status === "rejected" && (end.reason as AppError).status)).toEqual(ends.map(() => 503));
+  await stopped;
+  expect(begun.filter((account) => account === "many")).toHaveLength(1);
+});
 
 test("an account with many waiting changes delays nobody else's, and its number is limited: 429", async () => {
   const { begun, turnOf, letGo } = heldTurns();
