@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Usage } from "../runtime/protocol.ts";
 import type { EventLog } from "./events/event-log.ts";
-import type { MessageQueries } from "./queries.ts";
+import type { MessageQueries, NewMessage as NewMessageRow } from "./queries.ts";
 import { showMessage } from "./record.ts";
 import { NEW_RUN } from "./runs/new-runs.ts";
 import { replyOfRun } from "./runs/reply.ts";
@@ -32,6 +32,29 @@ export interface Exchange {
   /** When it was asked, in milliseconds. */
   createdAt: number;
 }
+
+/** The message that a run answers. */
+export const questionOf = (
+  { messageId, agentId, conversationId, runId, createdAt }: Run,
+  text: string,
+  sender: Sender,
+): NewMessageRow => ({
+  messageId,
+  agentId,
+  conversationId,
+  runId,
+  role: "user",
+  text,
+  senderType: sender.type,
+  senderId: sender.id,
+  senderName: sender.name,
+  inReplyTo: null,
+  finishReason: null,
+  promptTokens: null,
+  completionTokens: null,
+  createdAt,
+  tainted: false,
+});
 
 /** Writes an exchange as a completed run with its two messages and its events. */
 export const createKeeping =
@@ -73,23 +96,7 @@ export const createKeeping =
       createdAt: clock.now(),
     });
     queries.insertRun(run);
-    queries.insertMessage({
-      messageId,
-      agentId,
-      conversationId,
-      runId,
-      role: "user",
-      text: question,
-      senderType: sender.type,
-      senderId: sender.id,
-      senderName: sender.name,
-      inReplyTo: null,
-      finishReason: null,
-      promptTokens: null,
-      completionTokens: null,
-      createdAt,
-      tainted: false,
-    });
+    queries.insertMessage(questionOf(run, question, sender));
     queries.insertMessage(reply);
     const message = showMessage(reply);
     events.append(

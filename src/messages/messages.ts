@@ -9,7 +9,7 @@ import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
 import type { EventLog } from "./events/event-log.ts";
-import { createKeeping, type Exchange, type Sender } from "./exchange.ts";
+import { createKeeping, type Exchange, questionOf, type Sender } from "./exchange.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
 import { MAX_AT_ONCE } from "./runs/active-runs.ts";
@@ -95,23 +95,7 @@ export function createMessages(
         const caused = { agentId, conversationId, originType: "user", originId: null } as const;
         const run = runs.queue(caused, instance, messageId, unfinished.length === 0 ? modelOf(agent) : undefined);
         if (output) queries.setOutput(run.runId, output);
-        queries.insertMessage({
-          messageId,
-          agentId,
-          conversationId,
-          runId: run.runId,
-          role: "user",
-          text,
-          senderType: sender.type,
-          senderId: sender.id,
-          senderName: sender.name,
-          inReplyTo: null,
-          finishReason: null,
-          promptTokens: null,
-          completionTokens: null,
-          createdAt: clock.now(),
-          tainted: false,
-        });
+        queries.insertMessage(questionOf(run, text, sender));
         return run;
       });
     },

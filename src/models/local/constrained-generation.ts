@@ -1,25 +1,18 @@
 /** An answer that is JSON of a schema: each token is the likeliest of those that may follow. */
-import type { Generation, GenerationOptions } from "./generation.ts";
+import { feed, type Generation, type GenerationOptions } from "./generation.ts";
 import { createJsonGrammar, type GrammarState, mayEnd, mustEnd } from "./json-grammar.ts";
 import { createTextStream } from "./text-stream.ts";
 
-const CHUNK_TOKENS = 128;
 /** So many of the likeliest tokens are tried before all of them are. */
 const TRIED_FIRST = 64;
 
 export function createConstrainedGeneration(options: GenerationOptions, schema: Record<string, unknown>): Generation {
-  const { prompt, slot, stepper, tokenizer, maxTokens } = options;
+  const { tokenizer, maxTokens } = options;
   const grammar = createJsonGrammar(schema);
   const stream = createTextStream([]);
   let state = grammar.start;
   let count = 0;
   let last = 0;
-
-  async function feed(tokens: readonly number[]): Promise<Float32Array> {
-    const logits = await stepper.step(slot.index, slot.tokens.length, tokens);
-    for (const token of tokens) slot.tokens.push(token);
-    return logits;
-  }
 
   /** The likeliest token that may follow, and the state after it; null to end. */
   function choose(logits: Float32Array): { token: number; next: GrammarState } | null {
@@ -40,9 +33,8 @@ export function createConstrainedGeneration(options: GenerationOptions, schema: 
   return {
     completionTokens: () => count,
     async takeTurn() {
-      const done = slot.tokens.length;
-      const logits = await feed(done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : [last]);
-      if (slot.tokens.length < prompt.length) return { text: "" };
+      const logits = await feed(options, last);
+      if (logits === null) return { text: "" };
       const chosen = choose(logits);
       if (chosen === null) return { text: stream.end(), reason: "stop" };
       ({ token: last, next: state } = chosen);

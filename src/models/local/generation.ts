@@ -34,26 +34,33 @@ export interface GenerationOptions {
   random: () => number;
 }
 
+/**
+ * One step of the model: with the next chunk of the prompt, or once it has all of it, with the last token of the answer.
+ * Returns the logits of the token to come; null while the prompt goes on.
+ */
+export async function feed(
+  { prompt, slot, stepper }: Pick<GenerationOptions, "prompt" | "slot" | "stepper">,
+  last: number,
+): Promise<Float32Array | null> {
+  const done = slot.tokens.length;
+  const tokens = done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : [last];
+  const logits = await stepper.step(slot.index, done, tokens);
+  for (const token of tokens) slot.tokens.push(token);
+  return slot.tokens.length < prompt.length ? null : logits;
+}
+
 export function createGeneration(options: GenerationOptions): Generation {
-  const { prompt, slot, stepper, tokenizer } = options;
+  const { tokenizer } = options;
   const stream = createTextStream(options.stop);
   const written = new Set<number>();
   let count = 0;
   let last = 0;
 
-  async function feed(tokens: readonly number[]): Promise<Float32Array> {
-    const logits = await stepper.step(slot.index, slot.tokens.length, tokens);
-    for (const token of tokens) slot.tokens.push(token);
-    return logits;
-  }
-
   return {
     completionTokens: () => count,
     async takeTurn() {
-      const done = slot.tokens.length;
-      const logits = await feed(done < prompt.length ? prompt.slice(done, done + CHUNK_TOKENS) : [last]);
-      if (slot.tokens.length < prompt.length) return { text: "" };
-
+      const logits = await feed(options, last);
+      if (logits === null) return { text: "" };
       const token = chooseToken(logits, written, options.sampling, options.random);
       if (token === tokenizer.endOfTurn) return { text: stream.end(), reason: "stop" };
       written.add(token);
