@@ -4,38 +4,42 @@ import { newId } from "../lib/id.ts";
 import type { Answer } from "./answering.ts";
 import { type AnswerWriter, frameOf } from "./stream.ts";
 
-const Usage = z.object({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() });
 const FINISH_REASONS = ["stop", "length", "tool_calls"] as const;
 
 /** A chat completion, as OpenAI's clients know it. */
-export const ChatCompletion = z.object({
-  id: z.string(),
-  object: z.literal("chat.completion"),
-  created: z.int().describe("Seconds since 1970"),
-  model: z.string(),
-  choices: z.array(
-    z.object({
-      index: z.literal(0),
-      message: z.object({
-        role: z.literal("assistant"),
-        content: z.string().nullable(),
-        refusal: z.null(),
-        tool_calls: z
-          .array(
-            z.object({
-              id: z.string(),
-              type: z.literal("function"),
-              function: z.object({ name: z.string(), arguments: z.string().describe("JSON, as the model wrote it") }),
-            }),
-          )
-          .optional(),
+export const ChatCompletion = z.lazy(() =>
+  z.object({
+    id: z.string(),
+    object: z.literal("chat.completion"),
+    created: z.int().describe("Seconds since 1970"),
+    model: z.string(),
+    choices: z.array(
+      z.object({
+        index: z.literal(0),
+        message: z.object({
+          role: z.literal("assistant"),
+          content: z.string().nullable(),
+          refusal: z.null(),
+          tool_calls: z
+            .array(
+              z.object({
+                id: z.string(),
+                type: z.literal("function"),
+                function: z.object({ name: z.string(), arguments: z.string().describe("JSON, as the model wrote it") }),
+              }),
+            )
+            .optional(),
+        }),
+        logprobs: z.null(),
+        finish_reason: z.enum(FINISH_REASONS),
       }),
-      logprobs: z.null(),
-      finish_reason: z.enum(FINISH_REASONS),
-    }),
-  ),
-  usage: Usage.optional().describe("Absent if the model's server has not counted"),
-});
+    ),
+    usage: z
+      .object({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+      .optional()
+      .describe("Absent if the model's server has not counted"),
+  }),
+);
 
 /** What identifies one completion. */
 export interface Heading {
@@ -79,7 +83,10 @@ export function chatCompletion(heading: Heading, answer: Answer): z.output<typeo
 const callsOf = ({ calls }: Answer) =>
   calls.map(({ id, name, input }) => ({ id, type: "function" as const, function: { name, arguments: input } }));
 
-const usageOf = ({ promptTokens, completionTokens }: NonNullable<Answer["usage"]>): z.output<typeof Usage> => ({
+const usageOf = ({
+  promptTokens,
+  completionTokens,
+}: NonNullable<Answer["usage"]>): z.output<typeof ChatCompletion>["usage"] => ({
   prompt_tokens: promptTokens,
   completion_tokens: completionTokens,
   total_tokens: promptTokens + completionTokens,

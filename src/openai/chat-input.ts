@@ -16,91 +16,90 @@ import { type Said, toTurns } from "./turns.ts";
 
 const TEXT = "text";
 const text = z.string({ error: TEXT });
-const textPart = z.object({ type: z.literal("text"), text });
-const PARTS = "text, or a list of parts of type text";
-const textContent = z.union([text, z.array(textPart)], { error: PARTS });
-
+const flag = z.boolean({ error: "true or false" });
 const IMAGE = "a data URL of an image, such as data:image/png;base64,…";
+const COUNT = "a whole number, at least 1";
+const TEMPERATURE = "a number from 0 to 2";
+const MODEL = "the id of an agent";
+const PARTS = "text, or a list of parts of type text";
+const STOP = "text, or a list of at most 4 texts";
 
-/** No address: nothing is fetched for a caller. */
-export const imageUrl = z
-  .string({ error: IMAGE })
-  .regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=_-]+$/, { error: IMAGE })
-  .meta({ examples: ["data:image/png;base64,iVBORw0KGgo="] });
+/** Fields that both surfaces take. An image is no address: nothing is fetched for a caller. */
+export const imageUrl = z.lazy(() =>
+  z
+    .string({ error: IMAGE })
+    .regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=_-]+$/, { error: IMAGE })
+    .meta({ examples: ["data:image/png;base64,iVBORw0KGgo="] }),
+);
+export const temperature = z.lazy(() =>
+  z.number({ error: TEMPERATURE }).min(0, { error: TEMPERATURE }).max(2, { error: TEMPERATURE }),
+);
+export const modelName = z.lazy(() =>
+  z.string({ error: MODEL }).min(1, { error: MODEL }).describe("The id of an agent"),
+);
+export const tokenCount = z.lazy(() => z.int({ error: COUNT }).min(1, { error: COUNT }).max(1_000_000));
 
-const imagePart = z.object({ type: z.literal("image_url"), image_url: z.object({ url: imageUrl }) });
-const userPart = z.discriminatedUnion("type", [textPart, imagePart], { error: "a part of type text or image_url" });
-
-const callField = z.object({
-  id: text,
-  type: z.literal("function", { error: "function" }),
-  function: z.object({ name: text, arguments: text }),
+const Message = z.lazy(() => {
+  const textPart = z.object({ type: z.literal("text"), text });
+  const textContent = z.union([text, z.array(textPart)], { error: PARTS });
+  const imagePart = z.object({ type: z.literal("image_url"), image_url: z.object({ url: imageUrl }) });
+  const userPart = z.discriminatedUnion("type", [textPart, imagePart], { error: "a part of type text or image_url" });
+  const call = z.object({
+    id: text,
+    type: z.literal("function", { error: "function" }),
+    function: z.object({ name: text, arguments: text }),
+  });
+  return z.discriminatedUnion(
+    "role",
+    [
+      z.object({ role: z.literal("system"), content: textContent }),
+      z.object({ role: z.literal("developer"), content: textContent }),
+      z.object({
+        role: z.literal("user"),
+        content: z.union([text, z.array(userPart)], { error: "text, or a list of parts of type text or image_url" }),
+      }),
+      z.object({
+        role: z.literal("assistant"),
+        content: textContent.nullish(),
+        tool_calls: z.array(call, { error: "a list of calls" }).nullish(),
+      }),
+      z.object({ role: z.literal("tool"), tool_call_id: text, content: textContent }),
+    ],
+    { error: "a role: system, developer, user, assistant or tool" },
+  );
 });
 
-const Message = z.discriminatedUnion(
-  "role",
-  [
-    z.object({ role: z.literal("system"), content: textContent }),
-    z.object({ role: z.literal("developer"), content: textContent }),
-    z.object({
-      role: z.literal("user"),
-      content: z.union([text, z.array(userPart)], { error: "text, or a list of parts of type text or image_url" }),
-    }),
-    z.object({
-      role: z.literal("assistant"),
-      content: textContent.nullish(),
-      tool_calls: z.array(callField, { error: "a list of calls" }).nullish(),
-    }),
-    z.object({ role: z.literal("tool"), tool_call_id: text, content: textContent }),
-  ],
-  { error: "a role: system, developer, user, assistant or tool" },
-);
-
-const count = z
-  .int({ error: "a whole number, at least 1" })
-  .min(1, { error: "a whole number, at least 1" })
-  .max(1_000_000);
-const flag = z.boolean({ error: "true or false" });
-const STOP = "text, or a list of at most 4 texts";
-const stopText = z.string({ error: STOP }).min(1, { error: STOP }).max(500, { error: STOP });
-const MODEL = "the id of an agent";
-
-/** Sampling, as both surfaces take it. */
-export const temperature = z
-  .number({ error: "a number from 0 to 2" })
-  .min(0, { error: "a number from 0 to 2" })
-  .max(2, { error: "a number from 0 to 2" });
-export const modelName = z.string({ error: MODEL }).min(1, { error: MODEL }).describe("The id of an agent");
-export const tokenCount = count;
-
 /** The request of a chat completion. What is not listed is ignored. */
-export const ChatRequest = z.object({
-  model: modelName,
-  messages: z.array(Message, { error: "a list of messages" }).min(1, { error: "at least one message" }),
-  stream: flag.nullish(),
-  stream_options: z.object({ include_usage: flag.nullish() }, { error: "an object" }).nullish(),
-  max_tokens: count.nullish(),
-  max_completion_tokens: count.nullish(),
-  temperature: temperature.nullish(),
-  stop: z.union([stopText, z.array(stopText).max(4, { error: STOP })], { error: STOP }).nullish(),
-  tools: functionList(
-    z.object({ type: z.literal("function", { error: "function" }), function: FunctionDefinition }),
-  ).nullish(),
-  tool_choice: toolChoice.nullish(),
-  parallel_tool_calls: flag.nullish(),
-  response_format: z
-    .discriminatedUnion(
-      "type",
-      [
-        z.object({ type: z.literal("text") }),
-        z.object({ type: z.literal("json_object") }),
-        z.object({ type: z.literal("json_schema"), json_schema: z.object(schemaFields) }),
-      ],
-      { error: "a type: text, json_object or json_schema" },
-    )
-    .nullish(),
-  n: z.literal(1, { error: "1: an agent gives one answer" }).nullish(),
-  logprobs: z.literal(false, { error: "false: an agent's answer has none" }).nullish(),
+export const ChatRequest = z.lazy(() => {
+  const stopText = z.string({ error: STOP }).min(1, { error: STOP }).max(500, { error: STOP });
+  return z.object({
+    model: modelName,
+    messages: z.array(Message, { error: "a list of messages" }).min(1, { error: "at least one message" }),
+    stream: flag.nullish(),
+    stream_options: z.object({ include_usage: flag.nullish() }, { error: "an object" }).nullish(),
+    max_tokens: tokenCount.nullish(),
+    max_completion_tokens: tokenCount.nullish(),
+    temperature: temperature.nullish(),
+    stop: z.union([stopText, z.array(stopText).max(4, { error: STOP })], { error: STOP }).nullish(),
+    tools: functionList(
+      z.object({ type: z.literal("function", { error: "function" }), function: FunctionDefinition }),
+    ).nullish(),
+    tool_choice: toolChoice.nullish(),
+    parallel_tool_calls: flag.nullish(),
+    response_format: z
+      .discriminatedUnion(
+        "type",
+        [
+          z.object({ type: z.literal("text") }),
+          z.object({ type: z.literal("json_object") }),
+          z.object({ type: z.literal("json_schema"), json_schema: z.object(schemaFields) }),
+        ],
+        { error: "a type: text, json_object or json_schema" },
+      )
+      .nullish(),
+    n: z.literal(1, { error: "1: an agent gives one answer" }).nullish(),
+    logprobs: z.literal(false, { error: "false: an agent's answer has none" }).nullish(),
+  });
 });
 export type ChatRequest = z.output<typeof ChatRequest>;
 

@@ -14,27 +14,30 @@ const AT_ONCE = 8;
 
 const TEXT = `text that is not empty, at most ${MAX_CHARACTERS} characters`;
 const INPUT = `text, or a list of 1 to ${MAX_TEXTS} texts, each not empty and of at most ${MAX_CHARACTERS} characters`;
-const text = z.string({ error: TEXT }).min(1, { error: TEXT }).max(MAX_CHARACTERS, { error: TEXT });
-
-export const EmbeddingRequest = z.object({
-  model: z.string({ error: EMBEDDING_MODEL }).describe(EMBEDDING_MODEL),
-  input: z.union([text, z.array(text).min(1).max(MAX_TEXTS)], { error: INPUT }),
-  encoding_format: z.enum(["float", "base64"], { error: "float or base64" }).nullish(),
-  dimensions: z.null({ error: "nothing: a vector has 384 dimensions" }).optional(),
+export const EmbeddingRequest = z.lazy(() => {
+  const text = z.string({ error: TEXT }).min(1, { error: TEXT }).max(MAX_CHARACTERS, { error: TEXT });
+  return z.object({
+    model: z.string({ error: EMBEDDING_MODEL }).describe(EMBEDDING_MODEL),
+    input: z.union([text, z.array(text).min(1).max(MAX_TEXTS)], { error: INPUT }),
+    encoding_format: z.enum(["float", "base64"], { error: "float or base64" }).nullish(),
+    dimensions: z.null({ error: "nothing: a vector has 384 dimensions" }).optional(),
+  });
 });
 
-export const Embeddings = z.object({
-  object: z.literal("list"),
-  data: z.array(
-    z.object({
-      object: z.literal("embedding"),
-      index: z.int(),
-      embedding: z.union([z.array(z.number()), z.string()]).describe("384 numbers, or as base64 of 32-bit floats"),
-    }),
-  ),
-  model: z.string(),
-  usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
-});
+export const Embeddings = z.lazy(() =>
+  z.object({
+    object: z.literal("list"),
+    data: z.array(
+      z.object({
+        object: z.literal("embedding"),
+        index: z.int(),
+        embedding: z.union([z.array(z.number()), z.string()]).describe("384 numbers, or as base64 of 32-bit floats"),
+      }),
+    ),
+    model: z.string(),
+    usage: z.object({ prompt_tokens: z.int(), total_tokens: z.int() }),
+  }),
+);
 
 /** Unit vectors of texts; `onTokens` gets how many tokens were read for them. */
 export type EmbedTexts = (

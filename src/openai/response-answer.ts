@@ -8,65 +8,71 @@ import { type AnswerWriter, frameOf } from "./stream.ts";
 const STATUSES = ["in_progress", "completed", "incomplete", "failed"] as const;
 type Status = (typeof STATUSES)[number];
 
-const OutputText = z.object({
-  type: z.literal("output_text"),
-  text: z.string(),
-  annotations: z.array(z.never()),
-  logprobs: z.array(z.never()),
-});
-const OutputItem = z.union([
+const OutputText = z.lazy(() =>
   z.object({
-    id: z.string(),
-    type: z.literal("message"),
-    role: z.literal("assistant"),
-    status: z.enum(STATUSES),
-    content: z.array(OutputText),
+    type: z.literal("output_text"),
+    text: z.string(),
+    annotations: z.array(z.never()),
+    logprobs: z.array(z.never()),
   }),
-  z.object({
-    id: z.string(),
-    type: z.literal("function_call"),
-    status: z.enum(STATUSES),
-    call_id: z.string(),
-    name: z.string(),
-    arguments: z.string(),
-  }),
-]);
+);
+const OutputItem = z.lazy(() =>
+  z.union([
+    z.object({
+      id: z.string(),
+      type: z.literal("message"),
+      role: z.literal("assistant"),
+      status: z.enum(STATUSES),
+      content: z.array(OutputText),
+    }),
+    z.object({
+      id: z.string(),
+      type: z.literal("function_call"),
+      status: z.enum(STATUSES),
+      call_id: z.string(),
+      name: z.string(),
+      arguments: z.string(),
+    }),
+  ]),
+);
 type OutputItem = z.output<typeof OutputItem>;
 
 /** A response, as OpenAI's clients know it. */
-export const ResponseRecord = z.object({
-  id: z.string(),
-  object: z.literal("response"),
-  created_at: z.int().describe("Seconds since 1970"),
-  status: z.enum(STATUSES),
-  background: z.literal(false),
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
-  incomplete_details: z.object({ reason: z.literal("max_output_tokens") }).nullable(),
-  instructions: z.string().nullable(),
-  max_output_tokens: z.int().nullable(),
-  model: z.string(),
-  output: z.array(OutputItem),
-  parallel_tool_calls: z.boolean(),
-  previous_response_id: z.string().nullable(),
-  store: z.boolean(),
-  temperature: z.number().nullable(),
-  text: z.object({ format: z.looseObject({ type: z.string() }) }),
-  tool_choice: z.string(),
-  tools: z.array(z.looseObject({ type: z.literal("function"), name: z.string() })),
-  top_p: z.null(),
-  truncation: z.literal("auto"),
-  metadata: z.object({}),
-  usage: z
-    .object({
-      input_tokens: z.int(),
-      input_tokens_details: z.object({ cached_tokens: z.int() }),
-      output_tokens: z.int(),
-      output_tokens_details: z.object({ reasoning_tokens: z.int() }),
-      total_tokens: z.int(),
-    })
-    .nullable()
-    .describe("Null if the model's server has not counted"),
-});
+export const ResponseRecord = z.lazy(() =>
+  z.object({
+    id: z.string(),
+    object: z.literal("response"),
+    created_at: z.int().describe("Seconds since 1970"),
+    status: z.enum(STATUSES),
+    background: z.literal(false),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    incomplete_details: z.object({ reason: z.literal("max_output_tokens") }).nullable(),
+    instructions: z.string().nullable(),
+    max_output_tokens: z.int().nullable(),
+    model: z.string(),
+    output: z.array(OutputItem),
+    parallel_tool_calls: z.boolean(),
+    previous_response_id: z.string().nullable(),
+    store: z.boolean(),
+    temperature: z.number().nullable(),
+    text: z.object({ format: z.looseObject({ type: z.string() }) }),
+    tool_choice: z.string(),
+    tools: z.array(z.looseObject({ type: z.literal("function"), name: z.string() })),
+    top_p: z.null(),
+    truncation: z.literal("auto"),
+    metadata: z.object({}),
+    usage: z
+      .object({
+        input_tokens: z.int(),
+        input_tokens_details: z.object({ cached_tokens: z.int() }),
+        output_tokens: z.int(),
+        output_tokens_details: z.object({ reasoning_tokens: z.int() }),
+        total_tokens: z.int(),
+      })
+      .nullable()
+      .describe("Null if the model's server has not counted"),
+  }),
+);
 type ResponseRecord = z.output<typeof ResponseRecord>;
 
 /** A response that has not been answered yet: what it shows besides its answer, and the ids of its parts. */

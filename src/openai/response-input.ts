@@ -18,64 +18,69 @@ const flag = z.boolean({ error: "true or false" });
 /** For what would change the answer and cannot be honoured. */
 const absent = (why: string) => z.null({ error: `nothing: ${why}` }).optional();
 
-const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
-const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
-const content = z.union([text, z.array(z.union([textPart, imagePart]))]);
-
-const Item = z.union([
-  z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
-  z.object({
-    type: z.literal("function_call_output"),
-    call_id: text,
-    output: z.union([text, z.array(textPart)]),
-  }),
-  z.object({ type: z.literal("reasoning") }),
-  z.object({
-    type: z.literal("message").optional(),
-    role: z.enum(["user", "assistant", "system", "developer"]),
-    content,
-  }),
-]);
 const INPUT = "text, or a list of messages, function calls and their outputs; images as data URLs";
 const FORM = "a type: text, json_object or json_schema";
 
-/** The request of a response. What is not listed is ignored. */
-export const ResponseRequest = z.object({
-  model: modelName,
-  input: z.union([text.min(1), z.array(Item).min(1)], { error: INPUT }),
-  instructions: text.nullish(),
-  previous_response_id: text.nullish(),
-  store: flag.nullish().describe("Whether a later response may continue this one; true by default"),
-  stream: flag.nullish(),
-  max_output_tokens: tokenCount.nullish(),
-  temperature: temperature.nullish(),
-  tools: functionList(
+const Item = z.lazy(() => {
+  const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
+  const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
+  const content = z.union([text, z.array(z.union([textPart, imagePart]))]);
+
+  return z.union([
+    z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
     z.object({
-      type: z.literal("function", { error: "function: an agent has its other tools itself" }),
-      ...FunctionDefinition.shape,
+      type: z.literal("function_call_output"),
+      call_id: text,
+      output: z.union([text, z.array(textPart)]),
     }),
-  ).nullish(),
-  tool_choice: toolChoice.nullish(),
-  parallel_tool_calls: flag.nullish(),
-  text: z
-    .object({
-      format: z
-        .discriminatedUnion(
-          "type",
-          [
-            z.object({ type: z.literal("text") }),
-            z.object({ type: z.literal("json_object") }),
-            z.object({ type: z.literal("json_schema"), ...schemaFields }),
-          ],
-          { error: FORM },
-        )
-        .nullish(),
-    })
-    .nullish(),
-  background: z.literal(false, { error: "false: a response is answered while its client waits" }).nullish(),
-  conversation: absent("continue a response with previous_response_id"),
-  prompt: absent("an agent's files are its prompt"),
+    z.object({ type: z.literal("reasoning") }),
+    z.object({
+      type: z.literal("message").optional(),
+      role: z.enum(["user", "assistant", "system", "developer"]),
+      content,
+    }),
+  ]);
 });
+
+/** The request of a response. What is not listed is ignored. */
+export const ResponseRequest = z.lazy(() =>
+  z.object({
+    model: modelName,
+    input: z.union([text.min(1), z.array(Item).min(1)], { error: INPUT }),
+    instructions: text.nullish(),
+    previous_response_id: text.nullish(),
+    store: flag.nullish().describe("Whether a later response may continue this one; true by default"),
+    stream: flag.nullish(),
+    max_output_tokens: tokenCount.nullish(),
+    temperature: temperature.nullish(),
+    tools: functionList(
+      z.object({
+        type: z.literal("function", { error: "function: an agent has its other tools itself" }),
+        ...FunctionDefinition.shape,
+      }),
+    ).nullish(),
+    tool_choice: toolChoice.nullish(),
+    parallel_tool_calls: flag.nullish(),
+    text: z
+      .object({
+        format: z
+          .discriminatedUnion(
+            "type",
+            [
+              z.object({ type: z.literal("text") }),
+              z.object({ type: z.literal("json_object") }),
+              z.object({ type: z.literal("json_schema"), ...schemaFields }),
+            ],
+            { error: FORM },
+          )
+          .nullish(),
+      })
+      .nullish(),
+    background: z.literal(false, { error: "false: a response is answered while its client waits" }).nullish(),
+    conversation: absent("continue a response with previous_response_id"),
+    prompt: absent("an agent's files are its prompt"),
+  }),
+);
 export type ResponseRequest = z.output<typeof ResponseRequest>;
 
 /** What was said in the request, and its system and developer messages. */
