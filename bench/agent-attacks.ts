@@ -11,12 +11,8 @@ export const AGENT_ATTACKS: Record<string, Attack> = {
   "runs endless scripts in every agent": (target, ask) => drive(ask, target, "loop"),
   "floods tools in every agent": (target, ask) => drive(ask, target, "flood"),
   "floods its log with plans": (target, ask) => drive(ask, target, "plan"),
-  "fills its disk by its agents": async (target, ask) => {
-    await bringModel(target, ask);
-    await drive(ask, target, "fill");
-  },
+  "fills its disk by its agents": (target, ask) => drive(ask, target, "fill"),
   "has every agent read long files": async (target, ask) => {
-    await bringModel(target, ask);
     const text = `${"a long line of a long file ".repeat(60)}\n`.repeat(100);
     const { instanceId } = target;
     for (const agent of target.agents) {
@@ -32,18 +28,14 @@ export const ORDINARY_ATTACKS: Record<string, Attack> = {
   "sends as many messages": (target, ask) => drive(ask, target, "nothing"),
 };
 
-/** From here on, the instance's model is the attacker's, in a process of its own. */
-async function bringModel({ instanceId, model }: Target, ask: Ask): Promise<void> {
-  await read(ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model }));
-}
-
-/** Has as many runs in progress as allowed, for ever. */
+/** Has as many runs in progress as allowed, for ever, with a model of the attacker's own in a process of its own. */
 async function drive(
   ask: Ask,
-  { instanceId, agents }: Target,
+  { instanceId, agents, model }: Target,
   attack: string,
   { agents: count = agents.length, each = CONVERSATIONS } = {},
 ): Promise<void> {
+  await read(ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model }));
   const paths = agents.slice(0, count).map((agent) => `/v1/instances/${instanceId}/agents/${agent}`);
   const places: { path: string; conversationId: string | undefined }[] = [];
   for (const path of paths) {

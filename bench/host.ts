@@ -88,7 +88,7 @@ async function makeKey(dataDir: string, url: string, email: string): Promise<str
 /** The mock model server in a process of its own; it answers at once unless another script is given. */
 export async function startMock(
   script = "../test/support/mock-model-server.ts",
-): Promise<{ url: string } & AsyncDisposable> {
+): Promise<{ url: string; pid: number } & AsyncDisposable> {
   const path = resolve(import.meta.dir, script);
   const child = Bun.spawn([process.execPath, path, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   const reader = child.stdout.getReader();
@@ -97,6 +97,7 @@ export async function startMock(
   if (!url) throw new Error("the mock model server did not say where it listens");
   return {
     url,
+    pid: child.pid,
     async [Symbol.asyncDispose]() {
       child.kill();
       await child.exited;

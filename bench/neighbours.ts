@@ -1,4 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import { join, resolve } from "node:path";
 import { AGENT_ATTACKS } from "./agent-attacks.ts";
 import type { Target } from "./attacker.ts";
@@ -6,7 +7,10 @@ import { ATTACKS } from "./attacks.ts";
 import { formatRows, median, percentile, type Row, residentMiB } from "./figure.ts";
 import { type BenchHost, startHost, startMock } from "./host.ts";
 
-const SECONDS = 6;
+/** A figure is the median of this many rounds, so that one hiccup of the machine's disk does not decide it. */
+const ROUNDS = 3;
+const ROUND_SECONDS = 4;
+const WARM_UP_SECONDS = 1;
 const AGENTS = 20;
 const FILES = 2_000;
 const PAUSE_MS = 4;
@@ -28,9 +32,9 @@ interface Felt {
 export async function benchNeighbours(only = Object.keys(ATTACKS)): Promise<Row[]> {
   const rows: Row[] = [];
   for (const attack of only) {
-    // The attacker's own model is another process: what that costs is not the host's.
     await using model = await startMock("calling-model.ts");
     await using own = await startMock("calling-model.ts");
+    asOnAnotherMachine(own.pid);
     const egress = `public,${new URL(model.url).host},${new URL(own.url).host}`;
     await using host = await startHost(
       { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url, ROOST_EGRESS: egress },
@@ -45,9 +49,13 @@ async function underAttack(attack: string, host: BenchHost, model: string): Prom
   const quiet = await makeAgent(host, host.key, "quiet");
   const target = await makeTarget(host, model);
   const pid = host.server.process.pid;
-  const feel = (seconds: number) => use(host, quiet, seconds);
-  await feel(1);
-  const before = await feel(SECONDS);
+  const feel = async () => {
+    await use(host, quiet, WARM_UP_SECONDS);
+    const rounds: Felt[] = [];
+    while (rounds.length < ROUNDS) rounds.push(await use(host, quiet, ROUND_SECONDS));
+    return rounds;
+  };
+  const before = await feel();
   const mibBefore = residentMiB(pid);
   const attacker = Bun.spawn(
     [process.execPath, resolve(import.meta.dir, "attacks.ts"), attack, JSON.stringify(target)],
@@ -55,32 +63,36 @@ async function underAttack(attack: string, host: BenchHost, model: string): Prom
       stdio: ["ignore", "ignore", "inherit"],
     },
   );
+  asOnAnotherMachine(attacker.pid);
   let most = 0;
   const watch = setInterval(() => {
     most = Math.max(most, residentMiB(pid));
   }, 100);
-  const during = await feel(SECONDS);
+  const during = await feel();
   clearInterval(watch);
   attacker.kill("SIGKILL");
   await attacker.exited;
   const code = await host.server.stop();
-  const p99 = (values: number[]) => percentile(values, 0.99);
-  const row = (what: string, quietMs: number, ms: number, times = TIMES): Row => ({
-    figure: `${what} while another ${attack}`,
-    value: ms,
-    unit: "ms",
-    baseline: { what: "quiet", value: quietMs },
-    goal: `≤ ${times} × and ≤ ${MAX_MS} ms`,
-    met: ms <= times * quietMs && ms <= MAX_MS,
-  });
+  const row = (what: string, of: (felt: Felt) => number, times = TIMES): Row => {
+    const [quietMs, ms] = [median(before.map(of)), median(during.map(of))];
+    return {
+      figure: `${what} while another ${attack}`,
+      value: ms,
+      unit: "ms",
+      baseline: { what: "quiet", value: quietMs },
+      goal: `≤ ${times} × and ≤ ${MAX_MS} ms`,
+      met: ms <= times * quietMs && ms <= MAX_MS,
+    };
+  };
   const times = attack in AGENT_ATTACKS ? TIMES_BY_AGENTS : TIMES;
-  const sound = during.broken === 0 && code === 0;
+  const broken = during.reduce((sum, felt) => sum + felt.broken, 0);
+  const sound = broken === 0 && code === 0;
   return [
-    row("GET p99", p99(before.getMs), p99(during.getMs)),
-    row("message p50", median(before.messageMs), median(during.messageMs), times),
-    row("message p99", p99(before.messageMs), p99(during.messageMs), times),
+    row("GET p99", ({ getMs }) => percentile(getMs, 0.99)),
+    row("message p50", ({ messageMs }) => median(messageMs), times),
+    row("message p99", ({ messageMs }) => percentile(messageMs, 0.99), times),
     {
-      figure: `memory over before${sound ? "" : ` (${during.broken} answers of 5xx, exit ${code})`}`,
+      figure: `memory over before${sound ? "" : ` (${broken} answers of 5xx, exit ${code})`}`,
       value: Math.max(0, most - mibBefore),
       unit: "MiB",
       goal: `≤ ${MAX_MIB} MiB, no 5xx, exit 0`,
@@ -88,6 +100,9 @@ async function underAttack(attack: string, host: BenchHost, model: string): Prom
     },
   ];
 }
+
+/** The attacker, and its model, must not take a core from the host or from who measures. */
+const asOnAnotherMachine = (pid: number) => setPriority(pid, constants.priority.PRIORITY_LOW);
 
 /** One request after the other, as a quiet account makes them. */
 async function use(host: BenchHost, { instanceId, agentId }: Place, seconds: number): Promise<Felt> {
