@@ -24,12 +24,14 @@ export interface SupervisorOptions {
    */
   silentMs: number;
   log: Log;
+  /** Called when the process starts, and with nothing when it ends. */
+  onProcess?(pid: number | undefined): void;
 }
 
 export type Reply = Extract<ModelToHost, { id: number }>;
 
 export interface Work {
-  request: Extract<HostToModel, { type: "generate" | "embed" }>;
+  request: Extract<HostToModel, { type: "generate" | "embed" | "try" }>;
   onReply(reply: Reply): void;
   onFailure(error: ModelError): void;
 }
@@ -58,7 +60,10 @@ type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
 export const modelProcessCommand = (): string[] => ownCommand("model-process");
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { log } = options;
+  const { log: logbook, onProcess = () => {} } = options;
+  const model = options.settings.model?.name;
+  /** Lines about an added model name it. */
+  const log: Log = model === undefined ? logbook : named(logbook, model);
   const checkMs = options.silentMs / CHECKS;
   const pending = new Map<number, Pending>();
   let child: ModelProcess | undefined;
@@ -90,6 +95,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     started.unref(); // an idle process must not keep the host alive
     started.send({ type: "start", settings: options.settings } satisfies HostToModel);
     log.info({ pid: started.pid }, "model process started");
+    onProcess(started.pid);
     return started;
   }
 
@@ -123,6 +129,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   /** The process died while it was needed. */
   function recover(how: unknown): void {
     child = undefined;
+    onProcess(undefined);
     clearTimeout(idleTimer);
     log.warn({ how, pending: pending.size }, "model process ended");
     for (const [id, work] of [...pending]) {
@@ -163,6 +170,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const idle = child;
       child = undefined;
       idle?.kill();
+      onProcess(undefined);
       log.info({ pid: idle?.pid }, "model process ended: idle");
     }, options.idleMs);
     idleTimer.unref();
@@ -211,6 +219,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       clearTimeout(idleTimer);
       const last = child;
       child = undefined;
+      onProcess(undefined);
       for (const [id, work] of [...pending]) {
         pending.delete(id);
         work.onFailure(stopping());
@@ -221,5 +230,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
   };
 }
+
+const named = (log: Log, model: string): Log => ({
+  info: (fields, message) => log.info({ model, ...fields }, message),
+  warn: (fields, message) => log.warn({ model, ...fields }, message),
+});
 
 const stopping = () => new ModelError("unavailable", "The host is stopping. Send the message again in a moment.");
