@@ -111,23 +111,27 @@ export async function tryModel(
   const again = await usual.step(0, prompt.length - 1, prompt.slice(-1));
   if (!isAlike(again, expected[0])) throw new Error("its cache cannot be rewound, which conversations need");
   const fast = usual.form === null || shape === undefined ? null : { ...usual.form, shape };
-  return {
-    text: textOf(tokenizer, written),
-    fast: fast !== null && (await agrees(openFast, prompt, written, expected)) ? fast : null,
-  };
+  const shares =
+    fast !== null && (await writesAlike(() => openFast(files, settings, model, fast), prompt, written, expected));
+  return { text: textOf(tokenizer, written), fast: shares ? fast : null };
+}
 
-  async function agrees(open: typeof openFast, ...[first, tokens, logits]: [number[], number[], Float32Array[]]) {
-    try {
-      const stepper = open(files, settings, model, fast as FastForm);
-      for (const [at, one] of logits.entries()) {
-        const past = at === 0 ? 0 : first.length + at - 1;
-        const found = await stepper.step(0, past, at === 0 ? first : tokens.slice(at - 1, at));
-        if (!isAlike(found, one)) return false;
-      }
-      return true;
-    } catch {
-      return false; // it is of another form
+/** Whether the same tokens lead to the same logits. A graph of another form fails, or computes something else. */
+async function writesAlike(
+  open: () => Stepper,
+  prompt: readonly number[],
+  written: readonly number[],
+  expected: readonly Float32Array[],
+): Promise<boolean> {
+  try {
+    const stepper = open();
+    for (const [at, logits] of expected.entries()) {
+      const [past, tokens] = at === 0 ? [0, prompt] : [prompt.length + at - 1, written.slice(at - 1, at)];
+      if (!isAlike(await stepper.step(0, past, tokens), logits)) return false;
     }
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -24,6 +24,8 @@ export interface SupervisorOptions {
    */
   silentMs: number;
   log: Log;
+  /** What the process writes to standard error, such as ONNX Runtime's errors; inherited by default. */
+  errors?: "inherit" | "ignore";
   /** Called when the process starts, and with nothing when it ends. */
   onProcess?(pid: number | undefined): void;
 }
@@ -54,7 +56,7 @@ interface Pending extends Work {
 /** How many checks a silent process survives. */
 const CHECKS = 10;
 
-type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
+type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit" | "ignore">;
 
 /** This program in the role `model-process`. */
 export const modelProcessCommand = (): string[] => ownCommand("model-process");
@@ -83,7 +85,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     silentChecks = 0;
     const started = Bun.spawn(options.command, {
       env: {}, // no variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program
-      stdio: ["ignore", "ignore", "inherit"],
+      stdio: ["ignore", "ignore", options.errors ?? "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
         if (from === child) receive(message);
