@@ -158,6 +158,22 @@ test("the hub's token is never shown", async () => {
   for (const { output, errors } of told) expect(output + errors).not.toContain("topsecret");
 });
 
+test("a proxy of the environment is used", async () => {
+  const seen: string[] = [];
+  const proxy = Bun.serve({
+    port: 0,
+    fetch({ url }) {
+      seen.push(url);
+      return new Response("{}", { status: 404 });
+    },
+  });
+  const env = { ROOST_MODEL_HUB: "http://hub.example", HTTP_PROXY: `http://127.0.0.1:${proxy.port}` };
+  const pulled = await operate(home, ["models", "pull", REPOSITORY, "--name", "proxied"], { env });
+  await proxy.stop(true);
+  expect(pulled.errors).toContain("http://hub.example has no model tests/Tiny-Model");
+  expect(seen).toEqual(["http://hub.example/api/models/tests/Tiny-Model/revision/main"]);
+});
+
 test("a folder without what a model needs is refused with what is missing", async () => {
   const folder = join(home.folder, "half");
   cpSync(TINY, folder, { recursive: true });

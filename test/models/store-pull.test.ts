@@ -193,11 +193,13 @@ test("the list of files may have pages, and names that lead elsewhere are never 
 
 test("what is no text-generation model is refused before anything large is fetched", async () => {
   hub.files.delete(WEIGHTS);
+  hub.files.delete("onnx/model_fp16.onnx");
   await expect(pull()).rejects.toThrow(/no onnx\/model_q4\.onnx .* expected a text-generation model/);
   hub.files.set(WEIGHTS, weights);
   await expect(pull({ dtype: "q4" })).rejects.toThrow("it has no onnx/model_q4.onnx; --dtype may be fp32");
   await expect(pull({ repository: "tests/other" })).rejects.toThrow("has no model tests/other");
   expect(hub.ranges(WEIGHTS)).toEqual([]);
+  expect(unfinishedModels(dataDir)).toEqual([]);
 });
 
 test("more bytes than the disk has are refused", async () => {

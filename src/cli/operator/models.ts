@@ -146,7 +146,7 @@ export function removeByName(given: string, options: JsonOptions & { force?: tru
       const who = config.model === model ? "the host's default model, ROOST_MODEL" : `used by ${agentsOf(agents)}`;
       throw new Failure(`${model} is ${who}`, "give them another first, or use --force: their runs then fail");
     }
-    await removeModel({ dataDir, name }).catch(explained(name));
+    await removeModel({ dataDir, name }).catch(explained(name, "removed"));
     audit.append({ actor: "operator", action: "model.remove", subject: model, detail: { agents } });
     if (options.json) printJson({ name: model, removed: true, agents });
     else say(`Removed ${model}.`);
@@ -172,10 +172,10 @@ async function prepare(from: string, options: AddOptions): Promise<{ config: Con
 const placeOf = ({ dataDir }: Config, name: string) => ({ dataDir, name, cacheDir: `${dataDir}/cache` });
 
 const explained =
-  (what: string) =>
+  (what: string, done = "added") =>
   (error: unknown): never => {
     const isKnown = error instanceof HubError || error instanceof UnusableModel || error instanceof BusyModel;
-    throw isKnown ? new Failure(`${what} cannot be added: ${error.message}`, null, { cause: error }) : error;
+    throw isKnown ? new Failure(`${what} cannot be ${done}: ${error.message}`, null, { cause: error }) : error;
   };
 
 const shown = (manifest: Manifest | undefined) =>

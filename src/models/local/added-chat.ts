@@ -83,8 +83,8 @@ async function samplingOf(folder: string): Promise<Sampling> {
 
 /** Tokens that are written on trial. */
 const TRIED_TOKENS = 8;
-/** Rounding differs between the paths; a graph that is run wrongly differs far more. */
-const ALIKE = 0.98;
+/** By how much the probabilities may differ, all together: rounding differs between the paths. 2 is the most. */
+const UNLIKE = 0.1;
 
 /**
  * Writes a few tokens on transformers.js, rewinds its cache as conversations do, and then finds out whether the graph does
@@ -140,15 +140,16 @@ const copy = (logits: Float32Array | undefined): Float32Array => (logits ?? new 
 const textOf = (tokenizer: Tokenizer, tokens: number[]): string =>
   new TextDecoder().decode(Buffer.concat(tokens.map(tokenizer.bytesOf)));
 
-/** By the cosine of the angle between them. */
+/** Whether they give the tokens about the same probabilities. */
 function isAlike(one: Float32Array, other: Float32Array | undefined): boolean {
   if (other === undefined || one.length !== other.length) return false;
-  let [dot, a, b] = [0, 0, 0];
-  for (const [at, value] of one.entries()) {
-    const beside = other[at] ?? 0;
-    dot += value * beside;
-    a += value * value;
-    b += beside * beside;
-  }
-  return dot / Math.sqrt(a * b) > ALIKE;
+  const [a, b] = [probabilities(one), probabilities(other)];
+  return a.reduce((sum, value, at) => sum + Math.abs(value - (b[at] ?? 0)), 0) < UNLIKE;
+}
+
+function probabilities(logits: Float32Array): Float32Array {
+  const most = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const weights = logits.map((logit) => Math.exp(logit - most));
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return weights.map((weight) => weight / sum);
 }

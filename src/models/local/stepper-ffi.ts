@@ -62,7 +62,8 @@ export function openFfiStepper(library: string, options: StepperOptions, form: G
   const outputNames = names(["logits", ...cacheNames(shape).map((name) => `present.${name}`)]);
 
   const caches = keep(allocateCaches(options.slots, shape));
-  const lastLogits = keep(new Float32Array(vocabulary));
+  // In a buffer of its own: JavaScript may move a small array that has none once it is cut.
+  const lastLogits = keep(new Float32Array(new ArrayBuffer(vocabulary * Float32Array.BYTES_PER_ELEMENT)));
   const lastLogitsValue = tensor(lastLogits, [1, 1, vocabulary], FLOAT);
   const keepOne = tensor(keep(new BigInt64Array([1n])), [], INT64); // logits of the last position only
   const ones = keep(new BigInt64Array(contextTokens).fill(1n));

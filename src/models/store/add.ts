@@ -44,6 +44,8 @@ export async function whileHolding<T>({ dataDir, name }: ModelPlace, work: () =>
   try {
     return await work();
   } finally {
+    // What failed before it brought anything leaves nothing.
+    if (!existsSync(filesFolder(dataDir, name))) await rm(workFolder(dataDir, name), { recursive: true, force: true });
     hold.release();
   }
 }

@@ -46,9 +46,9 @@ export async function tryOut(
     request: { type: "try", id: 1, shape },
     onReply(reply) {
       if (reply.type === "tried") resolve({ text: reply.text, fast: reply.fast });
-      else if (reply.type === "failed") reject(new UnusableModel(`it does not work here: ${firstLine(reply.message)}`));
+      else if (reply.type === "failed") reject(unusable(reply.message));
     },
-    onFailure: ({ message }) => reject(new UnusableModel(`it does not work here: ${message}`)),
+    onFailure: ({ message }) => reject(unusable(message)),
   });
   try {
     return await promise;
@@ -58,4 +58,8 @@ export async function tryOut(
 }
 
 const MAX_REASON = 300;
-const firstLine = (text: string): string => (text.split("\n")[0] ?? "").slice(0, MAX_REASON);
+
+const unusable = (reason: string): UnusableModel => {
+  const [line = ""] = reason.split("\n");
+  return new UnusableModel(`it does not work here (${line.slice(0, MAX_REASON)}); another --dtype may`);
+};
