@@ -25,8 +25,8 @@ export function pickFiles(paths: readonly string[], wanted: Dtype | null): Picke
   const has = new Set(paths);
   const there = DTYPE_NAMES.filter((dtype) => has.has(weightsPath(dtype)));
   const dtype = wanted ?? there[0];
-  const missing = NEEDED.filter((path) => !has.has(path));
-  if (dtype === undefined) missing.push("onnx/model_q4.onnx (or another onnx/model….onnx)" as never);
+  const missing: string[] = NEEDED.filter((path) => !has.has(path));
+  if (dtype === undefined) missing.push("onnx/model_q4.onnx (or another onnx/model….onnx)");
   if (missing.length > 0 || dtype === undefined) {
     throw new UnusableModel(
       `it has no ${missing.join(", no ")}; expected a text-generation model in ONNX form, in Hugging Face layout, such as ` +
