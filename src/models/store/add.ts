@@ -93,7 +93,7 @@ export async function finish(
 }
 
 /** A process with a tokenizer and ONNX Runtime. */
-const PROCESS_BYTES = 192 * 1024 * 1024;
+const PROCESS_BYTES = 224 * 1024 * 1024;
 /** The runtime lays the weights out anew for its kernels, and keeps a part of the old ones. */
 const WEIGHTS_FACTOR = 1.3;
 /** transformers.js has a cache three times: as it goes in, as it comes out, and in between. */
