@@ -18,7 +18,7 @@ import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
-import { capModelCalls, capWorkers, type MachineLimits } from "../limits/machine.ts";
+import { capModelCalls, capWorkers, type MachineLimits, modelMemoryBytes } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
@@ -157,7 +157,8 @@ export async function createFeatures(
   const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
-  const local = { cacheDir, idleMs, answerTokens, log };
+  const memoryBytes = modelMemoryBytes(config.modelMemory);
+  const local = { dataDir, cacheDir, memoryBytes, idleMs, answerTokens, log };
   const engines = createEngines(local, openAiOptions(config, log), hostModels, ownServers);
   const host = createHost({
     clock,

@@ -26,6 +26,7 @@ export interface RestoreOptions {
 /** Names that a backup may hold. A workspace's own names are whatever its agent has chosen. */
 const ALLOWED = new RegExp(
   `^(?:roost\\.db|audit-head\\.json|${KEY_FILES.map((name) => name.replaceAll(".", "\\.")).join("|")}` +
+    `|models/[a-z0-9][a-z0-9._-]*/roost\\.json` +
     `|instances/[A-Za-z0-9_]+/(?:\\.staging|agents)/[^/]+(?:/[^/]+)*)$`,
 );
 

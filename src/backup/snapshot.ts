@@ -4,6 +4,8 @@ import { type Dirent, existsSync } from "node:fs";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasCode } from "../lib/system-error.ts";
+import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
+import { listModels } from "../models/store/store.ts";
 import { openError } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
@@ -77,6 +79,7 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
           if (file !== null) yield file;
         }
         yield* fileOf(copy, "roost.db");
+        yield* manifestsOfModels(dataDir);
         yield* filesOfWorkspaces(dataDir);
       },
       contents: () => ({ schema, createdAt: new Date().toISOString(), keys: [...keys] }),
@@ -167,6 +170,14 @@ async function* filesBelow(folder: string, prefix: string): AsyncGenerator<Archi
     if (prefix.endsWith("/.staging") && TRASH.test(entry.name)) continue;
     if (entry.isDirectory()) yield* filesBelow(path, name);
     else if (entry.isFile()) yield* fileOf(path, name);
+  }
+}
+
+/** The models themselves are large, and where they came from has them still. */
+async function* manifestsOfModels(dataDir: string): AsyncGenerator<ArchivedFile> {
+  for (const { manifest, folder } of listModels(dataDir)) {
+    const file = await readWhole(manifestPath(folder), `models/${manifest.name}/${MANIFEST}`);
+    if (file !== null) yield file;
   }
 }
 

@@ -84,6 +84,7 @@ export const SOURCES: Readonly<Record<string, Source>> = {
     return typed.words.at(-1) === "set" ? [...missing, ...known] : known;
   },
   model: async (typed) => {
+    if (typed.words.includes("models")) return await addedModels(typed);
     const { LOCAL_MODEL } = await import("../models/local-models.ts");
     const used = await agentsOf(typed).catch(() => []);
     const names = new Set([LOCAL_MODEL, ...used.flatMap(({ model }) => (model === null ? [] : [model]))]);
@@ -100,6 +101,14 @@ export const SOURCES: Readonly<Record<string, Source>> = {
   url: async () =>
     [...new Set(Object.values(readLogins().logins).map(({ url }) => url))].map((value) => ({ value, description: "" })),
 };
+
+/** Models that an operator has added. */
+async function addedModels({ options: { data } }: Typed): Promise<Candidate[]> {
+  const { readConfig } = await import("./operator/data-folder.ts");
+  const { listModels } = await import("../models/store/store.ts");
+  const { dataDir } = readConfig(data === undefined ? {} : { data }).config;
+  return listModels(dataDir).map(({ manifest }) => ({ value: manifest.name, description: manifest.architecture }));
+}
 
 /** Whether a name can be typed as it is shown, and is not mistaken for an option. */
 const isWord = (text: string): boolean => text === oneLine(text) && text.trim() === text && !text.startsWith("-");

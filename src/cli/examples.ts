@@ -30,6 +30,13 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "backup restore": ["roost backup restore roost.tar.zst --data ./restored"],
   "backup list": ["roost backup list", "roost backup list --json | jq -r '.[0].file'"],
   rollback: ["roost rollback --data ./data"],
+  "models list": ["roost models list", "roost models list --json | jq '.added[].name'"],
+  "models pull": [
+    "roost models pull onnx-community/Qwen2.5-0.5B-Instruct",
+    "roost models pull onnx-community/Qwen3-0.6B-ONNX --dtype int8 --name qwen3",
+  ],
+  "models import": ["roost models import ./Qwen2.5-0.5B-Instruct --name qwen"],
+  "models remove": ["roost models remove qwen", "roost models remove qwen --force"],
   "login-link": ["roost login-link ada@example.org"],
   login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],
   logout: ["roost logout", "roost logout --profile work"],

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { DTYPE_NAMES } from "../models/store/dtypes.ts";
 import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
 import { settingsHelp } from "./settings-help.ts";
 
@@ -103,6 +104,8 @@ export function addOperatorCommands(program: Command): void {
     .argument("<email>", "whom; a new e-mail address gets an account")
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));
 
+  addModels(group("models", "add language models that run on this host, list and remove them"), onDataJson);
+
   const backup = group("backup", "save everything in one file, check it, and bring it back");
   const withPassphrase = (command: Command): Command =>
     command.option("--passphrase-file <file>", "the file whose first line encrypts it");
@@ -126,4 +129,28 @@ export function addOperatorCommands(program: Command): void {
   onDataJson(group("rollback", "go back to the state before the last upgrade; the newer one is kept aside")).action(
     async (options) => (await import("./operator/rollback.ts")).rollBackUpgrade(options),
   );
+}
+
+const MODEL_HUB_TEXT = "its name on the hub, such as onnx-community/Qwen2.5-0.5B-Instruct";
+
+function addModels(models: Command, onDataJson: (command: Command) => Command): void {
+  const adding = (command: Command): Command =>
+    onDataJson(command)
+      .option("--name <name>", "what agents call it, after local: (default: the last part, in lower case)")
+      .addOption(
+        new Option("--dtype <type>", "the form of its weights (default: the first of these)").choices(DTYPE_NAMES),
+      );
+  onDataJson(models.command("list").description("list the models on this host, embedded and added")).action(
+    async (options) => (await import("./operator/models.ts")).listAllModels(options),
+  );
+  adding(models.command("pull").description("fetch a model from the hub, or go on where that was interrupted"))
+    .argument("<repository>", MODEL_HUB_TEXT)
+    .action(async (repository, options) => (await import("./operator/models.ts")).pullFromHub(repository, options));
+  adding(models.command("import").description("add a model from a folder on this machine"))
+    .argument("<folder>", "an ONNX model in Hugging Face layout")
+    .action(async (folder, options) => (await import("./operator/models.ts")).importFolder(folder, options));
+  onDataJson(models.command("remove").description("remove a model that was added"))
+    .argument("<model>", "its name")
+    .option("--force", "even if agents use it: their runs then fail")
+    .action(async (model, options) => (await import("./operator/models.ts")).removeByName(model, options));
 }

@@ -156,6 +156,14 @@ export function printFields(fields: readonly (readonly [name: string, value: str
   for (const [name, value] of fields) say(colours.dim(name.padEnd(width)), `  ${value}`);
 }
 
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** `1.2 MiB`. */
+export function shortSize(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
+}
+
 export { cents, shortMoney } from "../lib/money.ts";
 
 /** `2026-11-21 10:00Z`, from milliseconds or the API's format; a dash for null. */

@@ -1,6 +1,6 @@
-import { backTo, colours, mayDraw, stream, terminalColumns } from "./output.ts";
+import { backTo, colours, mayDraw, note, shortSize, stream, terminalColumns } from "./output.ts";
 
-/** How far long work has come: a bar on a terminal, nothing elsewhere, where the result says it all. */
+/** How far long work has come: a bar on a terminal; elsewhere nothing, since the result says it all, or a few lines. */
 export interface Progress {
   /** Of `total` bytes, or whatever the work counts. */
   show(done: number, total: number): void;
@@ -11,10 +11,10 @@ export interface Progress {
 const EVERY_MS = 100;
 const WIDTH = 30;
 
-/** `what` is said before the bar. */
-export function createProgress(what: string, { quiet = false } = {}): Progress {
+/** `what` is said before the bar. With `lines`, for work that may take hours, a log gets a line for each tenth of it. */
+export function createProgress(what: string, { quiet = false, lines = false } = {}): Progress {
   const room = (terminalColumns() ?? 0) - what.length - "  100 %".length;
-  if (quiet || !mayDraw() || room < WIDTH) return { show() {}, end() {} };
+  if (quiet || !mayDraw() || room < WIDTH) return lines && !quiet ? inLines(what) : { show() {}, end() {} };
   let shownAtMs = Number.NEGATIVE_INFINITY;
   return {
     show(done, total) {
@@ -26,5 +26,19 @@ export function createProgress(what: string, { quiet = false } = {}): Progress {
       stream(backTo(0), `${what} `, ...bar, ` ${Math.floor(share * 100)} %`);
     },
     end: () => stream(backTo(0)),
+  };
+}
+
+/** On standard error; amounts are bytes. */
+function inLines(what: string): Progress {
+  let saidTenths = -1;
+  return {
+    show(done, total) {
+      const tenths = total === 0 ? 10 : Math.floor((done / total) * 10);
+      if (tenths <= saidTenths) return;
+      saidTenths = tenths;
+      note(`${what}: ${tenths * 10} %, ${shortSize(done)} of ${shortSize(total)}`);
+    },
+    end() {},
   };
 }

@@ -3,7 +3,6 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import { parseSmtpUrl, SMTP_URL_FORM } from "../mail/smtp-url.ts";
-import { LOCAL_MODELS } from "../models/local-models.ts";
 import {
   amount,
   byDefault,
@@ -12,7 +11,6 @@ import {
   list,
   masked,
   oneOf,
-  orEmpty,
   orNull,
   type Setting,
   text,
@@ -20,6 +18,7 @@ import {
   whole,
   yesOrNo,
 } from "./forms.ts";
+import { models } from "./model-settings.ts";
 
 // Every setting is described here and only here (docs/contract/operations.md, Settings). `npm run docs` generates
 // docs/settings.md.
@@ -103,41 +102,6 @@ const mail = {
     }),
   ),
 };
-
-const models = {
-  model: {
-    ...text("ROOST_MODEL", "local:smollm2-135m-instruct", "the default model, for agents that name none", {
-      expects: `${LOCAL_MODELS.join(", ")} or openai:<name>`,
-      form: /^openai:\S+$/,
-    }),
-    read: (value) => (/^openai:\S+$/.test(value) || LOCAL_MODELS.includes(value) ? value : undefined),
-  } satisfies Setting<string>,
-  /** Besides `model`. */
-  models: byDefault(
-    "that of ROOST_MODEL",
-    orEmpty(
-      list(
-        text("ROOST_MODELS", "", "the server's models that agents may name; embedded ones are always allowed", {
-          expects: "a name",
-          form: /^\S+$/,
-        }),
-        "names of models, or * for any",
-      ),
-    ),
-  ),
-  answerTokens: whole("ROOST_ANSWER_TOKENS", 4_096, "the longest answer of a model", { unit: "tokens" }),
-  openAiBaseUrl: openAiBaseUrl(),
-  openAiApiKey: masked(
-    orNull(text("ROOST_OPENAI_API_KEY", "", "the key for that server", { expects: "a key", form: /^\S+$/ })),
-  ),
-};
-
-/** Paths are appended to it. */
-function openAiBaseUrl(): Setting<string | null> {
-  const expects = "an http or https URL, with its /v1, without ? or #";
-  const setting = orNull(url("ROOST_OPENAI_BASE_URL", "", "an OpenAI-compatible server", expects));
-  return { ...setting, read: (value) => (/[?#]/.test(value) ? undefined : setting.read(value)) };
-}
 
 const perNetwork = <T>(make: (name: NetworkName, prefix: string) => T): Record<NetworkName, T> => ({
   base: make("base", "ROOST_BASE"),

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 
 /** What the operating system allows this process; null if unknown. */
@@ -61,6 +62,15 @@ const RESERVED_FETCHES = 136;
 /** How many model calls may be in flight, so that other calls always find a connection. */
 export const capModelCalls = (fetches: string | undefined): number =>
   Math.max(1, (numberOf(fetches) ?? DEFAULT_MAX_FETCHES) - RESERVED_FETCHES);
+
+const MIB = 1024 * 1024;
+
+/** What loaded models may take: the setting in MiB, or half of what the machine or the container's group has. */
+export function modelMemoryBytes(mebibytes: number | null): number {
+  if (mebibytes !== null) return mebibytes * MIB;
+  const limit = process.constrainedMemory();
+  return Math.floor(Math.min(totalmem(), limit > 0 ? limit : totalmem()) / 2);
+}
 
 const numberOf = (text: string | undefined): number | null =>
   text !== undefined && /^\d+$/.test(text) ? Number(text) : null;

@@ -47,6 +47,8 @@ export const OUTGOING = {
   },
   /** `roost doctor` asks a model server for its models. */
   modelList: { files: ["cli/operator/check-host.ts"], deadlineMs: 5_000, answerBytes: MIB, connections: 1 },
+  /** `roost models pull` asks a hub for a model; the deadline is for silence while a file arrives, whose size is known. */
+  hub: { files: ["models/store/hub.ts"], deadlineMs: 30_000, answerBytes: 16 * MIB, connections: 1 },
   /** Looks for Ollama on this machine, which the console and `roost doctor` then offer. */
   ollama: { files: ["models/ollama.ts"], deadlineMs: 1_000, answerBytes: MIB, connections: 1 },
   /**

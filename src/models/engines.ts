@@ -1,6 +1,8 @@
+import { type AddedEngineOptions, createAddedEngine } from "./added.ts";
 import type { ModelChoice } from "./choice.ts";
 import { type ModelEngine, ModelError } from "./engine.ts";
 import { createLocalEngine, type LocalEngine, type LocalEngineOptions } from "./local.ts";
+import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "./openai.ts";
 import { createOwnServerEngine, type OwnServers } from "./own-server.ts";
 
@@ -17,12 +19,21 @@ export interface Engines {
 }
 
 export function createEngines(
-  local: LocalEngineOptions,
+  local: LocalEngineOptions & Pick<AddedEngineOptions, "dataDir" | "memoryBytes">,
   openai: OpenAiOptions | null,
   choice: Pick<ModelChoice, "allows" | "expected">,
   ownServers: OwnServers | null = null,
 ): Engines {
   const localEngine = createLocalEngine(local);
+  const { dataDir, memoryBytes, cacheDir, idleMs, log, answerTokens } = local;
+  const addedEngine = createAddedEngine({
+    dataDir,
+    memoryBytes,
+    cacheDir,
+    idleMs,
+    log,
+    ...(answerTokens === undefined ? {} : { answerTokens }),
+  });
   const openAiEngine = openai && createOpenAiEngine(openai);
   const ownEngine = ownServers && createOwnServerEngine(ownServers, openai?.answerTokens);
 
@@ -38,7 +49,8 @@ export function createEngines(
 
   return {
     of(model) {
-      if (model.startsWith("local:")) return localEngine;
+      if (model === LOCAL_MODEL) return localEngine;
+      if (model.startsWith(LOCAL_PREFIX)) return addedEngine;
       if (ownServers === null || ownEngine === null || !model.startsWith("openai:")) return ofHost(model);
       return {
         abilities: ownEngine.abilities,
@@ -48,6 +60,8 @@ export function createEngines(
       };
     },
     embed: localEngine.embed,
-    close: () => localEngine.close(),
+    async close() {
+      await Promise.all([localEngine.close(), addedEngine.close()]);
+    },
   };
 }

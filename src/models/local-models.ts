@@ -1,4 +1,7 @@
-export const LOCAL_MODEL = "local:smollm2-135m-instruct";
+/** Begins the names of models that run on the host itself. */
+export const LOCAL_PREFIX = "local:";
 
-/** The models that can answer without a server. */
-export const LOCAL_MODELS: readonly string[] = [LOCAL_MODEL];
+/** The embedded model. */
+export const LOCAL_MODEL = "local:smollm2-135m-instruct";
+/** The embedded model for vectors. */
+export const LOCAL_EMBEDDER = "local:all-minilm-l6-v2";

@@ -2,21 +2,13 @@
  * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own
  * (`local/process.ts`) that `local/supervisor.ts` keeps alive. This side turns requests into messages to it.
  */
-import {
-  type ModelAbilities,
-  type ModelEngine,
-  ModelError,
-  type ModelEvent,
-  type ModelMessage,
-  type ModelRequest,
-  type ToolCall,
-} from "./engine.ts";
-import { createInbox } from "./local/inbox.ts";
+import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
+import { answerBy, asChat, refuseEndless } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
-import type { ChatMessage, ProcessSettings, ToolRequest } from "./local/protocol.ts";
+import type { ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { CONTEXT_TOKENS } from "./local/stepper.ts";
-import { createSupervisor, type Log, modelProcessCommand, type Reply } from "./local/supervisor.ts";
+import { createSupervisor, type Log, modelProcessCommand } from "./local/supervisor.ts";
 import { OFFERED } from "./local/tools/offered.ts";
 import { toolUseOf } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL } from "./local-models.ts";
@@ -71,10 +63,6 @@ export interface LocalEngine extends ModelEngine {
 
 /** How many requests of one instance the model process has at once: a few, so that it never waits for the next. */
 const MAX_PER_INSTANCE = 8;
-/** Far more than the context holds: a longer prompt is refused at once, without queueing. */
-const MAX_CHARACTERS = 65_536;
-/** An estimate, to report how far such a prompt is over the limit. */
-const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_MAX_TOKENS = 256;
 /** JSON that is cut is none. */
 const OUTPUT_MAX_TOKENS = 512;
@@ -97,75 +85,40 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     refuseUnknown(request.model);
     const messages = asChat(request.messages);
-    refuseEndless(messages);
+    refuseEndless(messages, CONTEXT_TOKENS);
     // A tool's result is told in fixed words, which have no other form.
     const tools = request.output === undefined ? toolUseOf(request) : undefined;
     const leave = await queue.enter(request.instanceId, signal);
-    const inbox = createInbox();
-    const id = ++lastId;
-    let promptTokens = 0;
-
-    function onReply(reply: Reply): void {
-      switch (reply.type) {
-        case "started":
-          promptTokens = reply.promptTokens;
-          totals.promptTokens += promptTokens;
-          totals.cachedTokens += reply.cachedTokens;
-          break;
-        case "text":
-          inbox.put({ type: "text", text: reply.text });
-          break;
-        case "done":
-          totals.completionTokens += reply.completionTokens;
-          if (reply.call !== undefined) inbox.put({ type: "tool_call", call: toolCall(reply.call) });
-          inbox.put({ type: "usage", promptTokens, completionTokens: reply.completionTokens });
-          inbox.put({ type: "finish", reason: reply.reason });
-          break;
-        case "overflow":
-          inbox.fail(tooLong(reply.promptTokens, reply.limitTokens));
-          break;
-        case "failed":
-          inbox.fail(failed(reply.message));
-          break;
-        case "embedded":
-          break;
-      }
-    }
-
-    const onAbort = () => inbox.fail(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
+    const maxTokens = request.maxTokens ?? (request.output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS);
     try {
-      signal.throwIfAborted(); // it may have been aborted while it waited in the queue
-      supervisor.submit({
-        request: {
-          type: "generate",
-          id,
+      yield* answerBy(
+        supervisor,
+        {
+          id: ++lastId,
           accountId: request.accountId,
           instanceId: request.instanceId,
           messages,
           ...(tools === undefined ? {} : { tools }),
-          maxTokens: Math.max(
-            1,
-            Math.min(request.maxTokens ?? (request.output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS), answerTokens),
-          ),
+          maxTokens: Math.max(1, Math.min(maxTokens, answerTokens)),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
           ...(request.output && { output: request.output.schema }),
           guarded: options.guarded ?? true,
           ...(options.seed === undefined ? {} : { seed: options.seed }),
         },
-        onReply,
-        onFailure: inbox.fail,
-      });
-      for (;;) {
-        const events = await inbox.take();
-        signal.throwIfAborted();
-        yield events;
-        if (events.at(-1)?.type === "finish") return;
-      }
+        signal,
+        {
+          onStarted(promptTokens, cachedTokens) {
+            totals.promptTokens += promptTokens;
+            totals.cachedTokens += cachedTokens;
+          },
+          onDone(completionTokens) {
+            totals.completionTokens += completionTokens;
+          },
+          failed,
+        },
+      );
     } finally {
-      signal.removeEventListener("abort", onAbort);
-      supervisor.cancel(id);
       leave();
     }
   }
@@ -208,21 +161,6 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   };
 }
 
-/** For an answer without tools: a call is left out, and its result is passed as a user message. */
-function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
-  return messages.flatMap((message): ChatMessage[] => {
-    if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
-    if (message.role === "assistant" && message.content === "") return [];
-    return [{ role: message.role, content: message.content }];
-  });
-}
-
-const toolCall = ({ name, input }: ToolRequest): ToolCall => ({
-  id: `call_${crypto.randomUUID()}`,
-  name,
-  input: JSON.stringify(input),
-});
-
 function refuseUnknown(model: string): void {
   if (model === LOCAL_MODEL) return;
   throw new ModelError(
@@ -230,18 +168,6 @@ function refuseUnknown(model: string): void {
     `There is no model "${model}" on this host. The built-in one is "${LOCAL_MODEL}"; a stronger one is reached as "openai:<name>".`,
   );
 }
-
-function refuseEndless(messages: ChatMessage[]): void {
-  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
-  if (characters > MAX_CHARACTERS) throw tooLong(Math.ceil(characters / CHARACTERS_PER_TOKEN), CONTEXT_TOKENS);
-}
-
-const tooLong = (promptTokens: number, limitTokens: number) =>
-  new ModelError(
-    "context_overflow",
-    `The prompt has ${promptTokens} tokens, the local model takes ${limitTokens}. Shorten it, or use a model with a longer context.`,
-    { overflow: { promptTokens, limitTokens } },
-  );
 
 const failed = (reason: string) =>
   new ModelError("broken", "The local model could not answer. Send the message again.", { detail: reason });

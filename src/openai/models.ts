@@ -6,10 +6,11 @@ import { instances } from "../instances/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import { record } from "../lib/record.ts";
 import type { Caller } from "../limits/caller.ts";
+import { LOCAL_EMBEDDER } from "../models/local-models.ts";
 import type { Db } from "../storage/store.ts";
 
 /** The embedding model's name here. */
-export const EMBEDDING_MODEL = "local:all-minilm-l6-v2";
+export const EMBEDDING_MODEL = LOCAL_EMBEDDER;
 /** Without `limit`, a list has all agents that an account may usually have: OpenAI's clients do not page. */
 const MAX_LISTED = 1_000;
 

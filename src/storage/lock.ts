@@ -52,6 +52,27 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   };
 }
 
+/** Holds a file, created if missing, until `release` or the process's death; null if another process holds it. */
+export function holdFile(path: string): { release(): void } | null {
+  const lock = openLock(path);
+  try {
+    chmodSync(path, 0o600);
+    lock.run("PRAGMA journal_mode = DELETE");
+    lock.run("BEGIN EXCLUSIVE");
+  } catch (cause) {
+    lock.close();
+    if (!isBusy(cause)) throw openError(path, cause);
+    return null;
+  }
+  held.add(lock);
+  return {
+    release() {
+      held.delete(lock);
+      lock.close();
+    },
+  };
+}
+
 const anotherServer = (dataDir: string, cause?: unknown): Error =>
   new Error(`another roost is serving ${dataDir}; stop it, or choose another folder with --data`, { cause });
 

@@ -47,6 +47,7 @@ test("a healthy host passes every check, with or without a running server", asyn
     "address",
     "sandbox",
     "model",
+    "models",
     "mail",
     "rpc",
     "wallet",
@@ -60,6 +61,12 @@ test("a healthy host passes every check, with or without a running server", asyn
   const server = await startServer(home);
   expect((await examine(home)).failed).toEqual([]);
   await server.stop();
+});
+
+test("a default model that the host does not have is reported with those that it has", async () => {
+  const { failed } = await examine(home, { env: { ROOST_MODEL: "local:qwen" } });
+  const mend = "set ROOST_MODEL to one of local:smollm2-135m-instruct, or add it";
+  expect(failed).toEqual([{ check: "model", ok: false, detail: "there is no model local:qwen", mend }]);
 });
 
 test("a data folder that does not exist yet passes, and is not created", async () => {

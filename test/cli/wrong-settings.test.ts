@@ -119,14 +119,14 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     [expect.stringMatching(/^the settings file FILE is not valid TOML, line 3: Expected '=' after a key/)],
   ],
   [
-    "a local model that is not there",
-    { env: { ROOST_MODEL: "local:nope" } },
-    ['ROOST_MODEL is "local:nope" (environment): expected local:smollm2-135m-instruct or openai:<name>'],
+    "a local model whose name cannot be one",
+    { env: { ROOST_MODEL: "local:../nope" } },
+    ['ROOST_MODEL is "local:../nope" (environment): expected local:<name> of a model on this host, or openai:<name>'],
   ],
   [
     "a model without its kind",
     { env: { ROOST_MODEL: "llama3.1" } },
-    ['ROOST_MODEL is "llama3.1" (environment): expected local:smollm2-135m-instruct or openai:<name>'],
+    ['ROOST_MODEL is "llama3.1" (environment): expected local:<name> of a model on this host, or openai:<name>'],
   ],
   [
     "a model of a server that is not named",
@@ -185,7 +185,7 @@ test.each(WRONG)("%s stops the start with 78, and is reported with what is expec
 
 test("every problem is reported at once, by serve and by config", async () => {
   const attempt: Attempt = {
-    env: { ROOST_PORT: "99999", ROOST_MODEL: "local:nope", ROOST_PROT: "1" },
+    env: { ROOST_PORT: "99999", ROOST_MODEL: "local:../nope", ROOST_PROT: "1" },
     file: "price_per_hour = 'much'\nprot = 1\n",
     args: ["--host", "a b"],
   };

@@ -47,6 +47,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     stepper,
     tokenizer: {
       endOfTurn: 0,
+      ends: new Set([0]),
       bytesOf: (token) => new TextEncoder().encode(vocabulary[token]),
       layOut: () => [],
       encode: tokensOf,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { CHAT_MODEL } from "../../src/models/local/chat-model.ts";
+import { CHAT_MODEL } from "../../src/models/local/embedded-chat.ts";
 import { locateModelFiles } from "../../src/models/local/files.ts";
-import type { Stepper } from "../../src/models/local/stepper.ts";
+import { SMOLLM2, type Stepper } from "../../src/models/local/stepper.ts";
 import { openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
 
 const tokens = Array.from({ length: 160 }, (_, i) => 300 + i * 7);
@@ -12,7 +12,7 @@ let stepper: Stepper;
 beforeAll(async () => {
   const files = await locateModelFiles("/not-used-from-source");
   const modelFile = join(files.modelsFolder, CHAT_MODEL, "onnx/model_q4.onnx");
-  stepper = openFfiStepper(files.library, { modelFile, threads: 1, slots: 3 });
+  stepper = openFfiStepper(files.library, { modelFile, threads: 1, slots: 3, shape: SMOLLM2 });
 });
 afterAll(() => {
   for (const slot of [0, 1, 2]) stepper.discard(slot);

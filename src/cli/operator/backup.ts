@@ -13,7 +13,7 @@ import { describeSystemError } from "../../lib/system-error.ts";
 import type { AuditEntry } from "../../storage/audit.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { Failure, UsageError } from "../failure.ts";
-import { colours, note, printJson, printTable, say, shortTime } from "../output.ts";
+import { colours, note, printJson, printTable, say, shortSize, shortTime } from "../output.ts";
 import { createProgress } from "../progress.ts";
 import { roost } from "./advice.ts";
 import { type DataOptions, databaseOf, readConfig, requireDataIn, versionOf, withData } from "./data-folder.ts";
@@ -52,7 +52,7 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
   }
   say(
     colours.green("Saved"),
-    ` ${config.dataDir} to ${path} (${sizeOf(size)}${passphrase === null ? "" : ", encrypted"}).`,
+    ` ${config.dataDir} to ${path} (${shortSize(size)}${passphrase === null ? "" : ", encrypted"}).`,
   );
   if (keys.length === 0) {
     note(
@@ -127,7 +127,7 @@ export async function listBackups(options: BackupOptions): Promise<void> {
       ["TIME", "SIZE", "ENCRYPTED", "FILE"],
       found.map(({ file, size, createdAt, encrypted }) => [
         shortTime(createdAt),
-        sizeOf(size),
+        shortSize(size),
         encrypted ? "yes" : "no",
         file,
       ]),
@@ -179,13 +179,5 @@ function refused(path: string, error: unknown): unknown {
 }
 
 const described = ({ createdAt, files, bytes, keys, schema }: Restored): string =>
-  `is of ${shortTime(createdAt)}, with ${files} files (${sizeOf(bytes)}), ` +
+  `is of ${shortTime(createdAt)}, with ${files} files (${shortSize(bytes)}), ` +
   `${keys.length === 0 ? "without keys" : `with ${keys.join(", ")}`}, schema ${schema}`;
-
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
-
-/** `1.2 MiB`. */
-function sizeOf(bytes: number): string {
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
-}

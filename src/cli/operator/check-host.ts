@@ -6,10 +6,13 @@ import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
+import { LOCAL_MODEL, LOCAL_PREFIX } from "../../models/local-models.ts";
 import { findOllama } from "../../models/ollama.ts";
+import { findModel, listModels, missingFiles, type StoredModel } from "../../models/store/store.ts";
 import { probeLevel } from "../../sandbox/probe.ts";
 import { serverOf } from "../../storage/lock.ts";
 import { jailLevel } from "../../workspace/jail.ts";
+import { roost } from "./advice.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
 const ENFORCED_BY = { openat2: "the kernel keeps", portable: "checks of each path keep" };
@@ -26,14 +29,51 @@ export async function checkSandbox(): Promise<Finding> {
 const { deadlineMs, answerBytes } = OUTGOING.modelList;
 
 /** The default model can answer: its files exist, or its server is up. */
-export async function checkModel(config: Pick<Config, "model" | "openAiBaseUrl" | "openAiApiKey">): Promise<Finding> {
+export async function checkModel(
+  config: Pick<Config, "dataDir" | "model" | "openAiBaseUrl" | "openAiApiKey">,
+): Promise<Finding> {
   const { model, openAiBaseUrl } = config;
-  if (model.startsWith("local:")) return checkLocalModel(model);
+  if (model === LOCAL_MODEL) return checkEmbeddedModel(model);
+  if (model.startsWith(LOCAL_PREFIX)) return checkAddedModel(model, config);
   if (openAiBaseUrl === null) return fail(`${model} needs a server`, "set ROOST_OPENAI_BASE_URL");
   return checkModelServer(model.slice("openai:".length), openAiBaseUrl, config.openAiApiKey);
 }
 
-async function checkLocalModel(model: string): Promise<Finding> {
+function checkAddedModel(model: string, { dataDir }: Pick<Config, "dataDir">): Finding {
+  const found = findModel(dataDir, model.slice(LOCAL_PREFIX.length));
+  if (found !== null) return missingOf(found, dataDir) ?? pass(`${model} is in ${found.folder}`);
+  const there = listModels(dataDir).map(({ manifest }) => LOCAL_PREFIX + manifest.name);
+  return fail(
+    `there is no model ${model}`,
+    `set ROOST_MODEL to one of ${[LOCAL_MODEL, ...there].join(", ")}, or add it`,
+  );
+}
+
+/** Every model that was added has its files. Their contents are checked when they are loaded. */
+export function checkAddedModels({ dataDir }: Pick<Config, "dataDir">): Finding {
+  const models = listModels(dataDir);
+  for (const model of models) {
+    const finding = missingOf(model, dataDir);
+    if (finding !== null) return finding;
+  }
+  const names = models.map(({ manifest }) => LOCAL_PREFIX + manifest.name).join(", ");
+  return pass(models.length === 0 ? "none was added" : `${names}: all files are there`);
+}
+
+/** Null if none is. */
+function missingOf(model: StoredModel, dataDir: string): Finding | null {
+  const missing = missingFiles(model);
+  if (missing.length === 0) return null;
+  const { name, source } = model.manifest;
+  const words =
+    "folder" in source ? `import ${source.folder} --name ${name}` : `pull ${source.repository} --name ${name}`;
+  return fail(
+    `local:${name} lacks ${missing.length} of its files, such as ${missing[0]}`,
+    `get them again: ${roost(`models ${words}`, dataDir)}`,
+  );
+}
+
+async function checkEmbeddedModel(model: string): Promise<Finding> {
   // If the files inside were damaged, the binary would not have started.
   if (Bun.isStandaloneExecutable) return small(`${model} is in the binary`);
   const { modelsFolder, library } = await locateModelFiles("");

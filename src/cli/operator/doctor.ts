@@ -2,7 +2,7 @@ import { messageOf } from "../failure.ts";
 import { colours, printJson, say } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
-import { checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
+import { checkAddedModels, checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, fail } from "./finding.ts";
@@ -17,6 +17,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
     ["address", () => checkAddress(config)],
     ["sandbox", checkSandbox],
     ["model", () => checkModel(config)],
+    ["models", () => checkAddedModels(config)],
     ["mail", () => checkMail(config)],
     ["rpc", () => checkRpc(config)],
     ["wallet", () => checkWallet(config)],

@@ -4,6 +4,7 @@ import type { Config } from "../../config.ts";
 import { isEveryAddress } from "../../http/reachable-url.ts";
 import { createLog, type Log } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
+import { LOCAL_MODEL } from "../../models/local-models.ts";
 import { lockDataFolder, requireNoServer } from "../../storage/lock.ts";
 import { makePrivate } from "../../storage/private-folder.ts";
 import { colours, say, shortMoney } from "../output.ts";
@@ -52,12 +53,10 @@ export async function serve(options: ServeSettings): Promise<void> {
 
 /** Says now what users would notice first: a model server or mail server that does not work. It need not be up yet. */
 async function warnOfServers(config: Config, log: Log): Promise<void> {
-  if (config.openAiBaseUrl === null && config.smtpUrl === null) return;
+  const isEmbedded = config.model === LOCAL_MODEL;
+  if (isEmbedded && config.smtpUrl === null) return;
   const { checkMail, checkModel } = await import("./check-host.ts");
-  const checks = [
-    ...(config.model.startsWith("openai:") ? [checkModel(config)] : []),
-    ...(config.smtpUrl === null ? [] : [checkMail(config)]),
-  ];
+  const checks = [...(isEmbedded ? [] : [checkModel(config)]), ...(config.smtpUrl === null ? [] : [checkMail(config)])];
   for (const { ok, detail, mend } of await Promise.all(checks)) if (!ok) log.warn(`${detail}; ${mend}`);
 }
 

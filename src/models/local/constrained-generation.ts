@@ -18,7 +18,7 @@ export function createConstrainedGeneration(options: GenerationOptions, schema: 
   function choose(logits: Float32Array): { token: number; next: GrammarState } | null {
     for (const order of [() => likeliest(logits, TRIED_FIRST), () => byLikelihood(logits)]) {
       for (const token of order()) {
-        if (token === tokenizer.endOfTurn) {
+        if (tokenizer.ends.has(token)) {
           if (mayEnd(state)) return null;
           continue;
         }

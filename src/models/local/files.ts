@@ -97,7 +97,7 @@ async function write(from: string, target: string): Promise<void> {
 }
 
 /** A megabyte at a time, so that no model is held in memory only to hash it. */
-async function sha256Of(path: string): Promise<string | undefined> {
+export async function sha256Of(path: string): Promise<string | undefined> {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return undefined;
   try {

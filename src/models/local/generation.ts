@@ -62,7 +62,7 @@ export function createGeneration(options: GenerationOptions): Generation {
       const logits = await feed(options, last);
       if (logits === null) return { text: "" };
       const token = chooseToken(logits, written, options.sampling, options.random);
-      if (token === tokenizer.endOfTurn) return { text: stream.end(), reason: "stop" };
+      if (tokenizer.ends.has(token)) return { text: stream.end(), reason: "stop" };
       written.add(token);
       last = token;
       count++;

@@ -209,7 +209,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const sampling = { ...options.sampling, temperature: temperature() };
     for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
-    const ended = token === tokenizer.endOfTurn;
+    const ended = tokenizer.ends.has(token);
     if (!ended) setAnswer(withName([...answer, token]));
 
     const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);

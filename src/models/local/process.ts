@@ -3,7 +3,8 @@
  * at any time. It ends when the channel closes, so it cannot outlive a host that was killed.
  */
 import { setPriority } from "node:os";
-import { type ChatModel, openChatModel } from "./chat-model.ts";
+import type { ChatModel } from "./chat-model.ts";
+import { openEmbeddedChat } from "./embedded-chat.ts";
 import { type Embed, openEmbedder } from "./embedder.ts";
 import { locateModelFiles, type ModelFiles } from "./files.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
@@ -26,6 +27,8 @@ export function runModelProcess(): Promise<never> {
 }
 
 interface Parts {
+  settings: ProcessSettings;
+  files(): Promise<ModelFiles>;
   chat(): Promise<ChatModel>;
   embed(): Promise<Embed>;
 }
@@ -39,28 +42,49 @@ function createParts(settings: ProcessSettings): Parts {
   });
   void files().catch(() => {}); // starts at once; a failure is reported to the requests that need the files
   const embed = once<Embed>(async () => openEmbedder(await files(), settings.threads));
-  return { chat: once(async () => openChatModel(await files(), settings, send, embed)), embed };
+  const { model } = settings;
+  const chat = once<ChatModel>(async () =>
+    model === undefined
+      ? openEmbeddedChat(await files(), settings, send, embed)
+      : (await import("./added-chat.ts")).openAddedChat(await files(), settings, model, send),
+  );
+  return { settings, files, chat, embed };
 }
 
 async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: Parts): Promise<void> {
+  let loading = true;
   try {
     switch (message.type) {
-      case "generate":
-        (await parts.chat()).generate(message);
+      case "generate": {
+        const chat = await parts.chat();
+        loading = false;
+        chat.generate(message);
         return;
+      }
       case "cancel":
         (await parts.chat()).cancel(message.id);
         return;
       case "embed": {
         const embed = await parts.embed();
+        loading = false;
         const counts: number[] = [];
         const vectors = await embed(message.texts, (count) => void counts.push(count));
         send({ type: "embedded", id: message.id, vectors, tokens: counts.reduce((sum, count) => sum + count, 0) });
         return;
       }
+      case "try": {
+        const { model } = parts.settings;
+        if (model === undefined) throw new Error("there is no model to try");
+        const { tryModel } = await import("./added-chat.ts");
+        const found = await tryModel(await parts.files(), parts.settings, model, message.shape);
+        send({ type: "tried", id: message.id, ...found });
+        return;
+      }
     }
   } catch (error) {
-    if ("id" in message) send({ type: "failed", id: message.id, message: String(error) });
+    if (message.type === "cancel") return; // what it would have cancelled has failed
+    const reason = error instanceof Error ? error.message : String(error);
+    send({ type: "failed", id: message.id, message: reason, ...(loading ? { loading } : {}) });
   }
 }
 

@@ -3,6 +3,8 @@
  * before `ready`; the process handles it once it has loaded.
  */
 import type { FinishReason } from "../engine.ts";
+import type { Dtype } from "../store/dtypes.ts";
+import type { CacheShape, GraphForm, StepperKind } from "./stepper.ts";
 import type { ToolUse } from "./tools/tool-use.ts";
 
 export interface ChatMessage {
@@ -20,6 +22,26 @@ export interface ProcessSettings {
   /** Rows of all key/value caches together that may stay in memory, 46 KB each. */
   cacheTokens: number;
   stepper: "ffi" | "ort";
+  /** The model that the operator has added and this process is for; absent for the embedded ones. */
+  model?: AddedModel;
+}
+
+/** A model of the store, as its process needs it. */
+export interface AddedModel {
+  name: string;
+  folder: string;
+  /** As transformers.js names the form of its weights. */
+  dtype: Dtype;
+  contextTokens: number;
+  /** How its graph is run with a shared cache; null for transformers.js. */
+  fast: FastForm | null;
+  /** Checked before they are loaded; absent if they have been checked just now. */
+  files?: readonly { path: string; sha256: string }[];
+}
+
+/** For the decoder with a shared cache. */
+export interface FastForm extends GraphForm {
+  shape: Omit<CacheShape, "contextTokens">;
 }
 
 export interface Generate {
@@ -29,7 +51,8 @@ export interface Generate {
   instanceId: string;
   messages: ChatMessage[];
   maxTokens: number;
-  temperature: number;
+  /** The model's own if absent. */
+  temperature?: number;
   stop: string[];
   /** Absent if no tool may be called. */
   tools?: ToolUse;
@@ -50,15 +73,19 @@ export type HostToModel =
   | { type: "start"; settings: ProcessSettings }
   | Generate
   | { type: "embed"; id: number; texts: string[] }
+  /** Finds out whether the model works, and on which path. */
+  | { type: "try"; id: number; shape: Omit<CacheShape, "contextTokens"> | undefined }
   | { type: "cancel"; id: number };
 
 export type ModelToHost =
   | { type: "ready" }
-  | { type: "loaded"; stepper: "ffi" | "ort"; fellBackBecause?: string }
+  | { type: "loaded"; stepper: StepperKind; fellBackBecause?: string }
   | { type: "started"; id: number; promptTokens: number; cachedTokens: number }
   | { type: "text"; id: number; text: string }
   /** With `call`, if the reason is that a tool is called. */
   | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
   | { type: "embedded"; id: number; vectors: Float32Array[]; tokens: number }
-  | { type: "failed"; id: number; message: string };
+  | { type: "tried"; id: number; text: string; fast: FastForm | null }
+  /** `loading` if the model could not be loaded. */
+  | { type: "failed"; id: number; message: string; loading?: true };

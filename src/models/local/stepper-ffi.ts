@@ -7,22 +7,25 @@ import { dlopen, ptr } from "bun:ffi";
 import { cString, FLOAT, type Handle, INT64, openOrtApi, pointer } from "./ort-api.ts";
 import {
   allocateCaches,
-  CONTEXT_TOKENS,
+  cacheNames,
   copyCacheRows,
-  HEAD_DIM,
-  KV_HEADS,
-  KV_NAMES,
-  SLOT_FLOATS,
+  type GraphForm,
   type Stepper,
   type StepperOptions,
-  VOCABULARY,
+  slotFloats,
 } from "./stepper.ts";
 
 const LOG_ERRORS = 3;
 const ALL_OPTIMISATIONS = 99;
 
+/** That of the embedded model. */
+export const EMBEDDED_FORM: GraphForm = { positionIds: false, logitsToKeep: true };
+
 /** Opens the model. Throws ONNX Runtime's message if the library or the file does not fit. */
-export function openFfiStepper(library: string, options: StepperOptions): Stepper {
+export function openFfiStepper(library: string, options: StepperOptions, form: GraphForm = EMBEDDED_FORM): Stepper {
+  const { shape } = options;
+  const { kvHeads, headDim, vocabulary, contextTokens } = shape;
+  const size = slotFloats(shape);
   const { c, check, make } = openOrtApi(library);
   const alive: unknown[] = []; // JavaScript memory that C points to for as long as the stepper lives
   const keep = <T>(value: T): T => {
@@ -52,48 +55,67 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
   const inputNames = names([
     "input_ids",
     "attention_mask",
-    "num_logits_to_keep",
-    ...KV_NAMES.map((kv) => `past_key_values.${kv}`),
+    ...(form.logitsToKeep ? ["num_logits_to_keep"] : []),
+    ...(form.positionIds ? ["position_ids"] : []),
+    ...cacheNames(shape).map((name) => `past_key_values.${name}`),
   ]);
-  const outputNames = names(["logits", ...KV_NAMES.map((kv) => `present.${kv}`)]);
+  const outputNames = names(["logits", ...cacheNames(shape).map((name) => `present.${name}`)]);
 
-  const caches = keep(allocateCaches(options.slots));
-  const logits = keep(new Float32Array(VOCABULARY));
-  const logitsValue = tensor(logits, [1, 1, VOCABULARY], FLOAT);
+  const caches = keep(allocateCaches(options.slots, shape));
+  // In a buffer of its own: JavaScript may move a small array that has none once it is cut.
+  const lastLogits = keep(new Float32Array(new ArrayBuffer(vocabulary * Float32Array.BYTES_PER_ELEMENT)));
+  const lastLogitsValue = tensor(lastLogits, [1, 1, vocabulary], FLOAT);
   const keepOne = tensor(keep(new BigInt64Array([1n])), [], INT64); // logits of the last position only
-  const ones = keep(new BigInt64Array(CONTEXT_TOKENS).fill(1n));
+  const ones = keep(new BigInt64Array(contextTokens).fill(1n));
+  const positions = keep(BigInt64Array.from({ length: contextTokens }, (_, at) => BigInt(at)));
   const oneToken = keep(new BigInt64Array(1));
   const oneTokenValue = tensor(oneToken, [1, 1], INT64);
   const slots = Array.from({ length: options.slots }, (_, slot) => {
     const values = caches.map((cache) =>
-      tensor(
-        cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS),
-        [1, KV_HEADS, CONTEXT_TOKENS, HEAD_DIM],
-        FLOAT,
-      ),
+      tensor(cache.subarray(slot * size, (slot + 1) * size), [1, kvHeads, contextTokens, headDim], FLOAT),
     );
     return {
-      inputs: keep(new BigUint64Array([0n, 0n, keepOne, ...values])),
-      outputs: keep(new BigUint64Array([logitsValue, ...values])),
+      // The places of what differs from step to step are filled in `run`.
+      inputs: keep(
+        new BigUint64Array([
+          0n,
+          0n,
+          ...(form.logitsToKeep ? [keepOne] : []),
+          ...(form.positionIds ? [0n] : []),
+          ...values,
+        ]),
+      ),
+      outputs: keep(new BigUint64Array([lastLogitsValue, ...values])),
     };
   });
   const releasePages = openReleasePages();
 
+  const positionsAt = form.logitsToKeep ? 3 : 2;
+
   function run(slot: number, past: number, tokens: readonly number[]): Float32Array {
-    const total = past + tokens.length;
+    const count = tokens.length;
+    const total = past + count;
     const values = slots[slot];
-    if (values === undefined || total > CONTEXT_TOKENS) throw new RangeError("no such slot, or its context is full");
+    if (values === undefined || total > contextTokens) throw new RangeError("no such slot, or its context is full");
+    const made: { handle: Handle; data: unknown }[] = []; // the data stays referenced while C reads it
+    const passing = (data: Float32Array | BigInt64Array, dimensions: number[], type: number): Handle => {
+      const handle = tensor(data, dimensions, type);
+      made.push({ handle, data });
+      return handle;
+    };
     let many: BigInt64Array | undefined;
-    let tokensValue = oneTokenValue;
-    if (tokens.length === 1) oneToken[0] = BigInt(tokens[0] ?? 0);
-    else {
-      many = BigInt64Array.from(tokens, BigInt);
-      tokensValue = tensor(many, [1, tokens.length], INT64);
-    }
-    const mask = tensor(ones.subarray(0, total), [1, total], INT64);
-    values.inputs[0] = tokensValue;
-    values.inputs[1] = mask;
+    let logits = lastLogits;
     try {
+      if (count === 1) oneToken[0] = BigInt(tokens[0] ?? 0);
+      else many = BigInt64Array.from(tokens, BigInt);
+      values.inputs[0] = many === undefined ? oneTokenValue : passing(many, [1, count], INT64);
+      values.inputs[1] = passing(ones.subarray(0, total), [1, total], INT64);
+      if (form.positionIds) values.inputs[positionsAt] = passing(positions.subarray(past, total), [1, count], INT64);
+      values.outputs[0] = lastLogitsValue;
+      if (!form.logitsToKeep && count > 1) {
+        logits = new Float32Array(count * vocabulary);
+        values.outputs[0] = passing(logits, [1, count, vocabulary], FLOAT);
+      }
       check(
         c.run(
           pointer(session),
@@ -107,18 +129,17 @@ export function openFfiStepper(library: string, options: StepperOptions): Steppe
         ),
       );
     } finally {
-      c.releaseValue(pointer(mask));
-      if (many !== undefined) c.releaseValue(pointer(tokensValue));
+      for (const { handle } of made) c.releaseValue(pointer(handle));
     }
-    return logits;
+    return logits.subarray(logits.length - vocabulary);
   }
 
   return {
     kind: "ffi",
     step: async (slot, past, tokens) => run(slot, past, tokens),
-    copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
+    copyRows: (from, to, rows) => copyCacheRows(caches, shape, [from, to], rows),
     discard(slot) {
-      for (const cache of caches) releasePages(cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS));
+      for (const cache of caches) releasePages(cache.subarray(slot * size, (slot + 1) * size));
     },
   };
 }

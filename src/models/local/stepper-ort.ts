@@ -3,17 +3,7 @@
  * that is fetched, so it fetches only the new rows (`delta.*`, a few KB) and writes them into its own caches.
  */
 import { InferenceSession, Tensor } from "onnxruntime-node";
-import {
-  allocateCaches,
-  CONTEXT_TOKENS,
-  copyCacheRows,
-  HEAD_DIM,
-  KV_HEADS,
-  KV_NAMES,
-  SLOT_FLOATS,
-  type Stepper,
-  type StepperOptions,
-} from "./stepper.ts";
+import { allocateCaches, cacheNames, copyCacheRows, type Stepper, type StepperOptions, slotFloats } from "./stepper.ts";
 
 export async function openOrtStepper(options: StepperOptions): Promise<Stepper> {
   const session = await InferenceSession.create(options.modelFile, {
@@ -22,20 +12,18 @@ export async function openOrtStepper(options: StepperOptions): Promise<Stepper> 
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
   });
-  const caches = allocateCaches(options.slots);
-  const ones = new BigInt64Array(CONTEXT_TOKENS).fill(1n);
+  const { shape } = options;
+  const { kvHeads, headDim, contextTokens } = shape;
+  const [names, size] = [cacheNames(shape), slotFloats(shape)];
+  const caches = allocateCaches(options.slots, shape);
+  const ones = new BigInt64Array(contextTokens).fill(1n);
   const keepOne = new Tensor("int64", new BigInt64Array([1n]), []);
-  const fetches = { logits: null, ...Object.fromEntries(KV_NAMES.map((kv) => [`delta.${kv}`, null])) };
+  const fetches = { logits: null, ...Object.fromEntries(names.map((kv) => [`delta.${kv}`, null])) };
   const slots = Array.from({ length: options.slots }, (_, slot) =>
     Object.fromEntries(
       caches.map((cache, i) => [
-        `past_key_values.${KV_NAMES[i]}`,
-        new Tensor("float32", cache.subarray(slot * SLOT_FLOATS, (slot + 1) * SLOT_FLOATS), [
-          1,
-          KV_HEADS,
-          CONTEXT_TOKENS,
-          HEAD_DIM,
-        ]),
+        `past_key_values.${names[i]}`,
+        new Tensor("float32", cache.subarray(slot * size, (slot + 1) * size), [1, kvHeads, contextTokens, headDim]),
       ]),
     ),
   );
@@ -46,7 +34,7 @@ export async function openOrtStepper(options: StepperOptions): Promise<Stepper> 
       const count = tokens.length;
       const total = past + count;
       const feeds = slots[slot];
-      if (feeds === undefined || total > CONTEXT_TOKENS) throw new RangeError("no such slot, or its context is full");
+      if (feeds === undefined || total > contextTokens) throw new RangeError("no such slot, or its context is full");
       const out = await session.run(
         {
           ...feeds,
@@ -57,15 +45,15 @@ export async function openOrtStepper(options: StepperOptions): Promise<Stepper> 
         fetches,
       );
       caches.forEach((cache, i) => {
-        const rows = floats(out[`delta.${KV_NAMES[i]}`]);
-        for (let head = 0; head < KV_HEADS; head++) {
-          const row = rows.subarray(head * count * HEAD_DIM, (head + 1) * count * HEAD_DIM);
-          cache.set(row, slot * SLOT_FLOATS + (head * CONTEXT_TOKENS + past) * HEAD_DIM);
+        const rows = floats(out[`delta.${names[i]}`]);
+        for (let head = 0; head < kvHeads; head++) {
+          const row = rows.subarray(head * count * headDim, (head + 1) * count * headDim);
+          cache.set(row, slot * size + (head * contextTokens + past) * headDim);
         }
       });
       return floats(out.logits);
     },
-    copyRows: (from, to, rows) => copyCacheRows(caches, from, to, rows),
+    copyRows: (from, to, rows) => copyCacheRows(caches, shape, [from, to], rows),
     discard() {}, // the binding cannot release pages
   };
 }

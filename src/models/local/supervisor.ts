@@ -24,12 +24,16 @@ export interface SupervisorOptions {
    */
   silentMs: number;
   log: Log;
+  /** What the process writes to standard error, such as ONNX Runtime's errors; inherited by default. */
+  errors?: "inherit" | "ignore";
+  /** Called when the process starts, and with nothing when it ends. */
+  onProcess?(pid: number | undefined): void;
 }
 
 export type Reply = Extract<ModelToHost, { id: number }>;
 
 export interface Work {
-  request: Extract<HostToModel, { type: "generate" | "embed" }>;
+  request: Extract<HostToModel, { type: "generate" | "embed" | "try" }>;
   onReply(reply: Reply): void;
   onFailure(error: ModelError): void;
 }
@@ -52,13 +56,16 @@ interface Pending extends Work {
 /** How many checks a silent process survives. */
 const CHECKS = 10;
 
-type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit">;
+type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit" | "ignore">;
 
 /** This program in the role `model-process`. */
 export const modelProcessCommand = (): string[] => ownCommand("model-process");
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { log } = options;
+  const { log: logbook, onProcess = () => {} } = options;
+  const model = options.settings.model?.name;
+  /** Lines about an added model name it. */
+  const log: Log = model === undefined ? logbook : named(logbook, model);
   const checkMs = options.silentMs / CHECKS;
   const pending = new Map<number, Pending>();
   let child: ModelProcess | undefined;
@@ -78,7 +85,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     silentChecks = 0;
     const started = Bun.spawn(options.command, {
       env: {}, // no variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program
-      stdio: ["ignore", "ignore", "inherit"],
+      stdio: ["ignore", "ignore", options.errors ?? "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
         if (from === child) receive(message);
@@ -90,6 +97,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     started.unref(); // an idle process must not keep the host alive
     started.send({ type: "start", settings: options.settings } satisfies HostToModel);
     log.info({ pid: started.pid }, "model process started");
+    onProcess(started.pid);
     return started;
   }
 
@@ -123,6 +131,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   /** The process died while it was needed. */
   function recover(how: unknown): void {
     child = undefined;
+    onProcess(undefined);
     clearTimeout(idleTimer);
     log.warn({ how, pending: pending.size }, "model process ended");
     for (const [id, work] of [...pending]) {
@@ -163,6 +172,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       const idle = child;
       child = undefined;
       idle?.kill();
+      onProcess(undefined);
       log.info({ pid: idle?.pid }, "model process ended: idle");
     }, options.idleMs);
     idleTimer.unref();
@@ -211,6 +221,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       clearTimeout(idleTimer);
       const last = child;
       child = undefined;
+      onProcess(undefined);
       for (const [id, work] of [...pending]) {
         pending.delete(id);
         work.onFailure(stopping());
@@ -221,5 +232,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
   };
 }
+
+const named = (log: Log, model: string): Log => ({
+  info: (fields, message) => log.info({ model, ...fields }, message),
+  warn: (fields, message) => log.warn({ model, ...fields }, message),
+});
 
 const stopping = () => new ModelError("unavailable", "The host is stopping. Send the message again in a moment.");

@@ -1,5 +1,6 @@
 /** Prompt in, tokens out; token in, bytes out. transformers.js does the tokenising and the chat template. */
 import { join } from "node:path";
+import { z } from "zod";
 import type { ChatMessage } from "./protocol.ts";
 import { loadTransformers } from "./transformers.ts";
 
@@ -12,51 +13,141 @@ export interface Tokenizer {
   encode(piece: string): number[];
   /** A token's part of the UTF-8 output; empty for control tokens. */
   bytesOf(token: number): Uint8Array;
+  /** Ends a turn in a prompt. */
   readonly endOfTurn: number;
+  /** The tokens by which the model ends its answer. */
+  readonly ends: ReadonlySet<number>;
 }
 
 interface TokenizerFile {
-  model: { vocab: Record<string, number> };
+  model: { vocab: Record<string, number> | [piece: string, score: number][] };
   added_tokens: { id: number; content: string; special: boolean }[];
+  decoder: unknown;
+}
+
+interface TokenizerConfig {
+  eos_token?: string | { content: string };
+  chat_template?: string | { name: string; template: string }[];
 }
 
 /** A character of no script, inserted into control words of a message so that they differ from the template's own. */
 const GUARD = "\uE000";
+/** For a model that was trained on text alone. */
+const PLAIN_TEMPLATE =
+  "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n\n{% endfor %}" +
+  "{% if add_generation_prompt %}Assistant:{% endif %}";
 
+/** Opens the tokenizer of a model's folder. Throws if it is of a kind whose tokens cannot be shown one by one. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const { PreTrainedTokenizer } = await loadTransformers();
-  const file: TokenizerFile = await Bun.file(join(folder, "tokenizer.json")).json();
-  const config: { eos_token: string } = await Bun.file(join(folder, "tokenizer_config.json")).json();
-  const control = new Map(file.added_tokens.filter((token) => token.special).map((token) => [token.content, token.id]));
-  const controlWords = new RegExp(`(${[...control.keys()].map((word) => RegExp.escape(word)).join("|")})`);
-  const endOfTurn = control.get(config.eos_token);
-  if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} has no ${config.eos_token}`);
+  const read = (name: string) => Bun.file(join(folder, name));
+  const file: TokenizerFile = await read("tokenizer.json").json();
+  const config: TokenizerConfig = await read("tokenizer_config.json").json();
+  const template = read("chat_template.jinja");
+  if (await template.exists()) config.chat_template = await template.text();
+  config.chat_template ??= PLAIN_TEMPLATE;
+
+  const added = new Map(file.added_tokens.map(({ content, id }) => [content, id]));
+  const longestFirst = [...added.keys()].sort((one, other) => other.length - one.length);
+  const controlWords = new RegExp(`(${longestFirst.map((word) => RegExp.escape(word)).join("|")})`);
+  const ends = await endsOf(folder, config, added);
+  const [endOfTurn] = ends;
+  if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} names no token that ends an answer`);
 
   // This one knows no control words: text from a user can never become one, so a message cannot forge another speaker's
   // turn.
   const tokenizer = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
-  const words: string[] = [];
-  for (const [word, token] of Object.entries(file.model.vocab)) if (!control.has(word)) words[token] = word;
 
   const guarded = (text: string) =>
     text.replaceAll(GUARD, "").replace(new RegExp(controlWords, "g"), (word) => word[0] + GUARD + word.slice(1));
 
+  function render(messages: ChatMessage[]): string {
+    const text = tokenizer.apply_chat_template(
+      messages.map(({ role, content }) => ({ role, content: guarded(content) })),
+      { add_generation_prompt: true, tokenize: false },
+    );
+    if (typeof text !== "string") throw new Error("the chat template did not return a text");
+    return text;
+  }
+  const form = formOf(render);
+
   return {
     endOfTurn,
-    bytesOf: (token) => byteLevelBytes(words[token] ?? ""),
+    ends,
+    bytesOf: bytesOfTokens(file),
     layOut(messages, characters) {
-      const text = tokenizer.apply_chat_template(
-        messages.map(({ role, content }) => ({ role, content: guarded(content) })),
-        { add_generation_prompt: true, tokenize: false },
-      );
-      if (typeof text !== "string") throw new Error("the chat template did not return a text");
-      return text.split(controlWords).flatMap((part) => (control.has(part) ? [part] : piecesOf(part, characters)));
+      const parts = render(form(messages)).split(controlWords);
+      return parts.flatMap((part) => (added.has(part) ? [part] : piecesOf(part, characters)));
     },
     encode(piece) {
-      const token = control.get(piece);
+      const token = added.get(piece);
       if (token !== undefined) return [token];
       return tokenizer.encode(piece.replaceAll(GUARD, ""), { add_special_tokens: false });
     },
+  };
+}
+
+const Ends = z.object({ eos_token_id: z.union([z.int(), z.array(z.int())]) });
+
+/** As the tokenizer says it, and the other files of the model, which may name several. */
+async function endsOf(folder: string, { eos_token }: TokenizerConfig, added: Map<string, number>) {
+  const ends = new Set<number>();
+  const own = added.get(typeof eos_token === "object" ? eos_token.content : (eos_token ?? ""));
+  if (own !== undefined) ends.add(own);
+  for (const name of ["generation_config.json", "config.json"]) {
+    const file = Bun.file(join(folder, name));
+    const { data } = Ends.safeParse((await file.exists()) ? await file.json() : null);
+    for (const id of [data?.eos_token_id ?? []].flat()) ends.add(id);
+  }
+  return ends;
+}
+
+const PROBE: ChatMessage[] = [
+  { role: "system", content: "a" },
+  { role: "user", content: "b" },
+];
+
+/**
+ * Some templates refuse a system message, or two messages of one role in a row: then it becomes the beginning of the first
+ * message, and they become one.
+ */
+function formOf(render: (messages: ChatMessage[]) => string): (messages: ChatMessage[]) => ChatMessage[] {
+  const takes = (messages: ChatMessage[]) => {
+    try {
+      return render(messages) !== "";
+    } catch {
+      return false;
+    }
+  };
+  const system = takes(PROBE);
+  if (system && takes([...PROBE, ...PROBE.slice(1)])) return (messages) => messages;
+  return (messages) => {
+    const formed: ChatMessage[] = [];
+    for (const message of messages) {
+      const role = message.role === "system" && !system ? "user" : message.role;
+      const last = formed.at(-1);
+      if (last?.role === role) last.content += `\n\n${message.content}`;
+      else formed.push({ role, content: message.content });
+    }
+    return formed;
+  };
+}
+
+/** A token's bytes, in either of the two ways in which vocabularies are written. */
+function bytesOfTokens({ model, added_tokens, decoder }: TokenizerFile): (token: number) => Uint8Array {
+  const words: string[] = [];
+  if (Array.isArray(model.vocab)) for (const [token, [word]] of model.vocab.entries()) words[token] = word;
+  else for (const [word, token] of Object.entries(model.vocab)) words[token] = word;
+  const added = new Map(added_tokens.map((token) => [token.id, token]));
+  const kinds = new Set([...JSON.stringify(decoder ?? null).matchAll(/"type":"(\w+)"/g)].map(([, kind]) => kind));
+  const bytes = kinds.has("ByteLevel") ? byteLevelBytes : sentencePieceBytes;
+  if (!["ByteLevel", "ByteFallback", "Metaspace"].some((kind) => kinds.has(kind))) {
+    throw new Error(`its tokenizer has a decoder of another kind (${[...kinds].join(", ") || "none"})`);
+  }
+  return (token) => {
+    const special = added.get(token);
+    if (special === undefined) return bytes(words[token] ?? "");
+    return special.special ? new Uint8Array() : new TextEncoder().encode(special.content);
   };
 }
 
@@ -95,3 +186,11 @@ const BYTE_OF_CHARACTER: ReadonlyMap<string, number> = (() => {
 
 const byteLevelBytes = (word: string): Uint8Array =>
   Uint8Array.from(word, (character) => BYTE_OF_CHARACTER.get(character) ?? 0x3f);
+
+/** SentencePiece's alphabet: `▁` is a space, and `<0x0A>` a byte. */
+function sentencePieceBytes(word: string): Uint8Array {
+  const byte = /^<0x([0-9A-F]{2})>$/.exec(word)?.[1];
+  return byte === undefined
+    ? new TextEncoder().encode(word.replaceAll("▁", " "))
+    : Uint8Array.of(Number.parseInt(byte, 16));
+}

@@ -1,0 +1,100 @@
+/** One answer of a model process, as the events of an engine. */
+import { ModelError, type ModelEvent, type ModelMessage, type ToolCall } from "../engine.ts";
+import { createInbox } from "./inbox.ts";
+import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
+import type { Reply, Supervisor } from "./supervisor.ts";
+
+export interface AnswerListener {
+  onStarted?(promptTokens: number, cachedTokens: number): void;
+  onDone?(completionTokens: number): void;
+  /** The error of a request that the process could not handle; `loading` if it could not load the model. */
+  failed(reason: string, loading: boolean): ModelError;
+}
+
+/** Yields the answer in batches, and ends after `finish`. Throws `ModelError`, or the signal's reason. */
+export async function* answerBy(
+  supervisor: Pick<Supervisor, "submit" | "cancel">,
+  request: Omit<Generate, "type">,
+  signal: AbortSignal,
+  { onStarted, onDone, failed }: AnswerListener,
+): AsyncGenerator<ModelEvent[], void> {
+  const inbox = createInbox();
+  let promptTokens = 0;
+
+  function onReply(reply: Reply): void {
+    switch (reply.type) {
+      case "started":
+        promptTokens = reply.promptTokens;
+        onStarted?.(promptTokens, reply.cachedTokens);
+        break;
+      case "text":
+        inbox.put({ type: "text", text: reply.text });
+        break;
+      case "done":
+        onDone?.(reply.completionTokens);
+        if (reply.call !== undefined) inbox.put({ type: "tool_call", call: toolCall(reply.call) });
+        inbox.put({ type: "usage", promptTokens, completionTokens: reply.completionTokens });
+        inbox.put({ type: "finish", reason: reply.reason });
+        break;
+      case "overflow":
+        inbox.fail(tooLong(reply.promptTokens, reply.limitTokens));
+        break;
+      case "failed":
+        inbox.fail(failed(reply.message, reply.loading === true));
+        break;
+      case "embedded":
+      case "tried":
+        break;
+    }
+  }
+
+  const onAbort = () => inbox.fail(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    signal.throwIfAborted(); // it may have been aborted while it waited for its turn
+    supervisor.submit({ request: { type: "generate", ...request }, onReply, onFailure: inbox.fail });
+    for (;;) {
+      const events = await inbox.take();
+      signal.throwIfAborted();
+      yield events;
+      if (events.at(-1)?.type === "finish") return;
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    supervisor.cancel(request.id);
+  }
+}
+
+/** For an answer without tools: a call is left out, and its result is passed as a user message. */
+export function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
+  return messages.flatMap((message): ChatMessage[] => {
+    if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
+    if (message.role === "assistant" && message.content === "") return [];
+    return [{ role: message.role, content: message.content }];
+  });
+}
+
+/** An estimate, to report how far a prompt is over the limit. */
+const CHARACTERS_PER_TOKEN = 4;
+/** Far more than a context of so many tokens holds: a longer prompt is refused at once, without queueing. */
+const CHARACTERS_OF_A_TOKEN = 32;
+
+/** Throws `ModelError` for a prompt that is far too long for a context. */
+export function refuseEndless(messages: readonly ChatMessage[], contextTokens: number): void {
+  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+  if (characters <= contextTokens * CHARACTERS_OF_A_TOKEN) return;
+  throw tooLong(Math.ceil(characters / CHARACTERS_PER_TOKEN), contextTokens);
+}
+
+const toolCall = ({ name, input }: ToolRequest): ToolCall => ({
+  id: `call_${crypto.randomUUID()}`,
+  name,
+  input: JSON.stringify(input),
+});
+
+const tooLong = (promptTokens: number, limitTokens: number) =>
+  new ModelError(
+    "context_overflow",
+    `The prompt has ${promptTokens} tokens, the local model takes ${limitTokens}. Shorten it, or use a model with a longer context.`,
+    { overflow: { promptTokens, limitTokens } },
+  );

@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type AddedEngineOptions, createAddedEngine } from "../../src/models/added.ts";
+import type { Dtype } from "../../src/models/store/dtypes.ts";
+import { importModel } from "../../src/models/store/import.ts";
+import { readLoaded } from "../../src/models/store/loaded.ts";
+import { readManifest, writeManifest } from "../../src/models/store/manifest.ts";
+import { findModel } from "../../src/models/store/store.ts";
+import { chat, collect, createLogbook, never, processCommand, textOf } from "./local-setting.ts";
+
+const dataDir = mkdtempSync(join(tmpdir(), "roost-added-"));
+const TINY = resolve(import.meta.dir, "tiny-model");
+const MIB = 1024 * 1024;
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+const adding = (name: string, folder: string, dtype: Dtype | null = null) =>
+  importModel({
+    dataDir,
+    name,
+    folder,
+    dtype,
+    cacheDir: join(dataDir, "cache"),
+    command: processCommand,
+    onProgress() {},
+  });
+
+/** The same model under three names, each said to take 100 MiB. */
+const NAMES = ["one", "two", "three"];
+beforeAll(async () => {
+  await adding("one", TINY);
+  for (const name of NAMES) {
+    const folder = join(dataDir, "models", name);
+    if (name !== "one") cpSync(join(dataDir, "models/one"), folder, { recursive: true });
+    const manifest = readManifest(join(dataDir, "models/one"));
+    if (manifest !== null) writeManifest(folder, { ...manifest, name, memoryBytes: 100 * MIB });
+  }
+});
+
+function open(options: Partial<AddedEngineOptions> = {}) {
+  const logbook = createLogbook();
+  const engine = createAddedEngine({
+    dataDir,
+    cacheDir: join(dataDir, "cache"),
+    memoryBytes: 250 * MIB,
+    idleMs: 60_000,
+    log: logbook.log,
+    command: processCommand,
+    seed: 7,
+    ...options,
+  });
+  const ask = (name: string, more = {}, signal = never) =>
+    engine.stream(chat("Hello there", { model: `local:${name}`, maxTokens: 12, ...more }), signal);
+  const answer = async (name: string, more = {}) => textOf(await collect(ask(name, more)));
+  return { engine, logbook, ask, answer };
+}
+
+test("a model answers by its own template, and the log says when it was loaded", async () => {
+  const { engine, logbook, ask } = open();
+  const events = await collect(ask("one"));
+  expect(textOf(events)).toMatch(/^[a-z ]+$/);
+  // `<|start|>system\n…<|end|>\n<|start|>user\nHello there<|end|>\n<|start|>assistant\n`, a token for each byte.
+  const bytes = chat("Hello there").messages.reduce(
+    (sum, { role, content }) => sum + role.length + content.length + 4,
+    0,
+  );
+  expect(events).toContainEqual({ type: "usage", promptTokens: bytes + 11, completionTokens: expect.any(Number) });
+  expect(logbook.lines).toContainEqual({
+    message: "local model loaded",
+    fields: { model: "one", stepper: "transformers", sinceStartMs: expect.any(Number) },
+  });
+  await engine.close();
+});
+
+test("the next turn of a conversation rewinds the cache, and is answered like a new one", async () => {
+  const { engine, answer } = open();
+  const [a, b] = [{ seed: 1 }, chat("And you?")];
+  const long = { ...b, messages: [...chat("Hello there").messages, ...b.messages.slice(1)], temperature: 0 };
+  await answer("one", a);
+  const continued = await answer("one", { ...long, model: "local:one" });
+  await engine.close();
+  const fresh = open();
+  expect(await fresh.answer("one", { ...long, model: "local:one" })).toBe(continued);
+  await fresh.engine.close();
+});
+
+test("several models stay loaded within the budget; for one more, the least recently used is unloaded", async () => {
+  const { engine, logbook, answer } = open();
+  await answer("one");
+  await answer("two");
+  expect(readLoaded(dataDir).sort()).toEqual(["one", "two"]);
+  await answer("one");
+  await answer("three");
+  expect(readLoaded(dataDir).sort()).toEqual(["one", "three"]);
+  await answer("one");
+  const loads = logbook.lines.filter(({ message }) => message === "local model loaded");
+  expect(loads.map(({ fields }) => fields.model)).toEqual(["one", "two", "three"]);
+  await engine.close();
+  expect(readLoaded(dataDir)).toEqual([]);
+});
+
+test("a model that is answering is not unloaded: who needs its memory waits until it is done", async () => {
+  const { engine, ask, answer } = open({ memoryBytes: 150 * MIB });
+  const long = ask("one", { maxTokens: 300 })[Symbol.asyncIterator]();
+  await long.next();
+  let isDone = false;
+  const waiting = answer("two").then((text) => {
+    expect(isDone).toBe(true);
+    return text;
+  });
+  while (!(await long.next()).done);
+  isDone = true;
+  expect(await waiting).not.toBe("");
+  expect(readLoaded(dataDir)).toEqual(["two"]);
+  await engine.close();
+});
+
+test("a request that gives up while it waits for memory leaves nothing behind", async () => {
+  const { engine, ask, answer } = open({ memoryBytes: 150 * MIB });
+  const long = ask("one", { maxTokens: 300 })[Symbol.asyncIterator]();
+  await long.next();
+  const abort = new AbortController();
+  const given = collect(ask("two", {}, abort.signal)).catch((error) => error);
+  abort.abort(new Error("the user left"));
+  expect(await given).toMatchObject({ message: "the user left" });
+  while (!(await long.next()).done);
+  expect(await answer("three")).not.toBe("");
+  await engine.close();
+});
+
+test("a model that cannot fit is refused at once, and the log's detail names the setting", async () => {
+  const { engine, ask } = open({ memoryBytes: 99 * MIB });
+  await expect(collect(ask("one"))).rejects.toMatchObject({
+    kind: "unavailable",
+    message: expect.stringContaining("needs more memory than this host gives models"),
+    detail: "it needs 100 MiB, ROOST_MODEL_MEMORY allows 99",
+  });
+  await engine.close();
+});
+
+test("a model whose files were changed or are missing fails its own requests only", async () => {
+  const { engine, ask, answer } = open();
+  const broken = join(dataDir, "models/two/onnx/model.onnx");
+  cpSync(join(dataDir, "models/two"), join(dataDir, "kept"), { recursive: true });
+  const bytes = await Bun.file(broken).bytes();
+  bytes[5_000] = (bytes[5_000] ?? 0) ^ 1;
+  writeFileSync(broken, bytes);
+  await expect(collect(ask("two"))).rejects.toMatchObject({
+    kind: "unavailable",
+    message: expect.stringContaining("local:two could not be loaded"),
+    detail: expect.stringContaining("was changed since it was added"),
+  });
+  rmSync(broken);
+  await expect(collect(ask("two"))).rejects.toMatchObject({ detail: expect.stringContaining("onnx/model.onnx") });
+  expect(await answer("one")).not.toBe("");
+  rmSync(join(dataDir, "models/two"), { recursive: true });
+  cpSync(join(dataDir, "kept"), join(dataDir, "models/two"), { recursive: true });
+  await engine.close();
+});
+
+test("a model that does not load in time is given up", async () => {
+  const { engine, ask } = open({ command: ["sleep", "60"], silentMs: 200 });
+  await expect(collect(ask("one"))).rejects.toMatchObject({ kind: "silent" });
+  await engine.close();
+});
+
+test("a model that is added, replaced or removed counts for the next request", async () => {
+  const { engine, logbook, ask, answer } = open();
+  await expect(collect(ask("late"))).rejects.toMatchObject({
+    kind: "rejected",
+    message: expect.stringMatching(/no model "local:late" on this host.*"local:one"/),
+  });
+  await adding("late", TINY);
+  expect(await answer("late")).not.toBe("");
+  const found = findModel(dataDir, "late");
+  if (found !== null) writeManifest(found.folder, { ...found.manifest, addedAt: "2026-01-01T00:00:00.000Z" });
+  expect(await answer("late")).not.toBe("");
+  expect(logbook.lines.filter(({ message }) => message === "local model loaded")).toHaveLength(2);
+  rmSync(join(dataDir, "models/late"), { recursive: true });
+  await expect(collect(ask("late"))).rejects.toMatchObject({ kind: "rejected" });
+  await engine.close();
+});
+
+test("JSON of a schema is written by any model", async () => {
+  const { engine, answer } = open();
+  const schema = {
+    type: "object",
+    properties: { ok: { type: "boolean" } },
+    required: ["ok"],
+    additionalProperties: false,
+  };
+  const text = await answer("one", { output: { name: "ok", schema }, maxTokens: 100 });
+  expect(JSON.parse(text)).toEqual({ ok: expect.any(Boolean) });
+  await engine.close();
+});
+
+test("the same weights write the same on both paths, where their graph can share its cache and where it cannot", async () => {
+  const { manifest } = await adding("shared", TINY, "fp16");
+  expect(manifest.fast).toEqual({
+    positionIds: true,
+    logitsToKeep: false,
+    shape: { layers: 2, kvHeads: 2, headDim: 16, vocabulary: 258 },
+  });
+  const { engine, logbook, answer } = open({ memoryBytes: 2_000 * MIB });
+  // Longer than one chunk of a prompt, and two turns.
+  const question = chat("word ".repeat(40), { temperature: 0, maxTokens: 40 });
+  const turns = [
+    { ...question, model: "" },
+    { ...question, messages: [...question.messages, ...chat("And?").messages.slice(1)] },
+  ];
+  for (const turn of turns) {
+    const one = await answer("one", { ...turn, model: "local:one" });
+    expect(await answer("shared", { ...turn, model: "local:shared" })).toBe(one);
+  }
+  const steppers = logbook.lines.flatMap(({ fields }) => fields.stepper ?? []);
+  expect(steppers).toEqual(["transformers", "ffi"]);
+  await engine.close();
+});
+
+test("a copy of the embedded model runs on the fast path, and writes what the embedded one writes", async () => {
+  const folder = join(dataDir, "copy");
+  symlinkSync(resolve(import.meta.dir, "../../models/smollm2-135m-instruct"), folder);
+  const { manifest } = await adding("copy", folder);
+  expect(manifest.fast).toEqual({
+    positionIds: false,
+    logitsToKeep: true,
+    shape: { layers: 30, kvHeads: 3, headDim: 64, vocabulary: 49_152 },
+  });
+  const { engine, logbook, answer } = open({ memoryBytes: 2_000 * MIB });
+  const { openLocalEngine } = await import("./local-setting.ts");
+  const embedded = openLocalEngine({ guarded: false });
+  const request = { temperature: 0, maxTokens: 24 };
+  const expected = textOf(await collect(embedded.engine.stream(chat("Hello there", request), never)));
+  expect(await answer("copy", request)).toBe(expected);
+  expect(logbook.lines).toContainEqual(
+    expect.objectContaining({ fields: expect.objectContaining({ stepper: "ffi" }) }),
+  );
+  await embedded.close();
+  await engine.close();
+});
