@@ -178,6 +178,7 @@ async function startOn(
   );
 
   workspaces.recover();
+  features.imports.recover();
   conversations.recover();
   listener.answerWith(fetch);
   // Metering starts only when instances can be used.
