@@ -54,6 +54,8 @@ export interface Imports {
   ): Promise<T>;
   /** After a start, before anything else: removes what a process has left that was killed. */
   recover(): void;
+  /** Resolves when that is done. */
+  settled(): Promise<void>;
 }
 
 /** Bundles that are unpacked at once; each may hold its archive in memory. */
@@ -65,6 +67,7 @@ const TEXT_AT_ONCE = 256 * 1024;
 export function createImports(parts: ImportParts): Imports {
   const { dataDir, store, clock, log, arrivals, workspaces, transfer, quotas } = parts;
   const places = createSlots(PLACES);
+  let clearing: Promise<void> = Promise.resolve();
 
   /** A commit that others come between. Nobody sees what it writes yet. */
   async function slice<T>(work: () => T): Promise<T> {
@@ -182,8 +185,11 @@ export function createImports(parts: ImportParts): Imports {
     },
     recover() {
       arrivals.recover();
-      clearScratch(dataDir).catch((err: unknown) => log.warn({ err }, "what an import has left could not be removed"));
+      clearing = clearScratch(dataDir).catch((err: unknown) =>
+        log.warn({ err }, "what an import has left on the disk could not be removed; the next start tries again"),
+      );
     },
+    settled: () => clearing,
   };
 }
 

@@ -5,9 +5,12 @@ import { join } from "node:path";
 /** Where a running server keeps what it packs and unpacks, in the data folder. Nothing in it outlives its request. */
 export const SCRATCH = "bundles";
 
-/** Removes what a process has left there that was killed. */
-export const clearScratch = (dataDir: string): Promise<void> =>
-  fs.promises.rm(join(dataDir, SCRATCH), { recursive: true, force: true });
+/** Removes what a process has left there that was killed: what is there now, and nothing that is put there later. */
+export async function clearScratch(dataDir: string): Promise<void> {
+  const folder = join(dataDir, SCRATCH);
+  const left = fs.existsSync(folder) ? fs.readdirSync(folder) : [];
+  for (const name of left) await fs.promises.rm(join(folder, name), { recursive: true, force: true });
+}
 
 /** The path of a new file or folder there. */
 export async function scratchPath(dataDir: string): Promise<string> {
