@@ -59,7 +59,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   "agent export": [
     "roost agent export home librarian",
-    "roost agent export home librarian --history --output - | age -p > librarian.tar.gz.age",
+    "roost agent export home librarian --history --output - | age -p > ada.age",
   ],
   "agent import": [
     "roost agent import home librarian.tar.gz",
