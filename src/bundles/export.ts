@@ -58,6 +58,7 @@ const PLACES = { total: 8, maxPerOwner: 2 };
 /** How long one turn of the event loop copies files. */
 const SLICE_MS = 4;
 const FILES_AT_ONCE = 100;
+const WRITE_BYTES = 1024 * 1024;
 const MAX_SKILLS = 100;
 const MAX_RULES = 1_000;
 
@@ -76,24 +77,35 @@ export function createExports(parts: ExportParts): Exports {
   /** The workspace's files, copied while nothing else of the account changes one. */
   async function keepWorkspace(agent: Agent, kept: Kept[], scratch: ScratchFile, leftOut: (name: string) => void) {
     const tainted: string[] = [];
+    let waiting: Uint8Array[] = [];
+    let bytes = 0;
+    /** Most files are small, and each write of the disk takes its time. */
+    const write = async () => {
+      await scratch.append(Buffer.concat(waiting));
+      [waiting, bytes] = [[], 0];
+    };
     let slice = performance.now();
     for (let after: string | null = ""; after !== null; ) {
       const page = workspaces.list(agent, after, FILES_AT_ONCE);
       const names = page.map(({ name }) => name);
       tainted.push(...workspaces.taintedOf(agent, names));
       for (const { name, updatedAt } of page) {
-        const bytes = contentOf(agent, name);
-        if (bytes === null) leftOut(WORKSPACE_PART + name);
+        const content = contentOf(agent, name);
+        if (content === null) leftOut(WORKSPACE_PART + name);
         else {
-          const range = await scratch.append(bytes);
+          const range = { at: scratch.size() + bytes, size: content.byteLength };
           kept.push({ name: WORKSPACE_PART + name, range, modifiedAtMs: updatedAt, isFinal: false });
+          waiting.push(content);
+          bytes += content.byteLength;
+          if (bytes >= WRITE_BYTES) await write();
         }
         if (performance.now() - slice < SLICE_MS) continue;
-        await Bun.sleep(1);
+        await new Promise((resolve) => setImmediate(resolve));
         slice = performance.now();
       }
       after = page.length < FILES_AT_ONCE ? null : (names.at(-1) ?? null);
     }
+    await write();
     return tainted;
   }
 
