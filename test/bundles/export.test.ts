@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { newId } from "../../src/lib/id.ts";
@@ -10,7 +11,10 @@ import { startTestServer } from "../support/test-server.ts";
 import { filesIn } from "./archives.ts";
 import { newWorld } from "./world.ts";
 
-const server = await startTestServer({ ROOST_READS_PER_SECOND: "1000000" });
+// Nothing is asked of the model.
+const server = await startTestServer({
+  ...{ ROOST_READS_PER_SECOND: "1000000", ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" },
+});
 afterAll(() => server.stop());
 
 const SECRET = "hunter2-Zürich=très+secret";
@@ -36,7 +40,8 @@ test("no value of a secret is in a bundle, in whatever form it stands in a file,
   await person.ask("POST", `${instance}/skills`, {
     files: { "SKILL.md": `---\nname: door\ndescription: Opens.\n---\nUse ${SECRET}.\n` },
   });
-  await person.ask("POST", `${path}/messages`, { message: `It is ${SECRET}, or ${base64}.` });
+  const message = `It is ${SECRET}, or ${base64}.`;
+  await person.ask("POST", `${path}/messages`, { message }, { Prefer: "respond-async" });
 
   const bundle = await world.export(path, "?history=true");
   const archive = gunzipSync(bundle);
@@ -122,30 +127,36 @@ test("of an account, two bundles are downloaded at once; one that is left takes 
   const noise = crypto.getRandomValues(new Uint8Array(64 * 1024));
   const folder = join(server.dataDir, "instances", world.instanceId, "agents", slug);
   // More than the buffers of a connection hold.
-  for (let file = 0; file < 200; file++)
+  for (let file = 0; file < 400; file++)
     writeFileSync(
       join(folder, `${file}.bin`),
       noise.map((byte) => byte ^ file),
     );
-  const headers = { Authorization: `Bearer ${world.person.token}` };
-  const started = await Promise.all(
-    [1, 2].map(async () => {
-      const leave = new AbortController();
-      const answer = await fetch(`${server.url}${path}/bundle`, { headers, signal: leave.signal });
-      expect(answer.status).toBe(200);
-      return leave;
-    }),
-  );
+  const left = await Promise.all([beginDownload(path, world.person.token), beginDownload(path, world.person.token)]);
   const third = await world.person.ask("GET", `${path}/bundle`);
   expect([third.status, third.body.error.code, third.headers.get("retry-after")]).toEqual([429, "rate_limited", "5"]);
-  started[0]?.abort();
+  for (const connection of left) connection.destroy();
   let status = 429;
   while (status === 429) {
-    const answer = await fetch(`${server.url}${path}/bundle`, { headers });
+    const answer = await world.person.fetch("GET", `${path}/bundle`);
     status = answer.status;
     await answer.arrayBuffer();
   }
   expect(status).toBe(200);
-  started[1]?.abort();
   expect(readdirSync(join(server.dataDir, "bundles"))).toEqual([]);
 });
+
+/** A client that reads the head of its answer, and nothing more. */
+async function beginDownload(path: string, token: string): Promise<Socket> {
+  const { hostname, port, host } = new URL(server.url);
+  const connection = connect(Number(port), hostname);
+  connection.write(`GET ${path}/bundle HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  const head = await new Promise<string>((resolve) => {
+    connection.once("data", (bytes) => {
+      connection.pause();
+      resolve(String(bytes));
+    });
+  });
+  expect(head).toStartWith("HTTP/1.1 200");
+  return connection;
+}

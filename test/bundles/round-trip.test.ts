@@ -2,13 +2,16 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer } from "../support/test-server.ts";
 import { bundleOf, filesIn, manifest } from "./archives.ts";
 import { newWorld } from "./world.ts";
 
-const here = await startTestServer();
-const there = await startTestServer();
-afterAll(() => Promise.all([here.stop(), there.stop()]));
+const mock = startMockModelServer({ record: false });
+const model = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+const here = await startTestServer(model);
+const there = await startTestServer(model);
+afterAll(() => Promise.all([here.stop(), there.stop(), mock.stop()]));
 
 const partOf = (files: Map<string, Buffer>, part: string) =>
   Object.fromEntries(
