@@ -8,7 +8,8 @@ import type { Agent } from "./schema.ts";
 import type { ShownNames } from "./shown-files.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 
-const shared = () => ({
+/** An agent without its files. */
+export const agentFields = () => ({
   agentId: idForm("agt"),
   instanceId: idForm("inst"),
   name: z.string(),
@@ -20,6 +21,10 @@ const shared = () => ({
     .describe("The owner's word on some of its tools; the others have their default policies"),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
+});
+
+const shared = () => ({
+  ...agentFields(),
   /** Present if the workspace holds more than is shown (docs/contract/api.md, Limits). */
   filesTruncated: z.literal(true).optional(),
 });
@@ -31,7 +36,7 @@ export const FileRecord = record("File", () =>
   z.object({ name: z.string(), size: z.int(), updatedAt: z.iso.datetime() }),
 );
 
-const show = (agent: Agent) => ({
+export const showAgent = (agent: Agent) => ({
   agentId: agent.agentId,
   instanceId: agent.instanceId,
   name: agent.name,
@@ -46,13 +51,13 @@ const show = (agent: Agent) => ({
 const cutMark = (isCut: boolean): { filesTruncated?: true } => (isCut ? { filesTruncated: true } : {});
 
 export const showWithTexts = ({ agent, texts }: AgentWithFiles): z.output<typeof AgentRecord> => ({
-  ...show(agent),
+  ...showAgent(agent),
   files: texts.files,
   ...cutMark(texts.isCut),
 });
 
 export const showListed = (agent: Agent, shown: ShownNames | undefined): z.output<typeof ListedAgent> => ({
-  ...show(agent),
+  ...showAgent(agent),
   files: shown?.names ?? [],
   ...cutMark(shown?.isCut ?? false),
 });

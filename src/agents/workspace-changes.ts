@@ -19,6 +19,7 @@ import {
   recoverChanges,
   type StagedFile,
   stageChange,
+  stageFolder,
   type WorkspaceTarget,
 } from "../workspace/workspace-change.ts";
 import { workspaceChanges } from "./schema.ts";
@@ -32,7 +33,15 @@ export interface StagedChange {
   readonly files: readonly StagedFile[];
 }
 
-export type Stage = (target: WorkspaceTarget, changes: readonly CheckedChange[]) => Promise<StagedChange>;
+export type Stage = (
+  target: WorkspaceTarget,
+  changes: readonly CheckedChange[] | FolderOnDisk,
+) => Promise<StagedChange>;
+
+/** A workspace's folder that is complete and on disk (workspace-change.ts, `stageFolder`). */
+export interface FolderOnDisk {
+  folder: string;
+}
 
 /** Whose workspaces to change. */
 export interface WorkspaceOwner {
@@ -55,6 +64,8 @@ export interface WorkspaceChanges {
   isInPlace(instanceId: string): boolean;
   /** After a start, before anything else: finishes what was committed, removes what was not. */
   recover(): void;
+  /** The same for one instance, unless a change of it has been made since the start. */
+  tidy(instanceId: string): void;
   /** Call it when the instance's folder is removed. */
   forget(instanceId: string): void;
   /** Resolves when no turn runs or waits. */
@@ -181,8 +192,13 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
         if (staged !== undefined) throw new TypeError("a turn stages one change");
         // Ids sort by creation, which is the order in which a recovery must apply changes.
         const changeId = newId("change");
-        const files = await stageChange(folderOf(instanceId), changeId, target, changes);
-        staged = { changeId, instanceId, changes, files };
+        if ("folder" in changes) {
+          await stageFolder(folderOf(instanceId), changeId, target.slug, changes.folder);
+          staged = { changeId, instanceId, changes: [], files: [] };
+        } else {
+          const files = await stageChange(folderOf(instanceId), changeId, target, changes);
+          staged = { changeId, instanceId, changes, files };
+        }
         progress.set(changeId, own);
         return staged;
       });
@@ -241,6 +257,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       // An uncommitted staged change does no harm; the instance's next change removes it.
       for (const { instanceId } of unfinished) tidy(instanceId);
     },
+    tidy,
     forget: (instanceId) => void opened.delete(instanceId),
     settled,
     stop() {

@@ -49,12 +49,18 @@ export interface Workspaces {
   /** Checks again changes that were valid earlier and may no longer be. */
   recheck(place: WorkspaceRef, changes: readonly CheckedChange[]): void;
   inTurn: WorkspaceChanges["inTurn"];
+  tidy: WorkspaceChanges["tidy"];
   /**
    * Changes the workspace with the open transaction: the index now, the files after the commit; `recover` completes it
    * after a crash. `isTainted` says that what is written may be a stranger's. Throws `conflict` beyond the quota of a
    * workspace. Returns the files written.
    */
   change(place: WorkspaceRef, staged: StagedChange, isTainted?: boolean): IndexedFile[];
+  /**
+   * Adds files to the index of a workspace that is not in place yet. Call it in a transaction; `isTainted` says of which a
+   * stranger may have written the text.
+   */
+  index(agentId: string, files: readonly IndexedFile[], isTainted: (name: string) => boolean): void;
   /** Of these names, those of files that a tainted run wrote. */
   taintedOf(place: WorkspaceRef, names: readonly string[]): string[];
   /** Name → text of the text files, as far as a record shows them, including files about to be written. */
@@ -172,7 +178,11 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
         changes.map(({ name, bytes }) => ({ name, content: bytes })),
       ),
     inTurn: changing.inTurn,
+    tidy: changing.tidy,
     change,
+    index(agentId, files, isTainted) {
+      for (const file of files) index.put(agentId, file, isTainted(file.name));
+    },
     taintedOf: ({ agentId }, names) => index.taintedOf(agentId, names),
     texts(place, written = []) {
       const bytes = new Map(written.flatMap((one) => (one.bytes === null ? [] : [[one.name, one.bytes]])));

@@ -6,10 +6,13 @@ import { createKeys } from "../accounts/keys.ts";
 import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
 import { createAgents } from "../agents/agents.ts";
+import { createArrivals } from "../agents/arrivals.ts";
 import { readDefaultFiles } from "../agents/default-files.ts";
 import { createWorkspaces } from "../agents/workspaces.ts";
 import { createApprovals } from "../approvals/approvals.ts";
 import { createApprovalRules } from "../approvals/rules.ts";
+import { createExports } from "../bundles/export.ts";
+import { createImports } from "../bundles/import.ts";
 import type { Address } from "../chain/networks.ts";
 import { openWallet } from "../chain/wallet.ts";
 import type { Config } from "../config.ts";
@@ -195,6 +198,25 @@ export async function createFeatures(
     // One that has come to its end has asked for nothing that is open.
     ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
   });
+  const arrivals = createArrivals({ store, clock, workspaces, quotas, removals });
+  const { transfer } = conversations;
+  const exports = createExports({ dataDir, clock, workspaces, skills, rules, transfer, secretValues: secrets.values });
+  const imports = createImports({
+    dataDir,
+    store,
+    clock,
+    log,
+    arrivals,
+    workspaces,
+    transfer,
+    quotas,
+    catalog,
+    skills,
+    secretNames: secrets.names,
+    toolNames,
+    mayHaveTool,
+    modelAllowed: modelChoice.allows,
+  });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
@@ -203,7 +225,19 @@ export async function createFeatures(
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, quotas, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
-  return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
+  return {
+    ...held,
+    ...run,
+    exports,
+    imports,
+    meter,
+    paymentGateway,
+    workspaces,
+    instances,
+    agents,
+    secrets,
+    conversations,
+  };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {

@@ -3,6 +3,7 @@ import { CODE_LIFE_SECONDS, createSignIn } from "../accounts/sign-in.ts";
 import { agentRoutes } from "../agents/routes.ts";
 import { toolRoutes } from "../agents/tool-routes.ts";
 import { approvalRoutes } from "../approvals/routes.ts";
+import { bundleRoutes } from "../bundles/routes.ts";
 import type { Config } from "../config.ts";
 import type { LastingAnswers } from "../http/lasting-answers.ts";
 import type { Route } from "../http/route.ts";
@@ -87,6 +88,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...usageRoutes({ db: store.db, clock, meter }),
     ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
+    ...bundleRoutes({ instances, agents, exports: features.exports, imports: features.imports, lasting, keepOpen }),
     ...toolRoutes(agents, features.toolbox),
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, keepOpen }),

@@ -178,6 +178,7 @@ async function startOn(
   );
 
   workspaces.recover();
+  features.imports.recover();
   conversations.recover();
   listener.answerWith(fetch);
   // Metering starts only when instances can be used.
@@ -208,6 +209,7 @@ async function startOn(
     runs: conversations.runs,
     approvals: features.approvals,
     async settled() {
+      await features.imports.settled();
       await strays;
       await workspaces.settled();
       await workspaces.reindexing.settled();
@@ -224,6 +226,7 @@ async function startOn(
       lasting.stop();
       await listener.stop();
       await workspaces.stop();
+      await features.imports.settled();
       await strays;
       await workspaces.reindexing.stop();
       await conversations.aftermath.stop();

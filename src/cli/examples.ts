@@ -64,6 +64,15 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost agent edit home librarian --model openai:gpt-4o-mini",
     "roost agent edit home librarian --tool write_file=ask --tool delete_file=deny",
   ],
+  "agent export": [
+    "roost agent export home librarian",
+    "roost agent export home librarian --history --output - | age -p > ada.age",
+  ],
+  "agent import": [
+    "roost agent import home librarian.tar.gz",
+    "roost agent import home librarian.tar.gz --name 'Librarian 2'",
+    "roost agent import home ~/.openclaw/workspace",
+  ],
   "agent delete": ["roost agent delete home librarian"],
   "conversation list": ["roost conversation list home librarian"],
   "conversation new": ["roost conversation new home librarian --title Trips"],
@@ -89,7 +98,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "approval deny": ["roost approval deny appr_0123… --note 'not before Monday'"],
   "approval answer": ["roost approval answer appr_0123… Friday 'two or three'"],
   "skill list": ["roost skill list", "roost skill list home"],
-  "skill install": ["roost skill install home meeting-notes"],
+  "skill install": [
+    "roost skill install home meeting-notes",
+    "roost skill install home my-own --from librarian.tar.gz",
+  ],
   "skill remove": ["roost skill remove home meeting-notes"],
   "secret set": ["roost secret set home WEATHER_TOKEN", "roost secret set home WEATHER_TOKEN < token.txt"],
   "secret list": ["roost secret list home"],

@@ -66,6 +66,10 @@ export const sayText = (text: string): void => console.log(printable(text));
 /** Text on standard output without a newline. (Unlike console.log, this notices when `| head` has gone.) */
 export const stream = (...pieces: Piece[]): void => void process.stdout.write(show(pieces, printable));
 
+/** Bytes for another program, on standard output. Resolves when it takes more. Nobody's terminal should show them. */
+export const streamBytes = (bytes: Uint8Array): Promise<void> =>
+  new Promise((resolve, reject) => process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())));
+
 /** One line on standard error: for people, not for a program that reads the output. */
 export const note = (...pieces: Piece[]): void => console.error(show(pieces, oneLine));
 

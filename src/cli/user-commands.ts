@@ -143,6 +143,19 @@ export function addUserCommands(program: Command): void {
       .action(async (instance, given, options) =>
         (await import("./user/agent.ts")).editAgent(instance, given, options),
       );
+    asJson(ofAgent(agent.command("export").description("save an agent with its files and skills as one file")))
+      .option("--history", "with its conversations")
+      .option("--output <file>", "where to; - is standard output; by default its slug with .tar.gz")
+      .option("--force", "replace the file")
+      .action(async (instance, given, options) =>
+        (await import("./user/bundle.ts")).exportAgent(instance, given, options),
+      );
+    asJson(inInstance(agent.command("import").description("create an agent from such a file; nothing of it is run")))
+      .argument("<bundle>", "the file, or an OpenClaw workspace's folder")
+      .option("--name <name>", "another name, if its own is taken")
+      .action(async (instance, from, options) =>
+        (await import("./user/bundle.ts")).importAgent(instance, from, options),
+      );
     sure(ofAgent(agent.command("delete").description("delete an agent, its workspace and history"))).action(
       async (instance, given, options) => (await import("./user/agent.ts")).deleteAgent(instance, given, options),
     );
@@ -200,9 +213,11 @@ export function addUserCommands(program: Command): void {
         const { listCatalog, listInstalled } = await import("./user/skill.ts");
         await (instance === undefined ? listCatalog(options) : listInstalled(instance, options));
       });
-    named(skill.command("install").description("install a skill from the catalog")).action(
-      async (instance, name, options) => (await import("./user/skill.ts")).installSkill(instance, name, options),
-    );
+    named(skill.command("install").description("install a skill from the catalog"))
+      .option("--from <bundle>", "not from the catalog: an exported agent's file, or an OpenClaw workspace's folder")
+      .action(async (instance, name, options) =>
+        (await import("./user/skill.ts")).installSkill(instance, name, options),
+      );
     named(skill.command("remove").description("remove a skill")).action(async (instance, name, options) =>
       (await import("./user/skill.ts")).removeSkill(instance, name, options),
     );

@@ -7,7 +7,7 @@ const MIB = 1024 * KIB;
 
 /**
  * What one request may cost the host: the size of its answer, and what ends it. Each route names one of these. Its rate
- * and the size of its body follow from its method and access (`rateOf`, `bodyBytesOf`).
+ * and the size of its body follow from its method, its access and the kind of body (`rateOf`, `bodyBytesOf`).
  */
 export const BOUNDS = {
   /** One record: a few look-ups. */
@@ -22,6 +22,8 @@ export const BOUNDS = {
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
   /** Vectors of at most 256 texts: waits for the model process, a few texts at a time. */
   embeddings: { answerBytes: 8 * MIB, endsWith: "the last text, or the client" },
+  /** A file that is packed first: as large as an agent is (bundles/format.ts), holding a slot meanwhile. */
+  bundle: { answerBytes: 256 * MIB, endsWith: "the last byte, ten minutes, or the client" },
   /** An open stream, holding a slot meanwhile. The hub bounds what is buffered for a slow reader. */
   stream: { answerBytes: 32 * KIB, endsWith: "the credential, the agent or the client" },
 } as const satisfies Record<string, { answerBytes: number; endsWith: string }>;
@@ -45,9 +47,11 @@ export const rateOfMethod = (method: string): RateName => (method === "GET" || m
 /** docs/contract/api.md, Sizes. */
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PUBLIC_BODY_BYTES = 16 * 1024;
+export const MAX_ARCHIVE_BYTES = 32 * MIB;
 
-export const bodyBytesOf = ({ access, method }: AccessAndMethod): number => {
+export const bodyBytesOf = ({ access, method, body }: AccessAndMethod & { body?: unknown }): number => {
   if (method === "GET" || method === "DELETE") return 0;
+  if (body === "application/gzip") return MAX_ARCHIVE_BYTES;
   return access === "public" ? MAX_PUBLIC_BODY_BYTES : MAX_BODY_BYTES;
 };
 

@@ -51,7 +51,7 @@ export function createCall(
     async body() {
       const read = await bytes();
       const { body: form = NO_FIELDS } = route;
-      if (form === "text/plain") return read;
+      if (typeof form === "string") return read;
       const fields = () => parse(form, parseJson(read, request.headers.get("content-type")));
       if (caller === null) return fields();
       const turn = parts.turns.enter(caller.accountId);

@@ -3,7 +3,7 @@ import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
 
 /** The kinds of long-lived answers. Each has its own slots, so that event streams never block messages. */
-export type LastingKind = "events" | "run";
+export type LastingKind = "events" | "run" | "bundle";
 
 /** The slot of one long-lived answer. */
 export interface LastingAnswer {

@@ -144,6 +144,7 @@ function requestBody(route: Route, names: Names): Json {
   if (!route.body) return {};
   if (route.body === "text/plain")
     return { requestBody: { content: { [route.body]: { schema: { type: "string" } } } } };
+  if (route.body === "application/gzip") return { requestBody: { required: true, content: { [route.body]: ARCHIVE } } };
   return {
     requestBody: {
       required: !route.body.safeParse({}).success,
@@ -151,6 +152,9 @@ function requestBody(route: Route, names: Names): Json {
     },
   };
 }
+
+/** Bytes, as OpenAPI 3.1 says it: a schema of a text would promise characters. */
+const ARCHIVE = { schema: { contentMediaType: "application/gzip" } };
 
 const EVENTS = {
   schema: { type: "string", description: "Server-sent events; the data of each is one JSON object on one line" },
@@ -167,6 +171,7 @@ function successes(route: Route, names: Names): Json {
   const content: Json = {};
   if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
   if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
+  if (answer === "application/gzip") content[answer] = ARCHIVE;
   if (answer === "text/event-stream" || mayStream(route)) {
     content["text/event-stream"] = route.errorForm === "openai" ? OPENAI_EVENTS : EVENTS;
   }
@@ -213,7 +218,7 @@ function failuresOf(route: Route): Map<number, FailureName[]> {
     rate_limited: true,
     internal_error: true,
     request_timeout: takesBody(route),
-    host_full: route.method !== "GET" || route.answer === "text/event-stream",
+    host_full: route.method !== "GET" || route.answer === "text/event-stream" || route.answer === "application/gzip",
   };
   const own = new Set<string>(route.errors ?? []);
   const byStatus = new Map<number, FailureName[]>();

@@ -29,7 +29,10 @@ type ParamsOf<Path extends string> = Path extends `${infer Head}/${infer Tail}`
       ? { "*": string }
       : unknown;
 
-type Parsed<S> = S extends z.ZodType ? z.output<S> : S extends "text/plain" ? Uint8Array : undefined;
+/** Bodies that are not JSON: they are read as they are. */
+export type BytesBody = "text/plain" | "application/gzip";
+
+type Parsed<S> = S extends z.ZodType ? z.output<S> : S extends BytesBody ? Uint8Array : undefined;
 
 type WhoOf<A extends Access> = A extends "public" ? null : Caller;
 
@@ -79,7 +82,7 @@ interface Described<
   Path extends string,
   A extends Access,
   Query extends z.ZodType | undefined,
-  Body extends z.ZodType | "text/plain" | undefined,
+  Body extends z.ZodType | BytesBody | undefined,
 > {
   method: Method;
   path: Path;
@@ -93,12 +96,12 @@ interface Described<
   /** What one request may cost the host (bounds.ts). */
   bound: Bound;
   query?: Query;
-  /** The body: JSON of this schema, or a text. Absent for a route without a body, which accepts `{}` too. */
+  /** The body: JSON of this schema, a text, or an archive. Absent for a route without a body, which accepts `{}` too. */
   body?: Body;
   /** The status of a success; 200 if absent. */
   status?: number;
   /** The JSON of a success, or the type of another answer. */
-  answer: z.ZodType | "text/event-stream" | "text/plain";
+  answer: z.ZodType | "text/event-stream" | BytesBody;
   /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
   /** False for routes that are repeated on purpose: asking for a code, verifying one. */
@@ -124,7 +127,7 @@ export type RouteSpec<
   Path extends string,
   A extends Access,
   Query extends z.ZodType | undefined,
-  Body extends z.ZodType | "text/plain" | undefined,
+  Body extends z.ZodType | BytesBody | undefined,
   Found,
 > = Described<Path, A, Query, Body> & {
   /**
@@ -143,7 +146,7 @@ type AnyChange = Change<any, any, any, any>;
 
 /** A route of any shape, as the server registers it. */
 export type Route = Omit<
-  Described<string, Access, z.ZodType | undefined, z.ZodType | "text/plain" | undefined>,
+  Described<string, Access, z.ZodType | undefined, z.ZodType | BytesBody | undefined>,
   "kept" | "reread"
 > & {
   kept?: (result: unknown) => unknown;
@@ -159,7 +162,7 @@ export function route<
   Path extends string,
   A extends Access,
   Query extends z.ZodType | undefined = undefined,
-  Body extends z.ZodType | "text/plain" | undefined = undefined,
+  Body extends z.ZodType | BytesBody | undefined = undefined,
   Found = undefined,
 >(spec: RouteSpec<Path, A, Query, Body, Found>): Route {
   const made = spec as unknown as Route & { write?: (change: AnyChange) => unknown };
@@ -167,7 +170,7 @@ export function route<
 }
 
 /** Turns a route's `write` into its `handle`. If the route can have no body, nothing is waited for. */
-function handleOf(route: Pick<Route, "access" | "method">, write: (change: AnyChange) => unknown) {
+function handleOf(route: Pick<Route, "access" | "method" | "body">, write: (change: AnyChange) => unknown) {
   const takesBody = bodyBytesOf(route) > 0;
   return ({ caller, params, request, body, commit }: AnyCall) => {
     const change = (body: unknown) => commit((found) => write({ caller, params, request, found, body }));

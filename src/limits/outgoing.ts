@@ -53,9 +53,15 @@ export const OUTGOING = {
   ollama: { files: ["models/ollama.ts"], deadlineMs: 1_000, answerBytes: MIB, connections: 1 },
   /**
    * User commands to a server's API. The longest answer is an agent with all its files; for a stream the deadline is
-   * for its headers.
+   * for its headers. Bundles take longer, to be packed and unpacked, and are as long as they are.
    */
-  command: { files: ["cli/user/client.ts"], deadlineMs: 30_000, answerBytes: 64 * MIB, connections: 1 },
+  command: {
+    files: ["cli/user/client.ts"],
+    deadlineMs: 30_000,
+    fileDeadlineMs: 300_000,
+    answerBytes: 64 * MIB,
+    connections: 1,
+  },
 } as const satisfies Record<string, OutgoingBounds & Record<string, unknown>>;
 
 /**

@@ -80,6 +80,14 @@ export function conversationQueries(db: Db) {
         cleared_event_id = (SELECT last_event_id FROM agents WHERE agent_id = conversations.agent_id),
         cleared_message_seq = coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0)
         WHERE conversation_id = ${id}`),
+    /** The visible ones, the default one first, then latest activity first. */
+    allOf: (id: string): Conversation[] =>
+      db
+        .select()
+        .from(conversations)
+        .where(and(eq(agentId, id), sql`${state} = 'open'`))
+        .orderBy(desc(conversations.isDefault), desc(updatedAt), desc(conversationId))
+        .all(),
     /** Forks that are still being copied; after a start, those that an earlier process left unfinished. */
     copying: (): string[] => copying.all().map((row) => row.conversationId),
   };

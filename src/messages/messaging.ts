@@ -22,6 +22,7 @@ import { abilitiesOf, modelOf, type PrepareParts, prepareRun, prepareUnkept } fr
 import { createRuns, type Runs } from "./runs/runs.ts";
 import { createTaint } from "./runs/taint.ts";
 import { createWindows } from "./runs/window.ts";
+import { createTransfer, type Transfer } from "./transfer.ts";
 
 export interface MessagingParts extends Omit<PrepareParts, "conversation" | "taint" | "outputOf"> {
   store: Store;
@@ -41,6 +42,7 @@ export interface Messaging {
   messages: Messages;
   conversations: Conversations;
   forks: Forks;
+  transfer: Transfer;
   /** Continues what an earlier process left unfinished. */
   recover(): void;
   aftermath: Aftermath;
@@ -92,6 +94,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     removals,
     endStreams: ({ agentId, conversationId }) => hub.end(agentId, conversationId),
   });
+  const transfer = createTransfer({ queries, rows, taint, quotas });
   const forks = createForks({ store, clock, queries, rows, conversations, removals, quotas });
 
   /** Cancels a deleted agent's runs and ends its streams. Returns how many changes that took. */
@@ -151,5 +154,5 @@ export function createMessaging(parts: MessagingParts): Messaging {
     aftermath.run();
   }
   const abilities = (agent: Agent) => abilitiesOf(parts, modelOf(agent, parts));
-  return { events, hub, runs, messages, conversations, forks, recover, aftermath, abilitiesOf: abilities };
+  return { events, hub, runs, messages, conversations, forks, transfer, recover, aftermath, abilitiesOf: abilities };
 }

@@ -159,6 +159,12 @@ export function messageQueries(db: Db) {
     setOutput: (runId: string, output: OutputForm) =>
       void db.update(runOutputs).set({ output }).where(eq(runOutputs.runId, runId)).run(),
     run: (runId: string): Run | undefined => runById.get({ runId }),
+    /** The number of the newest message of all; 0 if there is none. */
+    lastMessage: (): number =>
+      db
+        .select({ last: max(messageSeq) })
+        .from(messages)
+        .get()?.last ?? 0,
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
     reply: (conversationId: string, messageId: string): Message | undefined =>
       replyTo.get({ conversationId, messageId }),

@@ -18,20 +18,30 @@ const mark = (name: string): string => `[secret ${name}]`;
  * four bytes are left. Takes time in proportion to the text, in slices.
  */
 export async function redact(text: string, secrets: ReadonlyMap<string, string>): Promise<string> {
+  const redactOne = await createRedactor(secrets);
+  return redactOne === null ? text : await redactOne(text);
+}
+
+/** The same for many texts. Null if there is nothing to look for. */
+export async function createRedactor(
+  secrets: ReadonlyMap<string, string>,
+): Promise<((text: string) => Promise<string>) | null> {
   const pause = createPause();
   const find = await createFinder(secrets, pause);
-  if (find === null) return text;
-  const found: Range[] = await find(text);
-  let level = await undoEscapes(text, pause);
-  let original = (start: number, end: number): [number, number] => [start, end];
-  for (let depth = 1; level !== null; depth++) {
-    const outer = original;
-    const inner = level.original;
-    original = (start, end) => outer(...inner(start, end));
-    for (const [start, end, name] of await find(level.text)) found.push([...original(start, end), name]);
-    level = depth < MAX_LEVELS ? await undoEscapes(level.text, pause) : null;
-  }
-  return found.length === 0 ? text : replaced(text, found);
+  if (find === null) return null;
+  return async (text) => {
+    const found: Range[] = await find(text);
+    let level = await undoEscapes(text, pause);
+    let original = (start: number, end: number): [number, number] => [start, end];
+    for (let depth = 1; level !== null; depth++) {
+      const outer = original;
+      const inner = level.original;
+      original = (start, end) => outer(...inner(start, end));
+      for (const [start, end, name] of await find(level.text)) found.push([...original(start, end), name]);
+      level = depth < MAX_LEVELS ? await undoEscapes(level.text, pause) : null;
+    }
+    return found.length === 0 ? text : replaced(text, found);
+  };
 }
 
 function replaced(text: string, found: Range[]): string {

@@ -22,9 +22,12 @@ import {
   workspaceFolder,
 } from "./workspace.ts";
 
-/** `create` replaces what an interrupted removal may have left under the slug. `rename` may change files too. */
+/**
+ * `create` replaces what an interrupted removal may have left under the slug. `rename` may change files too. `arrive` puts
+ * a whole folder in place.
+ */
 export type WorkspaceTarget =
-  | { kind: "create" | "edit" | "remove"; slug: string }
+  | { kind: "create" | "edit" | "remove" | "arrive"; slug: string }
   | { kind: "rename"; slug: string; from: string };
 
 interface Manifest {
@@ -44,6 +47,8 @@ export interface StagedFile {
 /** Concurrent writes of one change, which share the disk with everybody's commits. */
 const WRITE_CONCURRENCY = 4;
 const MANIFEST = "manifest.json";
+/** The folder of an `arrive`. */
+const ARRIVING = "workspace";
 const CHANGE_ID = /^(?!trash-)[A-Za-z0-9_-]{1,64}$/;
 
 /**
@@ -76,6 +81,29 @@ export async function stageChange(
     });
     await Promise.all([staged, join(instanceFolder, STAGING)].map(syncFolderSoon));
     return contents.map(({ name, bytes, path }) => ({ name, size: bytes.byteLength, mtimeMs: times.get(path) ?? 0 }));
+  } catch (error) {
+    await discardChange(instanceFolder, changeId);
+    throw error;
+  }
+}
+
+/**
+ * The same for a workspace whose folder is complete, and on disk, somewhere else in the data folder: it moves, however many
+ * files it has. A failure may leave it where it was.
+ */
+export async function stageFolder(
+  instanceFolder: string,
+  changeId: string,
+  slug: string,
+  folder: string,
+): Promise<void> {
+  const staged = changeFolder(instanceFolder, changeId);
+  await fs.promises.mkdir(staged, { recursive: true, mode: 0o700 });
+  try {
+    await fs.promises.rename(folder, join(staged, ARRIVING));
+    const manifest: Manifest = { target: { kind: "arrive", slug }, deletes: [], sets: [] };
+    await writeNewFileSoon(join(staged, MANIFEST), Buffer.from(JSON.stringify(manifest)));
+    await Promise.all([staged, join(instanceFolder, STAGING)].map(syncFolderSoon));
   } catch (error) {
     await discardChange(instanceFolder, changeId);
     throw error;
@@ -127,6 +155,15 @@ function applyManifest(instanceFolder: string, staged: string, { target, deletes
   };
   if (target.kind === "remove") {
     removeWorkspace(instanceFolder, target.slug);
+    return withAgents;
+  }
+  if (target.kind === "arrive") {
+    const source = join(staged, ARRIVING);
+    // Once it has moved, it is the workspace: a repetition leaves it alone.
+    if (fs.existsSync(source)) {
+      removeWorkspace(instanceFolder, target.slug);
+      fs.renameSync(source, folder);
+    }
     return withAgents;
   }
   const files = sets.map(({ name, content }) => ({ source: join(staged, content), name }));

@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["app"],
   ["config"],
   ["console", "reference"],
-  ["openai"],
+  ["openai", "bundles"],
   ["messages"],
   ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],

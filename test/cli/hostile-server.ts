@@ -71,6 +71,24 @@ export const recordOf = (text: string) => ({
   requires: { secrets: [text], hosts: [text] },
   missingSecrets: [text],
   missingTools: [text],
+  imported: { files: 1, bytes: 1, conversations: 1, messages: 1 },
+  review: {
+    skills: [
+      {
+        name: text,
+        version: text,
+        sha256: text,
+        state: text,
+        requires: { secrets: [text], hosts: [text], tools: [text] },
+        missingSecrets: [text],
+        missingTools: [text],
+      },
+    ],
+    policies: [{ tool: text, policy: text }],
+    rules: [{ tool: text, host: text, method: text }],
+    model: text,
+    leftOut: [text],
+  },
   balance: MONEY,
   currency: text,
   pricePerHour: MONEY,
@@ -112,6 +130,7 @@ export function startHostileServer(record: object = RECORD): HostileServer {
         const error = { code: EVIL, message: EVIL, status: 400, requestId: EVIL };
         return Response.json({ error }, { status: 400 });
       }
+      if (pathname.endsWith("/bundle")) return new Response(EVIL, { headers: { "Content-Type": "application/gzip" } });
       const streams = request.method === "POST" ? /\/messages$/ : /\/events$/;
       if (streams.test(pathname)) return new Response(events(), SSE);
       if (request.method === "GET" && LISTS.test(pathname)) return Response.json({ data: [record], nextCursor: null });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { addUserCommands } from "../../src/cli/user-commands.ts";
@@ -25,9 +26,13 @@ beforeAll(() => {
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   home.remove();
+  rmSync(BUNDLE, { force: true });
 });
 
 const to = (url: string): Record<string, string> => ({ ROOST_URL: url, ROOST_API_KEY: "rst_live_test", NO_COLOR: "1" });
+
+/** Where an export goes. */
+const BUNDLE = join(tmpdir(), `roost-hostile-${process.pid}.tar.gz`);
 
 /** Every user command, by its words. */
 const COMMANDS: Record<string, { words: string[]; input?: string; json?: false | object; list?: true }> = {
@@ -46,6 +51,11 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "agent show": { words: ["agent", "show", INSTANCE, AGENT] },
   "agent create": { words: ["agent", "create", INSTANCE, "x"] },
   "agent edit": { words: ["agent", "edit", INSTANCE, AGENT, "--name", "x"] },
+  "agent export": {
+    words: ["agent", "export", INSTANCE, AGENT, "--output", BUNDLE, "--force"],
+    json: { file: BUNDLE, bytes: Buffer.byteLength(EVIL) },
+  },
+  "agent import": { words: ["agent", "import", INSTANCE, import.meta.path] },
   "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },
   chat: { words: ["chat", INSTANCE, AGENT], input: "Hi\n/clear\n", json: false },
   "conversation list": { words: ["conversation", "list", INSTANCE, AGENT], list: true },

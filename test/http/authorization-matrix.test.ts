@@ -43,6 +43,8 @@ const RULES: Record<string, Rule> = {
   [`GET ${AGENT}`]: { needs: "read", passes: 200 },
   [`PATCH ${AGENT}`]: { needs: "write", body: { name: "renamed" }, passes: 200 },
   [`DELETE ${AGENT}`]: { needs: "write", passes: 200, spends: true },
+  [`GET ${AGENT}/bundle`]: { needs: "read", passes: 200 },
+  "POST /v1/instances/:instanceId/import": { needs: "write", body: "no bundle", passes: 400 },
   [`GET ${AGENT}/tools`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/files`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/files/*`]: { needs: "read", passes: 200 },

@@ -128,6 +128,9 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/approvals/:approvalId/decision conflict": () => json({ decision: "deny" }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
+  "GET /v1/instances/:instanceId/agents/:agentId/bundle invalid_request": () => ({
+    path: `/v1/instances/${ids.instanceId}/agents/${ids.agentId}/bundle?history=perhaps`,
+  }),
   "PUT /v1/instances/:instanceId/agents/:agentId/files/* conflict": () => ({ body: "x".repeat(99_000) }),
   /** The default conversation. */
   "DELETE /v1/instances/:instanceId/agents/:agentId/conversations/:conversationId conflict": () => ({}),
@@ -174,7 +177,7 @@ function generic({ route, code, status }: Failure): Request | null {
     case "precondition_failed":
       return { headers: { "If-Match": '"another"' }, ...(takesBody(route) ? { body: "text" } : {}) };
     case "payload_too_large":
-      return { body: "x".repeat(1024 * 1024 + 1) };
+      return { body: "x".repeat((route.body === "application/gzip" ? 32 : 1) * 1024 * 1024 + 1) };
     case "payment_required":
       return { path: pathOf(route, { ...ids, instanceId: stoppedId }), ...json({ name: "new" }), headers: PROOF };
     case "invalid_request":
@@ -218,6 +221,9 @@ const isOfUpgrade = ({ code, route }: Failure): boolean =>
 const isOfModelProcess = ({ code, route }: Failure): boolean =>
   code === "model_error" && route.path.endsWith("/embeddings");
 
+/** A history that is too long, or is cleared at that moment: test/bundles/export.test.ts. */
+const isOfMoment = ({ code, route }: Failure): boolean => code === "conflict" && route.path.endsWith("/bundle");
+
 function declared(document: OpenApi, route: Route): Failure[] {
   const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
   const { responses = {} } = document.paths[path]?.[route.method.toLowerCase()] ?? {};
@@ -236,6 +242,7 @@ test("every failure that the document declares for a route happens", async () =>
   let right = 0;
   for (const failure of server.app.routes.flatMap((route) => declared(document, route))) {
     if (isOfHost(failure) || isOfUpgrade(failure) || isOfModelProcess(failure)) continue;
+    if (isOfMoment(failure)) continue;
     const { route, status, code } = failure;
     const answer = await provoke(failure);
     if (answer?.status === status && answer.body.error?.code === code) right++;

@@ -57,6 +57,17 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
     "a skill passes for another": [["skills"]],
     "a large or nested front matter": [["skills"]],
   },
+  "security: Bundles": {
+    "a bundle acts on its import": [
+      ["../bundles/review", "an import asks no model, sends nothing"],
+      ["../bundles/review", "what allows an agent anything arrives switched off"],
+      ["../bundles/review", "no skill is installed"],
+    ],
+    "a bundle carries a secret away": [["../bundles/export", "no value of a secret is in a bundle"]],
+    "an archive reaches beyond its folder": [["../bundles/hostile", "a name that leads out"]],
+    "an archive explodes": [["../bundles/hostile", "a bomb"]],
+    "a history speaks for the owner": [["../bundles/review", "what is said to be the agent's"]],
+  },
   "security: Requests of agents": {
     "a host that agents are not meant for": [["requests"]],
     "a name that leads into the host's network, or to another address the second time": [

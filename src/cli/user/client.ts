@@ -22,6 +22,8 @@ export class Unreachable extends Failure {}
 
 export interface CallOptions {
   body?: unknown;
+  /** A body that is not JSON, in place of it. */
+  file?: { bytes: Uint8Array<ArrayBuffer>; type: string };
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
@@ -39,13 +41,15 @@ export interface Client {
   readonly url: string;
   /** Returns the response's body. Throws `ApiError`, `Unreachable`. */
   call<T>(method: Method, path: string, options?: CallOptions): Promise<T>;
+  /** Returns a file, once it has started, in pieces. It may be as long as the server likes. */
+  download(path: string, type: string): Promise<ReadableStream<Uint8Array>>;
   /** Returns every item of a list, from all of its pages. The path may have a query. */
   all<T>(path: string): Promise<T[]>;
   /** Returns the body of an event stream, once it has started. */
   stream(method: Method, path: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>>;
 }
 
-const { deadlineMs: DEADLINE_MS, answerBytes } = OUTGOING.command;
+const { deadlineMs: DEADLINE_MS, fileDeadlineMs: FILE_DEADLINE_MS, answerBytes } = OUTGOING.command;
 const PAGE = 100;
 /** A million items: no list of Roost's is longer. */
 const MAX_PAGES = 10_000;
@@ -56,7 +60,8 @@ export function createClient(url: string, credential: string | null, deadlineMs:
     const headers: Record<string, string> = { ...options.headers };
     if (credential !== null) headers.Authorization = `Bearer ${credential}`;
     if (options.body !== undefined) headers["Content-Type"] = "application/json";
-    const body = options.body === undefined ? null : JSON.stringify(options.body);
+    if (options.file !== undefined) headers["Content-Type"] = options.file.type;
+    const body = options.file?.bytes ?? (options.body === undefined ? null : JSON.stringify(options.body));
     // A redirect is not followed: it could carry the credential and a secret to another host.
     const answer = await fetch(url + path, { method, headers, body, signal, redirect: "manual" });
     if (answer.status >= 300 && answer.status < 400) {
@@ -67,12 +72,30 @@ export function createClient(url: string, credential: string | null, deadlineMs:
   }
 
   async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
-    const late = AbortSignal.timeout(deadlineMs);
+    // The server unpacks a file before it answers.
+    const late = AbortSignal.timeout(options.file === undefined ? deadlineMs : FILE_DEADLINE_MS);
     try {
       const answer = await send(method, path, options, signalOf(late, options.signal));
       return JSON.parse(await readBoundedText(answer, answerBytes)) as T;
     } catch (error) {
       throw explain(error, url, deadlineMs, options.signal);
+    }
+  }
+
+  /** The deadline covers only the response's head; the body's reader watches for silence. */
+  async function open(method: Method, path: string, type: string, options: CallOptions, deadlineMs: number) {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new DOMException("late", "TimeoutError")), deadlineMs);
+    try {
+      const answer = await send(method, path, options, signalOf(late.signal, options.signal));
+      if (!answer.headers.get("content-type")?.startsWith(type) || answer.body === null) {
+        throw new Failure(`${url} answered without ${KINDS[type] ?? type}`, "is it a Roost server?");
+      }
+      return answer.body;
+    } catch (error) {
+      throw explain(error, url, deadlineMs, options.signal);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -92,24 +115,16 @@ export function createClient(url: string, credential: string | null, deadlineMs:
       }
       throw new Failure(`${url} answered with an endless list`, "is it a Roost server?");
     },
-    async stream(method, path, options = {}) {
-      // The deadline covers only the response's head; the body's reader watches for silence.
-      const late = new AbortController();
-      const timer = setTimeout(() => late.abort(new DOMException("late", "TimeoutError")), deadlineMs);
-      try {
-        const answer = await send(method, path, options, signalOf(late.signal, options.signal));
-        if (!answer.headers.get("content-type")?.startsWith("text/event-stream") || answer.body === null) {
-          throw new Failure(`${url} answered without an event stream`, "is it a Roost server?");
-        }
-        return answer.body;
-      } catch (error) {
-        throw explain(error, url, deadlineMs, options.signal);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    stream: (method, path, options = {}) => open(method, path, "text/event-stream", options, deadlineMs),
+    // The server packs a file before it sends any of it.
+    download: (path, type) => open("GET", path, type, {}, FILE_DEADLINE_MS),
   };
 }
+
+const KINDS: Readonly<Record<string, string>> = {
+  "text/event-stream": "an event stream",
+  "application/gzip": "a bundle",
+};
 
 const signalOf = (late: AbortSignal, given: AbortSignal | undefined): AbortSignal =>
   given === undefined ? late : AbortSignal.any([late, given]);

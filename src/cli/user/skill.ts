@@ -68,11 +68,17 @@ export async function listInstalled(instance: string, options: Options): Promise
     );
 }
 
-/** `roost skill install INSTANCE NAME` */
-export async function installSkill(instance: string, name: string, options: Options): Promise<void> {
+/** `roost skill install INSTANCE NAME`: from the catalog, or with its files from a bundle. */
+export async function installSkill(
+  instance: string,
+  name: string,
+  options: Options & { from?: string },
+): Promise<void> {
+  const { from } = options;
+  const body = from === undefined ? { name } : { files: await (await import("./bundle.ts")).skillIn(from, name) };
   const client = openClient(options);
   const path = skillsPath(await findInstance(client, instance));
-  const skill = await client.call<InstalledSkill>("POST", path, { body: { name } });
+  const skill = await client.call<InstalledSkill>("POST", path, { body });
   if (options.json) printJson(skill);
   else {
     say(`Installed ${skill.name} ${skill.version}.`);

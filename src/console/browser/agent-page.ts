@@ -1,3 +1,4 @@
+import { openCopies } from "./copies.ts";
 import { part, reportErrors } from "./dom.ts";
 import { type Choice, hashOf } from "./instances.ts";
 import { type Facts, hasTools } from "./model.ts";
@@ -10,9 +11,11 @@ export interface AgentPage {
   show(choice: Choice | null): Promise<void>;
 }
 
-export function createAgentPage(facts: Facts): AgentPage {
+/** `imported` is called when another agent was added. */
+export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
   const showSkills = openSkills();
   const showTools = openTools();
+  const showCopies = openCopies(imported);
   let shown = 0;
   return {
     async show(choice) {
@@ -24,6 +27,7 @@ export function createAgentPage(facts: Facts): AgentPage {
       part("to-conversation", HTMLAnchorElement).href = hashOf(instanceId, agent.agentId);
       part("agent-without-tools", HTMLElement).hidden = hasTools(facts, agent);
       part("skills-of", HTMLElement).textContent = name;
+      showCopies(instanceId, agent);
       part("tools-of", HTMLElement).textContent = agent.displayName;
       await Promise.all([
         reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),

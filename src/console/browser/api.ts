@@ -188,12 +188,13 @@ async function ask(
 ): Promise<Response> {
   const headers: Record<string, string> = { ...more };
   if (credential !== null) headers.Authorization = `Bearer ${credential}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isFile = body instanceof Blob;
+  if (body !== undefined && !isFile) headers["Content-Type"] = "application/json";
   try {
     return await fetch(`/v1${path}`, {
       method,
       headers,
-      body: body === undefined ? null : JSON.stringify(body),
+      body: isFile ? body : body === undefined ? null : JSON.stringify(body),
       credentials: "omit",
       signal,
     });

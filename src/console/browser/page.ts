@@ -52,7 +52,7 @@ async function showPages(account: Account): Promise<void> {
   };
   const readBalance = () => readAccount().then(showBalance);
 
-  const agentPage = createAgentPage(facts);
+  const agentPage = createAgentPage(facts, () => instances.refresh());
   const isAgentShown = () => placeOf(location.hash).view === "agent";
   const loadApprovals = openApprovals();
   let focusWhenOpen = false;

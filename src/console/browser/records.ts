@@ -30,6 +30,7 @@ export interface Instance {
 }
 export interface Agent {
   agentId: string;
+  slug: string;
   displayName: string;
   model: string | null;
   /** The owner's word on some of its tools. */

@@ -13,6 +13,8 @@ export interface Taint {
   /** From now on the run is tainted, and what it says will be. Call it in a transaction. */
   mark(run: ActiveRun): void;
   isMarked(runId: string): boolean;
+  /** Call it after adding messages that are marked: from now on they are looked for. */
+  expect(): void;
   /** A run that is over: what it has said is marked instead. Call it in a transaction. */
   forget(runId: string): void;
   /** Whether a tainted run has said something in the messages that were read last of this conversation. */
@@ -49,6 +51,9 @@ export function createTaint(db: Db, windows: Pick<Windows, "startOf">): Taint {
       isAny = true;
       progress.isTainted = true;
       insert.run({ runId });
+    },
+    expect() {
+      isAny = true;
     },
     isMarked: (runId) => find.get({ runId }) !== undefined,
     forget: (runId) => void remove.run({ runId }),

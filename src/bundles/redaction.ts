@@ -1,0 +1,37 @@
+import { createRedactor } from "../secrets/redaction.ts";
+
+/** Takes the values of secrets out of what leaves the host. */
+export interface Redaction {
+  text(text: string): Promise<string>;
+  /** Text or not. The same bytes where there is none in them. */
+  bytes(bytes: Uint8Array): Promise<Uint8Array>;
+}
+
+const NOTHING: Redaction = { text: async (text) => text, bytes: async (bytes) => bytes };
+
+/** By name, the values that must not get out. */
+export async function createRedaction(secrets: ReadonlyMap<string, string>): Promise<Redaction> {
+  const text = await createRedactor(secrets);
+  // What is no text is searched byte by byte, so the values have to look like that too.
+  const asBytes = new Map([...secrets].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]));
+  const binary = await createRedactor(asBytes);
+  if (text === null || binary === null) return NOTHING;
+  return {
+    text,
+    async bytes(bytes) {
+      const plain = decoded(bytes);
+      const before = plain ?? Buffer.from(bytes).toString("latin1");
+      const after = await (plain === null ? binary : text)(before);
+      return after === before ? bytes : Buffer.from(after, plain === null ? "latin1" : "utf8");
+    },
+  };
+}
+
+/** With a byte order mark, if there is one; null for what is not UTF-8. */
+function decoded(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,186 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { BUNDLE_BOUNDS, SKILLS_PART } from "../../bundles/format.ts";
+import type { ImportRecord } from "../../bundles/record.ts";
+import { readTar, TarError } from "../../bundles/tar.ts";
+import { MAX_ARCHIVE_BYTES } from "../../http/bounds.ts";
+import { describeSystemError } from "../../lib/system-error.ts";
+import { Failure, UsageError } from "../failure.ts";
+import { colours, mayDraw, note, printJson, say, streamBytes } from "../output.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { findAgent, findInstance, instancePath } from "./find.ts";
+import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
+
+const TYPE = "application/gzip";
+
+interface ExportOptions extends ServerOptions {
+  history?: true;
+  output?: string;
+  force?: true;
+  json?: true;
+}
+
+/** `roost agent export INSTANCE AGENT`: into a file that only its owner can read, whole or not at all. */
+export async function exportAgent(instance: string, given: string, options: ExportOptions): Promise<void> {
+  const client = openClient(options);
+  const { path, agent } = await findAgent(client, instance, given);
+  const file = options.output ?? `${safeName(agent.slug)}.tar.gz`;
+  const isPiped = file === "-";
+  if (isPiped && mayDraw())
+    throw new UsageError("a bundle is not for a terminal", "give a file with --output, or a pipe");
+  if (!isPiped && !options.force && existsSync(file))
+    throw new Failure(`${file} exists already`, "--force replaces it");
+  const bundle = await client.download(`${path}/bundle?history=${options.history === true}`, TYPE);
+  const bytes = isPiped ? await pipe(bundle) : await save(bundle, file);
+  if (isPiped) return;
+  if (options.json) printJson({ file, bytes });
+  else say(`Exported ${agent.displayName} to ${file} (${sizeOf(bytes)}).`);
+}
+
+/** A server names the agent, but not where a file goes. */
+const safeName = (slug: string): string => (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug) ? slug : "agent");
+
+async function pipe(bundle: ReadableStream<Uint8Array>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of bundle) {
+    bytes += chunk.byteLength;
+    await streamBytes(chunk);
+  }
+  return bytes;
+}
+
+async function save(bundle: ReadableStream<Uint8Array>, path: string): Promise<number> {
+  const temporary = `${path}.${process.pid}.unfinished`;
+  let bytes = 0;
+  try {
+    const file = openSync(temporary, "wx", 0o600);
+    try {
+      for await (const chunk of bundle) {
+        for (let at = 0; at < chunk.byteLength; ) at += writeSync(file, chunk, at);
+        bytes += chunk.byteLength;
+      }
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw describeSystemError(`${path} cannot be written`, error);
+  }
+  return bytes;
+}
+
+interface ImportOptions extends ServerOptions {
+  name?: string;
+  json?: true;
+}
+
+/** `roost agent import INSTANCE FILE|FOLDER`: a bundle, or a folder of OpenClaw. */
+export async function importAgent(instance: string, from: string, options: ImportOptions): Promise<void> {
+  const client = openClient(options);
+  const bytes = isFolder(from) ? packOpenClaw(from) : readBundle(from);
+  if (bytes.byteLength > MAX_ARCHIVE_BYTES) {
+    throw new Failure(
+      `${from} is too long: a bundle has at most ${sizeOf(MAX_ARCHIVE_BYTES)}`,
+      "export the agent without its history, or with fewer files",
+    );
+  }
+  const name = options.name === undefined ? "" : `?name=${encodeURIComponent(options.name)}`;
+  const path = `${instancePath(await findInstance(client, instance))}/import${name}`;
+  const imported = await client.call<ImportRecord>("POST", path, {
+    file: { bytes, type: TYPE },
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  if (options.json) printJson(imported);
+  else showImported(imported, instance, from);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    throw describeSystemError(`${path} cannot be read`, error);
+  }
+}
+
+function readBundle(path: string): Uint8Array<ArrayBuffer> {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw describeSystemError(`${path} cannot be read`, error);
+  }
+}
+
+/** What arrived, and then what its owner should look at. */
+function showImported({ displayName, slug, agentId, imported, review }: ImportRecord, instance: string, from: string) {
+  const messages = imported.messages === 0 ? "" : `, ${imported.messages} messages`;
+  say(`Imported ${displayName} (${slug})  `, colours.dim(agentId), `  ${imported.files} files${messages}`);
+  const { skills, policies, rules, model, leftOut } = review;
+  for (const { name, version, state, requires, missingSecrets, missingTools } of skills) {
+    if (state === "installed") continue;
+    const hosts = requires.hosts.length === 0 ? "" : `, which opens ${requires.hosts.join(", ")}`;
+    const source = state === "catalog" ? "" : ` --from ${from}`;
+    const how =
+      state === "different"
+        ? "the instance has another skill of this name"
+        : `not installed${hosts}: roost skill install ${instance} ${name}${source}`;
+    tell("skill", `${name} ${version}`, how);
+    for (const secret of missingSecrets) tell("secret", secret, `not set: roost secret set ${instance} ${secret}`);
+    if (missingTools.length > 0) tell("tools", missingTools.join(", "), "this host does not have them");
+  }
+  for (const { tool, policy } of policies) {
+    tell("policy", `${tool}=${policy}`, `off: roost agent edit ${instance} ${slug} --tool ${tool}=${policy}`);
+  }
+  for (const { tool, host, method } of rules) {
+    tell("rule", [tool, method, host].filter((word) => word !== null).join(" "), "off: it will be asked again");
+  }
+  if (model !== null) tell("model", model, "not offered here: the agent has the default one");
+  for (const what of leftOut) tell("left out", what, "");
+}
+
+function tell(kind: string, what: string, why: string): void {
+  note(colours.yellow(kind.padEnd(8)), `  ${what}${why === "" ? "" : `  ${why}`}`);
+}
+
+/** The files of one skill of a bundle, or of a folder of OpenClaw. Throws if it is not in there. */
+export async function skillIn(from: string, skill: string): Promise<Record<string, string>> {
+  const files = isFolder(from) ? skillInOpenClaw(from, skill) : await skillInBundle(readBundle(from), skill);
+  if (files === null)
+    throw new Failure(`there is no skill ${skill} in ${from}`, "roost agent import lists those that are");
+  return files;
+}
+
+async function skillInBundle(bundle: Uint8Array<ArrayBuffer>, skill: string): Promise<Record<string, string> | null> {
+  const prefix = `${SKILLS_PART}${skill}/`;
+  const files: [string, string][] = [];
+  try {
+    const unzipped = new Blob([bundle]).stream().pipeThrough(new DecompressionStream("gzip"));
+    for await (const entry of readTar(unzipped)) {
+      if (!entry.name.startsWith(prefix)) continue;
+      const bytes = await entry.bytes(BUNDLE_BOUNDS.fileBytes);
+      files.push([entry.name.slice(prefix.length), new TextDecoder("utf-8", { fatal: true }).decode(bytes)]);
+    }
+  } catch (cause) {
+    const why = cause instanceof TarError ? cause.message : "it is damaged, or no bundle";
+    throw new Failure(`the bundle cannot be read: ${why}`, null, { cause });
+  }
+  return files.length === 0 ? null : Object.fromEntries(files);
+}
+
+const UNITS = ["bytes", "KiB", "MiB"] as const;
+
+/** `1.2 MiB`. */
+function sizeOf(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
+}

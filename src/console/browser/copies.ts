@@ -1,0 +1,90 @@
+import type { ImportRecord } from "../../bundles/record.ts";
+import { open } from "./api.ts";
+import { attempt, make, nameOf, part, reportErrors } from "./dom.ts";
+import { hashOf } from "./instances.ts";
+import type { Agent } from "./records.ts";
+
+/** A host packs and unpacks a bundle before it answers. */
+const TIMEOUT_MS = 300_000;
+
+/** Arms the download of an agent and the import of another. Returns what shows it for one agent. */
+export function openCopies(imported: () => Promise<void>): (instanceId: string, agent: Agent) => void {
+  const told = part("copy-told", HTMLElement);
+  const review = part("copy-review", HTMLUListElement);
+  const file = part("copy-file", HTMLInputElement);
+  const download = part("copy-download", HTMLButtonElement);
+  let of: { instanceId: string; agentId: string; slug: string } | undefined;
+
+  download.addEventListener("click", () => {
+    void attempt(download, async () => {
+      if (!of) return;
+      const { instanceId, agentId, slug } = of;
+      const history = part("copy-history", HTMLInputElement).checked;
+      const path = `/instances/${instanceId}/agents/${agentId}/bundle?history=${history}`;
+      const answer = await open("GET", path, undefined, AbortSignal.timeout(TIMEOUT_MS));
+      const link = make("a");
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = `${slug}.tar.gz`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
+  });
+  file.addEventListener("change", () => {
+    const [chosen] = file.files ?? [];
+    if (!chosen || !of) return;
+    const { instanceId } = of;
+    void reportErrors(file, async () => {
+      told.textContent = "It is being imported…";
+      review.replaceChildren();
+      try {
+        const answer = await open("POST", `/instances/${instanceId}/import`, chosen, AbortSignal.timeout(TIMEOUT_MS));
+        show((await answer.json()) as ImportRecord);
+      } catch (error) {
+        told.textContent = "";
+        throw error;
+      } finally {
+        file.value = "";
+      }
+      await imported();
+    });
+  });
+
+  function show({ instanceId, agentId, displayName, review: found }: ImportRecord): void {
+    const link = make("a", "", nameOf(displayName));
+    link.href = hashOf(instanceId, agentId);
+    const facts = factsOf(found);
+    told.replaceChildren(
+      link,
+      facts.length === 0 ? " is here." : " is here. What came with it and is off, or is missing:",
+    );
+    review.replaceChildren(...facts.map((fact) => make("li", "", make("p", "", ...fact))));
+    told.focus();
+  }
+
+  return (instanceId, { agentId, slug, displayName }) => {
+    of = { instanceId, agentId, slug };
+    part("copy-of", HTMLElement).textContent = displayName;
+    told.textContent = "";
+    review.replaceChildren();
+  };
+}
+
+function factsOf({ skills, policies, rules, model, leftOut }: ImportRecord["review"]): (string | Node)[][] {
+  const code = (text: string) => make("code", "", text);
+  return [
+    ...skills
+      .filter(({ state }) => state !== "installed")
+      .map(({ name, state, requires: { hosts } }) => {
+        const source = state === "different" ? "; there is another one of this name" : "";
+        const opens = hosts.length === 0 ? "" : `; it would open ${hosts.join(", ")}`;
+        return ["The skill ", code(name), ` is not installed${source}${opens}.`];
+      }),
+    ...skills.flatMap(({ missingSecrets }) =>
+      missingSecrets.map((secret) => ["The secret ", code(secret), " is not set."]),
+    ),
+    ...policies.map(({ tool, policy }) => [code(tool), ` has its default policy, not ${policy}.`]),
+    ...rules.map(({ tool, host }) => [code(tool), host === null ? "" : ` to ${host}`, " is asked for again."]),
+    ...(model === null ? [] : [["The model ", code(model), " is not offered here."]]),
+    ...leftOut.map((what) => [code(what), " was left out."]),
+  ];
+}

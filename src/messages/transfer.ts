@@ -1,0 +1,75 @@
+import type { Agent } from "../agents/schema.ts";
+import { newId } from "../lib/id.ts";
+import type { Quotas } from "../limits/quotas.ts";
+import type { ConversationQueries } from "./conversation-queries.ts";
+import { defaultConversationOf } from "./conversations.ts";
+import { type HistoryPage, readPage } from "./history-page.ts";
+import type { MessageQueries, NewMessage } from "./queries.ts";
+import type { Taint } from "./runs/taint.ts";
+import type { Conversation } from "./schema.ts";
+
+/** An agent's history as it was at one moment, which is read in many turns. */
+export interface Moment {
+  /** Latest activity first, the default one before all others. */
+  conversations: Conversation[];
+  /** The last message that belongs to it. */
+  lastMessage: number;
+}
+
+/** An agent's whole history, where it leaves this host or comes from another. */
+export interface Transfer {
+  begin(agent: Pick<Agent, "agentId">): Moment;
+  /** Messages of one of its conversations, oldest first. */
+  page(moment: Moment, conversation: Conversation, after: number): HistoryPage;
+  /** Whether none of them was cleared or deleted since. */
+  isWhole(moment: Moment): boolean;
+  /** For an agent that nobody sees yet. Returns its id. Call this, and `add`, in a transaction. */
+  addConversation(
+    agent: Pick<Agent, "agentId">,
+    heading: Pick<Conversation, "title" | "isDefault" | "createdAt">,
+  ): string;
+  /** Adds messages that were written elsewhere. Throws `conflict` if the account's history is full. */
+  add(accountId: string, rows: readonly NewMessage[]): void;
+}
+
+export interface TransferParts {
+  queries: MessageQueries;
+  rows: ConversationQueries;
+  taint: Pick<Taint, "expect">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
+}
+
+/** Messages that are read in one turn, or written in one commit; fewer if they are long. */
+const AT_ONCE = 100;
+
+export function createTransfer({ queries, rows, taint, quotas }: TransferParts): Transfer {
+  return {
+    begin: ({ agentId }) => ({ conversations: rows.allOf(agentId), lastMessage: queries.lastMessage() }),
+    page({ lastMessage }, { conversationId }, after) {
+      const page = readPage(queries, conversationId, "asc", after, AT_ONCE);
+      const within = page.rows.filter(({ messageSeq }) => messageSeq <= lastMessage);
+      return { rows: within, hasMore: page.hasMore && within.length === page.rows.length };
+    },
+    isWhole: ({ conversations }) =>
+      conversations.every(({ conversationId, clearedMessageSeq }) => {
+        const now = rows.find(conversationId);
+        return now?.state === "open" && now.clearedMessageSeq === clearedMessageSeq;
+      }),
+    addConversation({ agentId }, { title, isDefault, createdAt }) {
+      if (!isDefault) {
+        return rows.insert({ conversationId: newId("conv"), agentId, title, createdAt, updatedAt: createdAt })
+          .conversationId;
+      }
+      // A trigger has created it with the agent.
+      const conversationId = defaultConversationOf(agentId);
+      if (title !== null) rows.setTitle(conversationId, title, createdAt);
+      return conversationId;
+    },
+    add(accountId, messages) {
+      const bytes = messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+      quotas.requireHistoryRoom(accountId, bytes);
+      for (const message of messages) queries.insertMessage(message);
+      if (messages.some(({ tainted }) => tainted)) taint.expect();
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { bundleOf, filesIn, manifest } from "../bundles/archives.ts";
+import { faultsOf } from "../support/axe.ts";
+import { browserTest } from "../support/browser.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+let server: TestServer;
+let person: Person;
+let hash: string;
+const folder = mkdtempSync(join(tmpdir(), "roost-copies-"));
+
+beforeAll(async () => {
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
+  person = await server.signUp();
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
+  const { body: agent } = await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
+  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const withAgent = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await page.evaluate((to) => {
+        location.hash = to;
+      }, hash);
+      await page.getByRole("heading", { name: "A copy" }).waitFor();
+      await use(page);
+    },
+  );
+
+browserTest("an agent is downloaded as one file, and what an import brings switched off is listed", async () => {
+  await withAgent(async (page) => {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("ada.tar.gz");
+    const bundle = await Bun.file(await download.path()).bytes();
+    expect((await filesIn(bundle)).has("workspace/SOUL.md")).toBe(true);
+
+    const file = join(folder, "eve.tar.gz");
+    const tools = [{ tool: "http_request", policy: "always" }];
+    writeFileSync(file, bundleOf(manifest({ agent: { name: "<b>Eve</b>", tools } }), ["later/a", "x"]));
+    await page.getByLabel("Or import an agent").setInputFiles(file);
+    await page.getByText("is here. What came with it and is off").waitFor();
+    expect(await page.locator("#copy-review li").allTextContents()).toEqual([
+      "http_request has its default policy, not always.",
+      "later/a was left out.",
+    ]);
+    expect(await page.locator("#copy-told a").textContent()).toBe("<b>Eve</b>");
+    expect(await faultsOf(page)).toEqual([]);
+
+    writeFileSync(file, "no bundle");
+    await page.getByLabel("Or import an agent").setInputFiles(file);
+    await page.locator("#copy [role=alert]").getByText("not compressed with gzip").waitFor();
+  });
+});
