@@ -34,6 +34,8 @@ import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost, type Host } from "../runtime/host.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
 import { createSandbox } from "../sandbox/sandbox.ts";
+import { mailOfSchedules } from "../schedules/notice.ts";
+import { createScheduling, modelForSchedule } from "../schedules/scheduling.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -174,6 +176,7 @@ export async function createFeatures(
     },
     onRoom: () => conversations.runs.serve(),
   });
+  const scheduledModel = modelForSchedule(store);
   const conversations: Messaging = createMessaging({
     store,
     clock,
@@ -187,12 +190,19 @@ export async function createFeatures(
     skills,
     tools: toolbox,
     defaultModel: config.model,
+    modelFor: ({ originType, originId }) =>
+      originType === "schedule" && originId !== null ? scheduledModel(originId) : null,
     engineOf: engines.of,
   });
   conversations.runs.listen({
     waiting: approvals.request,
     // One that has come to its end has asked for nothing that is open.
     ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
+  });
+  const schedules = createScheduling({
+    ...{ store, clock, log, agents, instances, quotas, modelChoice, messaging: conversations },
+    tell:
+      config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
@@ -202,7 +212,7 @@ export async function createFeatures(
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, quotas, removals, mail, ...access, idempotency, startPage, checkpoints };
   const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
-  return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations };
+  return { ...held, ...run, meter, paymentGateway, workspaces, instances, agents, secrets, conversations, schedules };
 }
 
 function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {

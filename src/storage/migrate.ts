@@ -18,6 +18,7 @@ import skillPins from "./migrations/0014-skill-pins.sql" with { type: "text" };
 import eventRows from "./migrations/0015-event-rows.sql" with { type: "text" };
 import runChecks from "./migrations/0016-run-checks.sql" with { type: "text" };
 import responses from "./migrations/0017-responses.sql" with { type: "text" };
+import schedules from "./migrations/0018-schedules.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -38,6 +39,7 @@ const MIGRATIONS: readonly string[] = [
   eventRows,
   runChecks,
   responses,
+  schedules,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
