@@ -2,7 +2,8 @@ import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
-import { CONVERSATIONS, type Schedule, SLOT_STATUSES, type Slot, WHEN_MISSED } from "./schema.ts";
+import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
+import { type Schedule, SLOT_STATUSES, type Slot } from "./schema.ts";
 
 /** A schedule as the API shows it (docs/contract/api.md, Schedules). */
 export const ScheduleRecord = record("Schedule", () =>

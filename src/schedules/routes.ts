@@ -6,10 +6,10 @@ import { flag, spokenText, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { idForm } from "../lib/forms.ts";
+import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
 import type { Deciding } from "./deciding.ts";
 import { ScheduleRecord, SlotRecord, showSchedule, showSlot } from "./record.ts";
 import type { ScheduleSettings, Schedules } from "./schedules.ts";
-import { CONVERSATIONS, WHEN_MISSED } from "./schema.ts";
 
 export interface ScheduleRouteParts {
   agents: Agents;

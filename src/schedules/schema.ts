@@ -1,9 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
 
-/** What happens to times that passed while the host did not run: the last of them runs, or none does. */
-export const WHEN_MISSED = ["run_once", "skip"] as const;
-/** Where a schedule's runs are: in a conversation of its own, or in the agent's default one. */
-export const CONVERSATIONS = ["own", "default"] as const;
 export const SLOT_STATUSES = ["ran", "skipped", "missed", "failed"] as const;
 
 export const schedules = sqliteTable("schedules", {
