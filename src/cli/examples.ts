@@ -84,7 +84,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "schedule list": ["roost schedule list home librarian"],
   "schedule show": ["roost schedule show home librarian Morning"],
   "schedule create": [
-    "roost schedule create home librarian Morning 'Suggest a poem' --cron '0 8 * * *'",
+    "roost schedule create home librarian Morning 'A poem?' --cron '0 8 * * *'",
     "roost schedule create home librarian Check 'Anything new?' --every 30m",
   ],
   "schedule run": ["roost schedule run home librarian Morning"],

@@ -35,6 +35,3 @@ export const createAnnouncing =
     queries.insertMessage(message);
     events.append(agentId, [{ type: "message.completed", runId, message: showMessage(message) }], target);
   };
-
-/** How a prompt shows what was announced. */
-export const ANNOUNCED = "[Said by myself in the background, not to the person:]\n";

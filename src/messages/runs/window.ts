@@ -1,5 +1,4 @@
 import type { TurnOutline } from "../../runtime/prompt-room.ts";
-import { ANNOUNCED } from "../announce.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
 import type { Run } from "../schema.ts";
 
@@ -28,6 +27,9 @@ interface Row extends RecentMessage {
   /** Whether it was announced here by a run elsewhere. */
   isAnnounced?: true;
 }
+
+/** How a prompt shows what was announced. */
+const ANNOUNCED = "[Said by myself in the background, not to the person:]\n";
 
 interface Kept {
   /** Oldest first. */
