@@ -146,11 +146,10 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       bound: "record",
       body: ScheduleChange,
       answer: ScheduleRecord,
-      errors: ["conflict"],
       find: one,
       commit: "shared",
-      write: ({ found: { instance, agent, schedule }, body }) =>
-        showSchedule(schedules.update(schedule, agent, instance.accountId, settingsOf(body))),
+      write: ({ found: { agent, schedule }, body }) =>
+        showSchedule(schedules.update(schedule, agent, settingsOf(body))),
     }),
     route({
       method: "DELETE",

@@ -47,8 +47,8 @@ export interface Schedules {
    * beyond 100 of the agent or 1,000 of the account. Call it in a transaction, like everything here that changes.
    */
   create(agent: Agent, accountId: string, settings: ScheduleSettings): Schedule;
-  /** Throws as `create` does. */
-  update(schedule: Schedule, agent: Agent, accountId: string, change: Partial<ScheduleSettings>): Schedule;
+  /** Throws `invalid_request` as `create` does. */
+  update(schedule: Schedule, agent: Agent, change: Partial<ScheduleSettings>): Schedule;
   remove(schedule: Schedule): void;
   /** Oldest first. */
   page(agentId: string, after: string | null, limit: number): Schedule[];
@@ -113,11 +113,10 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
       changed();
       return schedule;
     },
-    update(schedule, { instanceId }, accountId, change) {
+    update(schedule, { instanceId }, change) {
       const now = clock.now();
       const settings = { ...schedule, ...change };
       check(settings, instanceId);
-      if (change.message !== undefined) quotas.requireHistoryRoom(accountId, Buffer.byteLength(change.message));
       const isOther = settings.everySeconds !== schedule.everySeconds;
       const isBack = settings.enabled && !schedule.enabled;
       const updated = withNext(
