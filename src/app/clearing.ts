@@ -79,6 +79,7 @@ export function clearingPlan(
       { files: (agentId) => workspaces.clearTrash(instanceOf(agentId) ?? agentId) },
       { each: "conversation", first: firstConversation },
       rows({ table: "events", by: "agent_id", key: "event_id", before: -1, batch: 250 }),
+      rows({ table: "schedules", by: "agent_id", key: "schedule_id", before: "", batch: 10 }),
       rows({ table: "approval_rules", by: "agent_id", key: "rule_id", before: "", batch: 250 }),
       rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", batch: 250 }),
       rows(self("agents", "agent_id")),

@@ -37,6 +37,8 @@ import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost, type Host } from "../runtime/host.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
 import { createSandbox } from "../sandbox/sandbox.ts";
+import { mailOfSchedules } from "../schedules/notice.ts";
+import { createScheduling, modelForSchedule } from "../schedules/scheduling.ts";
 import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
@@ -178,6 +180,7 @@ export async function createFeatures(
     },
     onRoom: () => conversations.runs.serve(),
   });
+  const scheduledModel = modelForSchedule(store);
   const conversations: Messaging = createMessaging({
     store,
     clock,
@@ -191,6 +194,8 @@ export async function createFeatures(
     skills,
     tools: toolbox,
     defaultModel: config.model,
+    modelFor: ({ originType, originId }) =>
+      originType === "schedule" && originId !== null ? scheduledModel(originId) : null,
     engineOf: engines.of,
   });
   conversations.runs.listen({
@@ -217,6 +222,11 @@ export async function createFeatures(
     mayHaveTool,
     modelAllowed: modelChoice.allows,
   });
+  const schedules = createScheduling({
+    ...{ store, clock, log, agents, instances, quotas, modelChoice, messaging: conversations },
+    tell:
+      config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
+  });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
@@ -237,6 +247,7 @@ export async function createFeatures(
     agents,
     secrets,
     conversations,
+    schedules,
   };
 }
 

@@ -20,6 +20,7 @@ import { openAiRoutes } from "../openai/routes.ts";
 import { createStoredResponses } from "../openai/stored-responses.ts";
 import { signedPaymentHeader } from "../payments/facilitator/signed-payment.ts";
 import { billingRoutes } from "../payments/routes.ts";
+import { scheduleRoutes } from "../schedules/routes.ts";
 import { secretRoutes } from "../secrets/routes.ts";
 import { skillRoutes } from "../skills/routes.ts";
 import type { Features } from "./features.ts";
@@ -93,6 +94,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
+    ...scheduleRoutes({ agents, ...features.schedules }),
     ...openAiRoutes({
       clock,
       models: createAgentModels(store.db, agents),

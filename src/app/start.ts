@@ -23,6 +23,7 @@ import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
+import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import type { RunningBackups } from "./backups.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures, type FeatureOptions } from "./features.ts";
@@ -51,6 +52,7 @@ export interface App {
   url: string;
   routes: readonly Route[];
   meterTimer: Pick<MeterTimer, "tick">;
+  scheduleTimer: Pick<ScheduleTimer, "tick">;
   /** Decides about what runs wait for. */
   runs: Pick<Runs, "resume" | "listen">;
   approvals: Pick<Approvals, "expireDue">;
@@ -186,6 +188,7 @@ async function startOn(
   const meterTimer = createMeterTimer(meter, store, foundation.clock, log);
   meterTimer.run();
   paymentGateway.run();
+  features.schedules.timer.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   // Requests that wait already come before what only tidies up.
   await new Promise((resolve) => setTimeout(resolve));
@@ -206,6 +209,7 @@ async function startOn(
     url: listener.url,
     routes,
     meterTimer,
+    scheduleTimer: features.schedules.timer,
     runs: conversations.runs,
     approvals: features.approvals,
     async settled() {
@@ -222,6 +226,7 @@ async function startOn(
       clearTimeout(probing);
       housekeeping.stop();
       await backups?.stop();
+      await features.schedules.timer.stop();
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();

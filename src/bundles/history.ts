@@ -95,6 +95,8 @@ export function createLineReader(arriving: { agentId: string; conversationId: st
       // Nothing was said in the future: activity is sorted by it.
       createdAt: Math.min(Date.parse(line.createdAt), now),
       tainted: line.role === "agent",
+      originType: null,
+      originId: null,
     };
   };
 }

@@ -76,3 +76,10 @@ export function toolPolicy(text: string, before: Record<string, Policy | null> =
     `Expected NAME=POLICY with ${POLICIES.join(", ")} or default, such as write_file=ask.`,
   );
 }
+
+/** `08:00-20:00` */
+export function activeHours(text: string): { from: string; to: string } {
+  const [, from, to] = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(text) ?? [];
+  if (from !== undefined && to !== undefined) return { from, to };
+  throw new InvalidArgumentError("Expected two times such as 08:00-20:00.");
+}

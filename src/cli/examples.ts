@@ -97,6 +97,14 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "approval approve": ["roost approval approve appr_0123…", "roost approval approve appr_0123… --remember --yes"],
   "approval deny": ["roost approval deny appr_0123… --note 'not before Monday'"],
   "approval answer": ["roost approval answer appr_0123… Friday 'two or three'"],
+  "schedule list": ["roost schedule list home librarian"],
+  "schedule show": ["roost schedule show home librarian Morning"],
+  "schedule create": [
+    "roost schedule create home librarian Morning 'A poem?' --cron '0 8 * * *'",
+    "roost schedule create home librarian Check 'Anything new?' --every 30m",
+  ],
+  "schedule run": ["roost schedule run home librarian Morning"],
+  "schedule delete": ["roost schedule delete home librarian Morning --yes"],
   "skill list": ["roost skill list", "roost skill list home"],
   "skill install": [
     "roost skill install home meeting-notes",

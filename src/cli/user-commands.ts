@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { APPROVAL_STATUSES } from "../approvals/status.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
-import { eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
+import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
+import { activeHours, durationMs, eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
 import type { ServerOptions } from "./user/credentials.ts";
 
 const USER = "On any server:";
@@ -75,6 +76,7 @@ export function addUserCommands(program: Command): void {
     );
 
   addApprovalCommands(group("approval", "show and decide what agents ask for"));
+  addScheduleCommands(group("schedule", "have an agent work at certain times"));
   addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
   addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 
@@ -203,6 +205,45 @@ export function addUserCommands(program: Command): void {
     decision(one("answer", "answer the agent's questions"))
       .argument("<answers...>", "one for each question")
       .action(async (given, answers, options) => (await import("./user/approval.ts")).answer(given, answers, options));
+  }
+
+  function addScheduleCommands(schedule: Command): void {
+    const ofAll = (name: string, description: string): Command =>
+      asJson(ofAgent(schedule.command(name).description(description)));
+    const one = (name: string, description: string): Command =>
+      ofAll(name, description).argument("<schedule>", "its id or name");
+    ofAll("list", "list an agent's schedules").action(async (instance, agent, options) =>
+      (await import("./user/schedule.ts")).listSchedules(instance, agent, options),
+    );
+    one("show", "show a schedule, and what became of its last times").action(async (instance, agent, given, options) =>
+      (await import("./user/schedule.ts")).showSchedule(instance, agent, given, options),
+    );
+    ofAll("create", "tell an agent something at certain times")
+      .argument("<name>", "the schedule's name")
+      .argument("<message>", "what the agent is told")
+      .option("--cron <fields>", "minute, hour, day, month and weekday, such as '0 9 * * 1-5'")
+      .option("--every <duration>", "an interval in place of cron, such as 30m", durationMs)
+      .option("--time-zone <zone>", "whose clocks cron means, such as Europe/Berlin; else this machine's")
+      .addOption(
+        new Option("--missed <what>", "times while the host did not run: run the last one, or none")
+          .choices(WHEN_MISSED)
+          .default("run_once" satisfies (typeof WHEN_MISSED)[number]),
+      )
+      .option("--active-hours <from-to>", "skip other times, such as 08:00-20:00", activeHours)
+      .addOption(new Option("--conversation <which>", "where it runs").choices(CONVERSATIONS).default("own"))
+      .option("--no-announce", "keep the answer out of the default conversation")
+      .option("--model <model>", "the model that answers, if not the agent's")
+      .action(async (instance, agent, name, message, options) =>
+        (await import("./user/schedule.ts")).createSchedule(instance, agent, name, message, options),
+      );
+    one("run", "run a schedule now").action(async (instance, agent, given, options) =>
+      (await import("./user/schedule.ts")).runSchedule(instance, agent, given, options),
+    );
+    one("delete", "delete a schedule")
+      .option("-y, --yes", "do not ask")
+      .action(async (instance, agent, given, options) =>
+        (await import("./user/schedule.ts")).deleteSchedule(instance, agent, given, options),
+      );
   }
 
   function addSkillCommands(skill: Command): void {

@@ -11,6 +11,7 @@ export type IdPrefix =
   | "run"
   | "appr"
   | "rule"
+  | "sched"
   | "inv"
   | "txn"
   | "call"

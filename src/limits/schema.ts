@@ -20,4 +20,5 @@ export const accountUsage = sqliteTable("account_usage", {
   agents: integer("agents").notNull(),
   workspaceBytes: integer("workspace_bytes").notNull(),
   historyBytes: integer("history_bytes").notNull(),
+  schedules: integer("schedules").notNull(),
 });

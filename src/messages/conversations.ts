@@ -24,6 +24,8 @@ export interface Conversations {
    * makes room. Throws `conflict` beyond 1,000 of all kinds.
    */
   createForResponses(agent: Agent): Conversation;
+  /** One for what is not a person's doing. Throws `conflict` beyond 1,000. */
+  createFor(agent: Agent, origin: Pick<Conversation, "originType" | "originId">, title: string): Conversation;
   /** Throws `conflict` if the agent has as many as it may. */
   requireRoom(agent: Agent): void;
   /** Latest activity first; of every origin if none is named. */
@@ -65,9 +67,14 @@ export function createConversations(parts: ConversationParts): Conversations {
     );
   }
 
-  function insert({ agentId }: Agent, title: string | null, originType: OriginType): Conversation {
+  function insert(
+    { agentId }: Agent,
+    title: string | null,
+    { originType, originId }: Pick<Conversation, "originType" | "originId">,
+  ): Conversation {
     const now = clock.now();
-    return rows.insert({ conversationId: newId("conv"), agentId, title, originType, createdAt: now, updatedAt: now });
+    const at = { createdAt: now, updatedAt: now };
+    return rows.insert({ conversationId: newId("conv"), agentId, title, originType, originId, ...at });
   }
 
   function remove(conversation: Conversation): void {
@@ -87,7 +94,7 @@ export function createConversations(parts: ConversationParts): Conversations {
     requireRoom,
     create(agent, title) {
       requireRoom(agent);
-      return insert(agent, title, "user");
+      return insert(agent, title, { originType: "user", originId: null });
     },
     createForResponses(agent) {
       const { agentId } = agent;
@@ -96,7 +103,11 @@ export function createConversations(parts: ConversationParts): Conversations {
         if (oldest) remove(oldest);
       }
       requireRoom(agent);
-      return insert(agent, null, "openai");
+      return insert(agent, null, { originType: "openai", originId: null });
+    },
+    createFor(agent, origin, title) {
+      requireRoom(agent);
+      return insert(agent, title, origin);
     },
     page({ agentId }, origin, after, limit) {
       const of = (one: OriginType) => rows.page(agentId, one, after ?? NEWEST, limit);

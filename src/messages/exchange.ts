@@ -33,9 +33,12 @@ export interface Exchange {
   createdAt: number;
 }
 
+/** Of a person's messages and the answers to them. */
+export const NO_ORIGIN = { originType: null, originId: null } as const;
+
 /** The message that a run answers. */
 export const questionOf = (
-  { messageId, agentId, conversationId, runId, createdAt }: Run,
+  { messageId, agentId, conversationId, runId, createdAt, originType, originId }: Run,
   text: string,
   sender: Sender,
 ): NewMessageRow => ({
@@ -54,6 +57,7 @@ export const questionOf = (
   completionTokens: null,
   createdAt,
   tainted: false,
+  ...(originType === "user" ? NO_ORIGIN : { originType, originId }),
 });
 
 /** Writes an exchange as a completed run with its two messages and its events. */

@@ -7,12 +7,14 @@ import type { Quotas } from "../limits/quotas.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import { createAnnouncing } from "./announce.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
 import type { EventLog } from "./events/event-log.ts";
 import { createKeeping, type Exchange, questionOf, type Sender } from "./exchange.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
 import { MAX_AT_ONCE } from "./runs/active-runs.ts";
+import type { Caused } from "./runs/new-runs.ts";
 import type { Runs } from "./runs/runs.ts";
 import type { Asked, UnkeptListener } from "./runs/unkept-runs.ts";
 import type { Run } from "./schema.ts";
@@ -31,6 +33,8 @@ export interface NewMessage {
   whileRunning: (typeof WHILE_RUNNING)[number];
   /** The form of the answer, if it is to be JSON. */
   output: OutputForm | null;
+  /** Who or what sends it, if that is no person. */
+  origin?: Pick<Run, "originType" | "originId">;
 }
 
 export interface Messages {
@@ -50,6 +54,8 @@ export interface Messages {
    * if the agent was deleted meanwhile. Call it in a transaction.
    */
   keep(instance: Instance, agent: Agent, exchange: Exchange): string | null;
+  /** Puts what a run elsewhere ended with into the agent's default conversation. Call it in a transaction. */
+  announce(run: Run): void;
   page(conversationId: string, order: Order, after: number | null, limit: number): HistoryPage;
   /**
    * Cancels the conversation's runs and hides its messages, its runs and the text of their events; the rows are deleted
@@ -68,10 +74,10 @@ export function createMessages(
   runs: Runs,
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
-  modelOf: (agent: Agent) => string,
+  modelOf: (agent: Agent, caused: Caused) => string,
 ): Messages {
   return {
-    send(instance, agent, { conversationId, text, sender, whileRunning, output }) {
+    send(instance, agent, { conversationId, text, sender, whileRunning, output, origin = BY_A_PERSON }) {
       const { agentId } = agent;
       return store.transaction(() => {
         // Checked here only: the answer to an accepted message is always stored.
@@ -92,8 +98,9 @@ export function createMessages(
         requireRunning(instance);
         if (interrupted) runs.cancel(interrupted);
         const messageId = newId("msg");
-        const caused = { agentId, conversationId, originType: "user", originId: null } as const;
-        const run = runs.queue(caused, instance, messageId, unfinished.length === 0 ? modelOf(agent) : undefined);
+        const caused = { agentId, conversationId, ...origin };
+        const model = unfinished.length === 0 ? modelOf(agent, caused) : undefined;
+        const run = runs.queue(caused, instance, messageId, model);
         if (output) queries.setOutput(run.runId, output);
         queries.insertMessage(questionOf(run, text, sender));
         return run;
@@ -105,6 +112,7 @@ export function createMessages(
       return runs.unkept.queue(instance, agent, asked, listener);
     },
     keep: createKeeping(clock, queries, events),
+    announce: createAnnouncing(clock, queries, events),
     page: (conversationId, order, after, limit) => readPage(queries, conversationId, order, after, limit),
     clear(conversationId) {
       store.transaction(() => {
@@ -115,6 +123,8 @@ export function createMessages(
     },
   };
 }
+
+const BY_A_PERSON = { originType: "user", originId: null } as const;
 
 /** Throws `rate_limited` if too many messages would wait besides the runs of this agent that may be in progress. */
 function requireRoomInQueue(unfinished: Run[], conversationId: string): void {

@@ -82,8 +82,8 @@ export function createMessaging(parts: MessagingParts): Messaging {
       stored.clear(conversationId, now);
     },
   };
-  const messages = createMessages(store, clock, queries, events, rows, runs, removals, quotas, (agent) =>
-    modelOf(agent, parts),
+  const messages = createMessages(store, clock, queries, events, rows, runs, removals, quotas, (agent, caused) =>
+    modelOf(agent, parts, caused),
   );
   const conversations = createConversations({
     store,

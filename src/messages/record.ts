@@ -5,6 +5,8 @@ import { record } from "../lib/record.ts";
 import type { NewMessage } from "./queries.ts";
 import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } from "./schema.ts";
 
+const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
+
 const UsageRecord = z.object({ promptTokens: z.int(), completionTokens: z.int(), totalTokens: z.int() });
 
 /** A message as the API shows it (docs/contract/api.md, Messages). */
@@ -21,11 +23,10 @@ export const MessageRecord = record("Message", () =>
     createdAt: z.iso.datetime(),
     usage: UsageRecord.nullable(),
     finishReason: z.enum(FINISH_REASONS).nullable(),
+    origin: OriginRecord.nullable().describe("What caused it; null for what people write and what answers them"),
   }),
 );
 export type MessageRecord = z.output<typeof MessageRecord>;
-
-const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
 
 /** A conversation as the API shows it (docs/contract/api.md, Conversations). */
 export const ConversationRecord = record("Conversation", () =>
@@ -80,6 +81,7 @@ export const showMessage = (row: NewMessage): MessageRecord => ({
   usage:
     row.promptTokens === null || row.completionTokens === null ? null : usageOf(row.promptTokens, row.completionTokens),
   finishReason: row.finishReason,
+  origin: row.originType === null ? null : { type: row.originType, id: row.originId },
 });
 
 export const showConversation = (row: Conversation): z.output<typeof ConversationRecord> => ({

@@ -98,6 +98,9 @@ export const messages = sqliteTable("messages", {
   createdAt: integer("created_at").notNull(),
   /** Whether the run that wrote it had read what a stranger may have written. */
   tainted: integer("tainted", { mode: "boolean" }).notNull().default(false),
+  /** What caused it, if it is neither a person's nor an answer to one. */
+  originType: text("origin_type", { enum: ORIGINS }),
+  originId: text("origin_id"),
 });
 
 /** Runs that are not over and have read what a stranger may have written. */

@@ -19,6 +19,7 @@ import eventRows from "./migrations/0015-event-rows.sql" with { type: "text" };
 import runChecks from "./migrations/0016-run-checks.sql" with { type: "text" };
 import responses from "./migrations/0017-responses.sql" with { type: "text" };
 import arrivals from "./migrations/0018-arrivals.sql" with { type: "text" };
+import schedules from "./migrations/0019-schedules.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly string[] = [
   runChecks,
   responses,
   arrivals,
+  schedules,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -55,9 +55,11 @@ beforeAll(async () => {
   const { runId } = await made(messages, { message: "hello" }, { Prefer: "respond-async" });
   const { keyId } = await made("/v1/auth/keys", {});
   const conversationId = agentId.replace("agt_", "conv_");
+  const hourly = { name: "Hourly", message: "hello", everySeconds: 3600 };
+  const { scheduleId } = await made(`/v1/instances/${instanceId}/agents/${agentId}/schedules`, hourly);
   const approvalId = storeApproval(server, { accountId: owner.accountId, instanceId, agentId });
   ids = { instanceId, agentId, conversationId, runId, keyId, approvalId, ruleId: `rule_${UNKNOWN}` };
-  ids = { ...ids, name: "code-review", key: "TOKEN", "*": "SOUL.md", model: agentId };
+  ids = { ...ids, scheduleId, name: "code-review", key: "TOKEN", "*": "SOUL.md", model: agentId };
   stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 

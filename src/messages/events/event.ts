@@ -20,6 +20,13 @@ export type AgentEvent =
   | { type: "plan.updated"; runId: string; items: PlanItem[] }
   | { type: "approval.requested" | "approval.decided"; runId: string; approval: ApprovalRecord }
   | { type: "run.failed"; runId: string; error: { code: string; message: string } }
+  | {
+      type: "schedule.failing" | "schedule.disabled";
+      scheduleId: string;
+      name: string;
+      failuresInARow: number;
+      reason: string;
+    }
   | { type: "agent.updated" | "agent.deleted" }
   | { type: "instance.status"; status: string }
   | { type: "instance.runway"; reason: string; secondsLeft: number; stopsAt: string };

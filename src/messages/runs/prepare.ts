@@ -19,6 +19,7 @@ import type { JournalStep } from "../../runtime/protocol.ts";
 import type { Toolbox } from "../../tools/toolbox.ts";
 import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
+import type { Caused } from "./new-runs.ts";
 import type { Taint } from "./taint.ts";
 import type { Asked } from "./unkept-runs.ts";
 
@@ -33,6 +34,8 @@ export interface PrepareParts {
   tools: Pick<Toolbox, "offerTo" | "offerOnly">;
   /** The host's model, for an agent that names none. */
   defaultModel: string;
+  /** The model that who caused a run asks for; null if the agent's is to answer. */
+  modelFor(caused: Caused): string | null;
   /** Throws `ModelError` for a model that the host does not have. */
   engineOf(model: string): ModelEngine;
   /** The turns up to and including the run's own message, in the order they were answered. */
@@ -56,7 +59,7 @@ export function prepareRun(
 ): Omit<HostedRun, "sink" | "taint"> | null {
   const agent = parts.agents.find(run.agentId);
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
-  const model = modelOf(agent, parts);
+  const model = modelOf(agent, parts, run);
   const abilities = abilitiesOf(parts, model);
   const room = roomOf(abilities.contextTokens);
   const { instanceId, conversationId, runId } = run;
@@ -117,9 +120,12 @@ export function prepareUnkept(
   return { ...prepared, tools, input: { ...prepared.input, ...extras } };
 }
 
-/** Its own, or else the host's. */
-export const modelOf = (agent: Pick<Agent, "model">, { defaultModel }: Pick<PrepareParts, "defaultModel">): string =>
-  agent.model ?? defaultModel;
+/** What the run's cause asks for, or else the agent's own, or else the host's. */
+export const modelOf = (
+  agent: Pick<Agent, "model">,
+  { defaultModel, modelFor }: Pick<PrepareParts, "defaultModel" | "modelFor">,
+  caused?: Caused,
+): string => (caused && modelFor(caused)) ?? agent.model ?? defaultModel;
 
 export function abilitiesOf(parts: Pick<PrepareParts, "engineOf">, model: string): ModelAbilities {
   try {

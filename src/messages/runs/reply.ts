@@ -33,5 +33,7 @@ export function replyOfRun(run: Run, { text, outcome, usage, isTainted, sender, 
     completionTokens: used ? usage.completionTokens : null,
     createdAt,
     tainted: isTainted,
+    originType: null,
+    originId: null,
   };
 }

@@ -24,7 +24,12 @@ interface Row extends RecentMessage {
   turn: TurnOutline;
   /** The agent's answer to it, if it said anything. */
   reply?: TurnOutline;
+  /** Whether it was announced here by a run elsewhere. */
+  isAnnounced?: true;
 }
+
+/** How a prompt shows what was announced. */
+const ANNOUNCED = "[Said by myself in the background, not to the person:]\n";
 
 interface Kept {
   /** Oldest first. */
@@ -62,6 +67,7 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
       if (row.role === "agent" && row.bytes > 0) {
         const asked = rows.findLast(({ role, runId }) => role === "user" && runId === row.runId);
         if (asked) asked.reply = row.turn;
+        else if (queries.message(row.messageId)?.originType != null) announce(row);
       }
       rows.push(row);
       window.bytes += bytesOf(row);
@@ -89,7 +95,8 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     startOf: (conversationId) => kept.get(conversationId)?.rows[0]?.messageSeq ?? null,
     read(run) {
       const turns: TurnOutline[] = [];
-      for (const { role, messageId, turn, reply } of latest(run.conversationId)) {
+      for (const { role, messageId, turn, reply, isAnnounced } of latest(run.conversationId)) {
+        if (isAnnounced) turns.push(turn);
         if (role === "agent") continue;
         turns.push(turn);
         if (messageId === run.messageId) return turns;
@@ -100,6 +107,12 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
       return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
     },
   };
+}
+
+function announce(row: Row): void {
+  const { bytes, read, role } = row.turn;
+  row.isAnnounced = true;
+  row.turn = { role, bytes: bytes + ANNOUNCED.length, read: () => ANNOUNCED + read() };
 }
 
 const bytesOf = ({ shortText }: RecentMessage): number => MESSAGE_BYTES + (shortText?.length ?? 0);

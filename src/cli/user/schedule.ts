@@ -1,0 +1,147 @@
+import type { Page } from "../../http/paging.ts";
+import type { ScheduleRecord, SlotRecord } from "../../schedules/record.ts";
+import { Failure } from "../failure.ts";
+import { printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import type { Client } from "./client.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { findAgent } from "./find.ts";
+import { confirm } from "./prompt.ts";
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+interface NewScheduleOptions extends Options {
+  cron?: string;
+  every?: number;
+  timeZone?: string;
+  missed?: string;
+  activeHours?: { from: string; to: string };
+  conversation?: string;
+  announce?: boolean;
+  model?: string;
+}
+
+/** Times that `show` prints. */
+const SHOWN_SLOTS = 10;
+
+const TIMES = {
+  empty: "There are no schedules.",
+  widths: { leaveOut: ["ID"], shorten: ["NAME"] },
+};
+
+/** `roost schedule list INSTANCE AGENT` */
+export async function listSchedules(instance: string, agent: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const { path } = await findAgent(client, instance, agent);
+  const schedules = await client.all<ScheduleRecord>(`${path}/schedules`);
+  if (options.json) {
+    printJson(schedules);
+    return;
+  }
+  printTable(
+    ["NAME", "WHEN", "NEXT", "ID"],
+    schedules.map((schedule) => [schedule.name, timesOf(schedule), nextOf(schedule), schedule.scheduleId]),
+    TIMES.empty,
+    TIMES.widths,
+  );
+}
+
+const timesOf = ({ cron, everySeconds, timeZone }: ScheduleRecord): string =>
+  cron === null ? `every ${everySeconds} s` : `${cron} ${timeZone}`;
+
+const nextOf = ({ enabled, nextAt }: ScheduleRecord): string =>
+  enabled && nextAt !== null ? shortTime(nextAt) : "off";
+
+/** `roost schedule show INSTANCE AGENT SCHEDULE`: with what became of its last times. */
+export async function showSchedule(instance: string, agent: string, given: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const { at, schedule } = await findSchedule(client, instance, agent, given);
+  const { data: slots } = await client.call<Page<SlotRecord>>("GET", `${at}/slots?limit=${SHOWN_SLOTS}`);
+  if (options.json) {
+    printJson({ ...schedule, slots });
+    return;
+  }
+  printFields([
+    ["Name", schedule.name],
+    ["Message", schedule.message],
+    ["When", timesOf(schedule)],
+    ["Next", nextOf(schedule)],
+    ["Where", schedule.conversation === "own" ? "a conversation of its own" : "the default conversation"],
+    ["Id", schedule.scheduleId],
+  ]);
+  say("");
+  printTable(
+    ["TIME", "WHAT", "WHY"],
+    slots.map(({ slotAt, status, reason }) => [shortTime(slotAt), status, reason ?? "-"]),
+    "It has not been due yet.",
+    { leaveOut: [], shorten: ["WHY"] },
+  );
+}
+
+/** `roost schedule create INSTANCE AGENT NAME MESSAGE` */
+export async function createSchedule(
+  instance: string,
+  agent: string,
+  name: string,
+  message: string,
+  { cron, every, timeZone, missed, activeHours, conversation, announce, model, ...options }: NewScheduleOptions,
+): Promise<void> {
+  const client = openClient(options);
+  const { path } = await findAgent(client, instance, agent);
+  const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const body = {
+    ...{ name, message, cron: cron ?? null, timeZone: zone, missed, activeHours, conversation, announce, model },
+    everySeconds: every === undefined ? null : Math.round(every / 1000),
+  };
+  const made = await client.call<ScheduleRecord>("POST", `${path}/schedules`, {
+    body,
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  if (options.json) printJson(made);
+  else say(`${made.name} is due next at ${nextOf(made)} (${made.scheduleId}).`);
+}
+
+/** `roost schedule run INSTANCE AGENT SCHEDULE` */
+export async function runSchedule(instance: string, agent: string, given: string, options: Options): Promise<void> {
+  const client = openClient(options);
+  const { at } = await findSchedule(client, instance, agent, given);
+  const started = await client.call<{ runId: string }>("POST", `${at}/run`, {
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+  if (options.json) printJson(started);
+  else say(`It runs (${started.runId}). To see how: roost events ${instance} ${agent}`);
+}
+
+/** `roost schedule delete INSTANCE AGENT SCHEDULE` */
+export async function deleteSchedule(
+  instance: string,
+  agent: string,
+  given: string,
+  { yes, ...options }: Options & { yes?: true },
+): Promise<void> {
+  const client = openClient(options);
+  const { at, schedule } = await findSchedule(client, instance, agent, given);
+  await confirm(`Delete the schedule ${schedule.name}?`, yes);
+  const gone = await client.call<{ scheduleId: string }>("DELETE", at);
+  if (options.json) printJson(gone);
+  else say(`${schedule.name} is deleted.`);
+}
+
+/** A schedule given by its id or name. Throws if none or several have the name. */
+async function findSchedule(
+  client: Client,
+  instance: string,
+  agent: string,
+  given: string,
+): Promise<{ at: string; schedule: ScheduleRecord }> {
+  const { path } = await findAgent(client, instance, agent);
+  const all = await client.all<ScheduleRecord>(`${path}/schedules`);
+  const fits = all.filter(({ scheduleId, name }) => scheduleId === given || name === given);
+  const [schedule] = fits;
+  if (schedule === undefined) {
+    throw new Failure(`there is no schedule ${given}; roost schedule list ${instance} ${agent} shows them all`);
+  }
+  if (fits.length > 1) throw new Failure(`several schedules are called ${given}; name one by its id`);
+  return { at: `${path}/schedules/${schedule.scheduleId}`, schedule };
+}

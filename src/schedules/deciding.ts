@@ -1,0 +1,137 @@
+import type { FoundAgent } from "../agents/agents.ts";
+import { AppError } from "../lib/app-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import { wallTimeAt } from "../lib/wall-time.ts";
+import type { Conversations } from "../messages/conversations.ts";
+import type { Messages } from "../messages/messages.ts";
+import type { Runs } from "../messages/runs/runs.ts";
+import type { Run } from "../messages/schema.ts";
+import { KEPT_SLOTS, type ScheduleQueries } from "./queries.ts";
+import { nextSlot, slotsBetween } from "./recurrence.ts";
+import { recurrenceOf } from "./schedules.ts";
+import type { Schedule, Slot } from "./schema.ts";
+
+/** A time that is looked at later than this has passed while the host did not run, or its clock was elsewhere. */
+const LATE_MS = 60_000;
+
+export interface DecidingParts {
+  clock: Clock;
+  queries: ScheduleQueries;
+  /** The agent with its instance; undefined once it is deleted. */
+  agentOf(agentId: string): FoundAgent | undefined;
+  messages: Pick<Messages, "send">;
+  conversations: Pick<Conversations, "get" | "createFor">;
+  runs: Pick<Runs, "inTurn">;
+}
+
+export interface Deciding {
+  /** Decides about the times that have come, and starts the run of the last of them. Call it in a transaction. */
+  decide(schedule: Schedule): Slot[];
+  /** The same where that has thrown: nothing is started. */
+  giveUp(schedule: Schedule): Slot[];
+  /** Starts a run now. Throws what a message does that is refused. Call it in a transaction. */
+  runNow(schedule: Schedule, found: FoundAgent): Run;
+}
+
+/** What becomes of a schedule's times (docs/contract/api.md, Schedules). */
+export function createDeciding(parts: DecidingParts): Deciding {
+  const { clock, queries, agentOf, messages, conversations, runs } = parts;
+
+  function runNow(schedule: Schedule, { instance, agent }: FoundAgent): Run {
+    const { scheduleId, name, message: text } = schedule;
+    const origin = { originType: "schedule", originId: scheduleId } as const;
+    const conversationId = conversationOf(schedule, { instance, agent });
+    const sender = { type: "schedule", id: scheduleId, name };
+    return messages.send(instance, agent, {
+      conversationId,
+      text,
+      sender,
+      whileRunning: "queue",
+      output: null,
+      origin,
+    });
+  }
+
+  /** Its own is made when it first runs, and again if it was deleted. */
+  function conversationOf(schedule: Schedule, { agent }: FoundAgent): string {
+    const { scheduleId, name } = schedule;
+    if (schedule.conversation === "default") return conversations.get(agent).conversationId;
+    const own = schedule.conversationId === null ? undefined : existing(agent, schedule.conversationId);
+    if (own !== undefined) return own;
+    const made = conversations.createFor(agent, { originType: "schedule", originId: scheduleId }, name);
+    queries.update(scheduleId, { conversationId: made.conversationId });
+    return made.conversationId;
+  }
+
+  function existing(agent: FoundAgent["agent"], conversationId: string): string | undefined {
+    try {
+      return conversations.get(agent, conversationId).conversationId;
+    } catch (error) {
+      if (error instanceof AppError && error.code === "not_found") return undefined;
+      throw error;
+    }
+  }
+
+  /** Why a time is let pass; null if it is to run. */
+  function reasonToSkip(schedule: Schedule, slotAt: number, { instance, agent }: FoundAgent): string | null {
+    if (instance.status !== "running") return `the instance is ${instance.status}`;
+    if (!isActive(schedule, slotAt)) return `outside the active hours, ${schedule.activeFrom} to ${schedule.activeTo}`;
+    const before = runs.inTurn(agent.agentId).find(({ originId }) => originId === schedule.scheduleId);
+    if (before?.status === "waiting") return "the run before it waits for an approval or an answer";
+    return before ? "the run before it has not ended" : null;
+  }
+
+  function outcomeOf(schedule: Schedule, slotAt: number, isLate: boolean): Pick<Slot, "status" | "reason" | "runId"> {
+    const found = agentOf(schedule.agentId);
+    if (!found) return { status: "skipped", reason: "the agent is deleted", runId: null };
+    if (isLate && schedule.missed === "skip") return MISSED;
+    const reason = reasonToSkip(schedule, slotAt, found);
+    if (reason !== null) return { status: "skipped", reason, runId: null };
+    try {
+      const { runId } = runNow(schedule, found);
+      return { status: "ran", reason: isLate ? "late: the host was not running at that time" : null, runId };
+    } catch (error) {
+      // A full history or queue: the next time may find room.
+      if (!(error instanceof AppError) || error.code === "internal_error") throw error;
+      return { status: "failed", reason: error.message, runId: null };
+    }
+  }
+
+  function decideBy(outcome: typeof outcomeOf, schedule: Schedule): Slot[] {
+    const { scheduleId, nextAt } = schedule;
+    const now = clock.now();
+    if (nextAt === null || nextAt > now) return [];
+    const recurrence = recurrenceOf(schedule);
+    const times = slotsBetween(recurrence, nextAt, now, KEPT_SLOTS).filter(
+      (slotAt) => !queries.isDecided(scheduleId, slotAt),
+    );
+    const last = times.at(-1);
+    const slots = times.map((slotAt): Slot => {
+      const isLate = now - slotAt > LATE_MS;
+      return { scheduleId, slotAt, ...(slotAt === last ? outcome(schedule, slotAt, isLate) : MISSED) };
+    });
+    queries.update(scheduleId, { nextAt: nextSlot(recurrence, now), ...(last !== undefined && { lastSlot: last }) });
+    slots.forEach(queries.decide);
+    return slots;
+  }
+
+  return {
+    runNow,
+    decide: (schedule) => decideBy(outcomeOf, schedule),
+    giveUp: (schedule) => decideBy(() => BROKEN, schedule),
+  };
+}
+
+const BROKEN = {
+  status: "failed",
+  reason: "the run could not be started; the cause is in the host's log",
+  runId: null,
+} as const;
+const MISSED = { status: "missed", reason: "the host was not running at that time", runId: null } as const;
+
+/** From and to as wall times of its zone; `22:00` to `06:00` is over midnight. */
+function isActive({ activeFrom, activeTo, timeZone }: Schedule, at: number): boolean {
+  if (activeFrom === null || activeTo === null) return true;
+  const time = new Date(wallTimeAt(timeZone, at)).toISOString().slice(11, 16);
+  return activeFrom <= activeTo ? activeFrom <= time && time < activeTo : activeFrom <= time || time < activeTo;
+}
