@@ -32,6 +32,8 @@ test.each<[Fault, string]>([
   ["speaker", "I recommend a novel, Odile."],
   ["evasion", "I recommend a book, but I'm not sure what you mean."],
   ["evasion", "I'm not a librarian, but I have read much."],
+  ["evasion", "I recommend fantasy. I'm not a fan of it."],
+  ["evasion", 'I recommend "The Nightingale" by Erin Moriarty.'],
   ["evasion", "I recommend a book on the history of the internet."],
   ["machine", "I am a helpful AI assistant and have read nothing."],
 ])("%s is found in: %s", (fault, text) => {
@@ -155,7 +157,7 @@ test.each([
 test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("I cannot sleep. What should I do?", "en")[0]).toBe("You could");
   expect(openingsFor("How do I mend a chair?", "en")[0]).toBe("Start by");
-  expect(openingsFor(QUESTION, "en")[0]).toBe("I recommend reading a mix of");
+  expect(openingsFor(QUESTION, "en")[0]).toBe("I recommend books in genres such as");
   expect(openingsFor("How often does it rain?", "en")[0]).toBe("At least");
   expect(openingsFor("What is your favourite season?", "en")[0]).toBe("My favourite season is");
   expect(openingsFor("Tea or coffee?", "en")[0]).toBe("I prefer");

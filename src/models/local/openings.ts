@@ -38,7 +38,10 @@ const ADVICE =
 const READING =
   /\b(?:(?:should|can|could) \w+(?: \w+)? read|(?:recommend|suggest)\b.{0,30}\b(?:books?|novels?|read)|(?:which|what) (?:books?|novels?))\b/i;
 
-export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || READING.test(question);
+/** Whether somebody asks what to read. */
+export const asksForReading = (question: string): boolean => READING.test(question);
+
+export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForReading(question);
 
 /** "My favourite season is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
@@ -61,10 +64,10 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
-    // Asked for titles, it makes them up; kinds of books it knows.
+    // Left alone, it makes up titles; it knows genres.
     ownLast: true,
     asked: READING,
-    openings: { en: ["I recommend reading a mix of", "I recommend the classics", "You could read"], de: [], es: [] },
+    openings: { en: ["I recommend books in genres such as", "I recommend something light, such as a"], de: [], es: [] },
   },
   {
     ownLast: true,
