@@ -36,7 +36,7 @@ const ADVICE =
   /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|what(?: is|['’]s) (?:a|the) (?:good|nice|best)\b.{0,30}\bfor|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
 
 const READING =
-  /\b(?:(?:should|can|could) \w+(?: \w+)? read|(?:recommend|suggest)\b.{0,30}\b(?:books?|novels?|read)|(?:which|what) (?:books?|novels?))\b/i;
+  /\b(?:(?:should|can|could) \w+(?: \w+)? read|(?:recommend|suggest)\b.{0,30}\b(?:books?|novels?|read)|(?:which|what) (?:books?|novels?) (?:should|would|could|can|do) (?:you|i|we))\b/i;
 
 /** Whether somebody asks what to read. */
 export const asksForReading = (question: string): boolean => READING.test(question);
@@ -76,7 +76,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     ownLast: true,
-    asked: /\bhow (?:often|long|much|many)\b[^.]*\?/i,
+    asked: /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i,
     openings: { en: ["At least", "About"], de: [], es: [] },
   },
   {
