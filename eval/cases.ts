@@ -20,6 +20,11 @@ export interface Case extends Length {
   least?: number;
   /** Words that the answer must contain, such as a name. */
   says?: string[];
+  /**
+   * What a useful answer may name, as words or their beginnings (four letters or more), separated by spaces: it must
+   * name at least one. Written from the question, not from answers.
+   */
+  gives?: string;
   /** Whether the answer must contain one of the persona's words. */
   voice?: true;
   /** Set if the answer need not be in the persona's language: a translation. */

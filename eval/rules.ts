@@ -13,6 +13,10 @@ export const RULES = [
   "loop",
   "speaker",
   "says",
+  "gives",
+  "refuses",
+  "stray",
+  "role",
   "voice",
   "length",
   "whole",
@@ -46,6 +50,10 @@ export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
     loop: loops(text),
     speaker: /(^|\n)\s*\**(user|human|assistant|system|you|me)\**\s*:/i.test(text),
     says: !(asked.says ?? []).every((wanted) => containsRun(wordsOf(text), wordsOf(wanted))),
+    gives: asked.gives !== undefined && !gives(text, asked.gives),
+    refuses: refuses(text, asked),
+    stray: strays(text, asked, persona),
+    role: mixesRoles(text, asked, persona),
     voice: asked.voice === true && !hasVoice(text, persona),
     length: !hasLength(text, asked, persona),
     whole: !isWhole(text),
@@ -85,6 +93,66 @@ export function loops(text: string): boolean {
   const words = wordsOf(text);
   seen.clear();
   return words.some((_, at) => at + 8 <= words.length && again(words.slice(at, at + 8).join(" ")));
+}
+
+/** Whether it names one of these words: a vague answer ("Just do what feels right") names none. */
+export function gives(text: string, wanted: string): boolean {
+  const words = wordsOf(text);
+  const isIn = (one: string) =>
+    words.some((word) => [one, `${one}s`].includes(word) || (one.length >= 4 && word.startsWith(one)));
+  return wanted.toLowerCase().split(" ").some(isIn);
+}
+
+const TAKES_BACK =
+  /\b(?:(?:not|n't) (?:quite |really |entirely )?(?:sure|certain) (?:what|which|how|if|why|that|who)|(?:not|n't) (?:what )?(?:I'm )?here to|(?:not|n't) (?:what|why) I(?:'m| am) here|can(?:'t|not) (?:help|assist|answer|provide|recommend|say)|(?:do not|don't|did not|didn't) (?:know|understand|have the (?:ability|capability))|I(?:'m| am) (?:afraid|sorry),? (?:but )?(?:I|you|it|that) (?:can|could|do|am|is|was|not|')|I'd rather not|not (?:the )?(?:right|best) (?:person|one)|sorry for your loss)\b/i;
+/** Where advice begins with what not to do, and says nothing else to do before the end of the sentence. */
+const AGAINST =
+  /^\W*(?:first,? |my advice is(?: to)?,? |you should |i recommend (?:that )?(?:you )?)?(?:just )?(?:don't|do not|never|not)\b/i;
+
+/** Says that it cannot or will not answer, or does not understand; or advice that begins with what not to do. A rewriting may. */
+export function refuses(text: string, { kind }: Pick<Case, "kind">): boolean {
+  const plain = text.replaceAll("’", "'");
+  if (kind === "rewriting") return false;
+  return TAKES_BACK.test(plain) || (kind === "advice" && AGAINST.test(sentencesOf(plain)[0] ?? ""));
+}
+
+/** Subjects that small models come to from anywhere. */
+const STRAY =
+  "internet online website blog podcast smartphone app technology technologies tech robotics blockchain renewable climate fashion france french wikipedia article video videos team project clients customers company industry nonprofit chatbot".split(
+    " ",
+  );
+
+/** Comes to such a subject, though neither the conversation nor a reference has anything of it. */
+export function strays(
+  text: string,
+  asked: Pick<Case, "say" | "like" | "gives">,
+  { soul }: Pick<Persona, "soul">,
+): boolean {
+  const known = new Set(wordsOf([asked.say, ...asked.like, asked.gives ?? "", soul ?? ""].join(" ")));
+  return wordsOf(text).some((word) => STRAY.includes(word) && !known.has(word));
+}
+
+/**
+ * Takes one side for the other: calls the user by its own name, has what the user has ("my roses" of theirs), or denies
+ * being what its SOUL.md says that it is.
+ */
+export function mixesRoles(
+  text: string,
+  { say }: Pick<Case, "say">,
+  { name, soul }: Pick<Persona, "name" | "soul">,
+): boolean {
+  const plain = text.replaceAll("’", "'");
+  const called = new RegExp(
+    `(?<!\\b(?:I'm|I am|is|it's|me|name)),? (?<=, )${name}(?=[.!?,])|^(?:hello|hi|hey|dear|good \\w+),? ${name}\\b`,
+    "iu",
+  );
+  if (called.test(plain)) return true;
+  const theirs = [...say.matchAll(/\b(?:my|our) (\p{L}{3,})/giu)].flatMap(([, noun]) => noun ?? []);
+  if (theirs.some((noun) => new RegExp(`\\b(?:my|our) ${noun}\\b`, "iu").test(plain))) return true;
+  const denied = [...plain.matchAll(/\bI(?:'m| am) not (?:a|an|the) (\p{L}+)/giu)].flatMap(
+    ([, noun]) => noun?.toLowerCase() ?? [],
+  );
+  return denied.some((noun) => wordsOf(soul ?? "").includes(noun));
 }
 
 export function hasVoice(text: string, { voice }: Pick<Persona, "voice">): boolean {

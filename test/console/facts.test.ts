@@ -114,7 +114,7 @@ browserTest("the console describes the embedded model, and Ollama is one command
         await page.click("#wake-agent");
         const line = page.locator("#answers-from");
         await page.locator("#conversation").waitFor();
-        expect(await line.textContent()).toContain("fluent, but weak on facts, arithmetic and tools");
+        expect(await line.textContent()).toContain("fluent in English, but its facts and advice are often wrong");
         await line.getByText("Use Ollama instead").click();
         await page.locator("#model-offer").waitFor();
         expect(await page.locator("#model-how").isVisible()).toBe(false);

@@ -27,6 +27,13 @@ test.each<[Rule, string, Partial<Case>]>([
   ["loop", "This is a good book. This is a good book.", {}],
   ["speaker", "Read a book.\nUser: And then?", {}],
   ["says", "I am Elena, and I love to read.", { says: ["Odile"] }],
+  ["gives", "Just read what feels right to you.", { gives: "novel myster" }],
+  ["refuses", "I recommend a book, but I'm not sure which one.", {}],
+  ["refuses", "First, don't take anything for granted.", {}],
+  ["stray", "I recommend a book about the history of the internet.", {}],
+  ["role", "I recommend a good novel, Odile.", {}],
+  ["role", "I'm not a librarian, but I like novels.", {}],
+  ["role", "My roses are sad, and so am I.", { say: "My roses look sad. What can I do?" }],
   ["voice", "I would take a nap, and have a look out of the window.", { voice: true }],
   ["length", "Read a novel. It is good for you. It is long and slow.", {}],
   ["length", "It is hard for me to say that in one word.", { words: 1 }],
@@ -51,12 +58,23 @@ test.each<[string, Partial<Case>]>([
   ["I would take a good novel with you. It makes the hours short.", {}],
   ["My name is Odile, and I keep the library.", { says: ["Odile"], voice: true }],
   ["Fish!", { words: 1 }],
+  ["Mysteries are short enough for that.", { gives: "novel myster" }],
+  ["The history of the internet is a long one.", { say: "Tell me about the internet." }],
+  ["I am Odile, and I would take a novel.", {}],
   ["Bonjour", { language: "any" }],
   ["On a train I always read a book.", { voice: true }],
   ["On a train I always read a book. (smiling)", {}],
   ["Could you please leave me alone.", {}],
 ])("nothing is found in: %s", (text, change) => {
   expect(broken(text, change)).toEqual([]);
+});
+
+test("each reference names what its answer must name, and breaks none of the rules about sense", () => {
+  const found = cases.flatMap(({ persona, asked }) =>
+    asked.like.map((text) => ({ text, rules: judge(asked, persona, { text, instructions: "", nearness: 1 }) })),
+  );
+  const aboutSense: readonly Rule[] = ["gives", "refuses", "stray", "role"];
+  expect(found.filter(({ rules }) => rules.some((rule) => aboutSense.includes(rule)))).toEqual([]);
 });
 
 test("there are twelve personas and at least 120 cases, each with its own id, half of them held out", () => {

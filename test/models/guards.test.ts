@@ -29,9 +29,28 @@ test.each<[Fault, string]>([
   ["speaker", "(Odile's eyes begin to shine.)"],
   ["name", "My name is Elara, and I keep the books."],
   ["name", "I'm Evelyn, the librarian."],
+  ["speaker", "I recommend a novel, Odile."],
+  ["evasion", "I recommend a book, but I'm not sure what you mean."],
+  ["evasion", "I'm not a librarian, but I have read much."],
+  ["evasion", "I recommend fantasy. I'm not a fan of it."],
+  ["evasion", 'I recommend "The Nightingale" by Erin Moriarty.'],
+  ["evasion", "I recommend a book on the history of the internet."],
   ["machine", "I am a helpful AI assistant and have read nothing."],
 ])("%s is found in: %s", (fault, text) => {
   expect(createGuard(chat(QUESTION)).faultIn(text)).toBe(fault);
+});
+
+test.each([
+  "First, don't take anything for granted.",
+  "I recommend a few essential things to make your reading special.",
+  'You could say, "I love to read novels."',
+])("advice that helps nobody is an evasion: %s", (text) => {
+  expect(createGuard(chat(QUESTION)).faultOfBeginning(text)).toBe("evasion");
+});
+
+test("who is asked for a fact may say that it does not know, and come to any subject", () => {
+  const guard = createGuard(chat("Who made the first network?"));
+  expect(guard.faultIn("I do not know who made the internet.")).toBeNull();
 });
 
 test.each([
@@ -122,12 +141,13 @@ test.each([
   ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
   ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
   ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
-  ["I got a letter after a long day.", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
-  ["How long should it stand?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+  ["I got a letter after a long day.", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["How long should it stand?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["Why?", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
+  ["Why?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["Tell me about your day.", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
   ["Good evening!", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Say yes or no: is it late?", "You are kind.", { sentences: 1, words: Number.POSITIVE_INFINITY }],
 ])("the length of an answer is what was asked for: %s %s", (question, system, wish) => {
@@ -135,7 +155,15 @@ test.each([
 });
 
 test("a beginning fits what was asked, in its language", () => {
-  expect(openingsFor("I cannot sleep. What should I do?", "en")[0]).toBe("I recommend");
+  expect(openingsFor("I cannot sleep. What should I do?", "en")[0]).toBe("You could");
+  expect(openingsFor("How do I mend a chair?", "en")[0]).toBe("Start by");
+  expect(openingsFor(QUESTION, "en")[0]).toBe("I recommend books in genres such as");
+  expect(openingsFor("How often should I dust it?", "en")[0]).toBe("At least");
+  expect(openingsFor("How many legs has a spider?", "en")).toEqual([""]);
+  expect(openingsFor("Which book did Melville write?", "en")).toEqual([""]);
+  expect(openingsFor("What is your favourite season?", "en")[0]).toBe("My favourite season is");
+  expect(openingsFor("Tea or coffee?", "en")[0]).toBe("I prefer");
+  expect(openingsFor("Was soll ich tun?", "de")[0]).toBe("Du kannst");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
   expect(openingsFor("¡Muchas gracias!", "es")).toContain("De nada");

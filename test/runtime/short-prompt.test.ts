@@ -48,7 +48,9 @@ test("a capable model gets all files", () => {
 
 test("an agent without a character of its own has the default one", () => {
   const [system = ""] = promptFor(["Hello!"], defaults);
-  expect(system).toBe("You are a friendly, calm and honest assistant.\n\nYour name is Barnaby.");
+  expect(system).toBe(
+    "You are a friendly, honest assistant. You give short, practical answers.\n\nYour name is Barnaby.",
+  );
 });
 
 test("the default files of earlier versions count as unchanged", () => {

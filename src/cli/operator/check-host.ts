@@ -90,7 +90,9 @@ async function small(where: string): Promise<Finding> {
     ollama === null
       ? "for a stronger one, set ROOST_MODEL=openai:NAME and ROOST_OPENAI_BASE_URL"
       : `Ollama is running here: set ROOST_MODEL=openai:${ollama.models[0]} and ROOST_OPENAI_BASE_URL=${ollama.baseUrl}`;
-  return pass(`${where}: it can chat, but is weak on facts, arithmetic and tools; ${stronger}`);
+  return pass(
+    `${where}: it chats, tells the time, calculates and reads its files, but its facts and advice are often wrong; ${stronger}`,
+  );
 }
 
 async function checkModelServer(name: string, baseUrl: string, apiKey: string | null): Promise<Finding> {

@@ -24,7 +24,8 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   }
   const link = make("a", "", host.ollama ? "Use Ollama instead" : "Use a stronger one");
   link.href = "#model";
-  const plainly = "Answers come from the small embedded model: fluent, but weak on facts, arithmetic and tools. ";
+  const plainly =
+    "Answers come from the small embedded model: fluent in English, but its facts and advice are often wrong. ";
   line.replaceChildren(plainly, link);
 }
 

@@ -37,7 +37,7 @@ const EARLY_LOOKS = [5, 8, 12, 16];
 /** At these lengths, one that is far from the question is given up. */
 const LATER_LOOKS = [8, 16];
 /** How many beginnings are tried, and how many if few words were asked for: most are too long, and all are short. */
-const BEGINNINGS = 6;
+const BEGINNINGS = 8;
 const SHORT_BEGINNINGS = 12;
 /** If an opening was tried before, the temperature is higher. */
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
@@ -177,7 +177,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   /** True once there is a beginning to continue. */
   async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
     const fault = found ?? guard.faultOfBeginning(beginning);
-    const nearness = fault === null ? await options.nearness(beginning) : -1;
+    // If all fail, the best of those that only evade the question is used.
+    const nearness = fault === null || fault === "evasion" ? await options.nearness(beginning) : -1;
     return (fault === null && nearness >= nearEnough) || reject(fault, nearness);
   }
 
@@ -191,7 +192,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
 
   /** Begins again. Returns true after the last attempt, when the best beginning is continued. */
   function reject(fault: Fault | null, nearness: number): boolean {
-    drafts.push({ opening, tokens: answer, fault, nearness });
+    drafts.push({ opening, tokens: answer, fault, nearness: nearness - (fault === null ? 0 : 1) });
     if (drafts.length < (Number.isFinite(wish.words) ? SHORT_BEGINNINGS : BEGINNINGS)) {
       begin();
       return false;

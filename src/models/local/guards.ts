@@ -4,12 +4,13 @@
  */
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
+import { advisesAgainst, deniesRole, isAkin, isVague, spoilsReading, strays, takesBack } from "./evasion.ts";
 import { asksForName, nameTold } from "./introduction.ts";
-import { asksForAdvice } from "./openings.ts";
+import { asksForAdvice, asksForReading } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
-export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length";
+export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length" | "evasion";
 
 export interface Guard {
   /** What is wrong with a text that may continue; null if nothing is. */
@@ -22,6 +23,7 @@ export interface Guard {
   safeLength(text: string): number;
 }
 
+const ASKS_FOR_FACT = /\b(?:what|who|whose|where|when|why|which|how|explain|tell|write|list|translate|rewrite)\b/i;
 /** This many words in a row that are also in the instructions are no coincidence. */
 const LEAK_WORDS = 6;
 /** A text that goes round in circles repeats this many words in a row. */
@@ -58,6 +60,10 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   const wantsAdvice = asksForAdvice(question);
+  const wantsReading = asksForReading(question);
+  // "I do not know" is an honest answer to it, and any subject may be the right one.
+  const wantsFact = !wantsAdvice && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
+  const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
@@ -82,24 +88,40 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const speaksOfItself = (words: string[]) =>
     !wantsName && words.length > name.length && name.length > 0 && name.every((word, at) => isOrHas(words[at], word));
 
+  const evades = (text: string) =>
+    takesBack(text) ||
+    (wantsReading && spoilsReading(text)) ||
+    strays(text, conversation) ||
+    told.some((words) => deniesRole(text, words));
+
+  const ownName = nameTold(messages);
+  const called =
+    ownName === null
+      ? null
+      : new RegExp(`(?<!\\b(?:I['’]m|I am|is|it['’]s|me)), ${RegExp.escape(ownName)}[.!?,]`, "iu");
+  const callsUserByName = (text: string) => called?.test(text) === true && !wantsName;
+
   return {
     mayFail: (text) =>
       (wantsName && !containsRun(wordsOf(text), name)) ||
       longestRun(wordsOf(text), asked) >= ECHO_WORDS ||
-      (wantsAdvice && saysNothingNew(text, asked)),
+      (wantsAdvice && (saysNothingNew(text, asked) || (language === "en" && isVague(text, asked)))),
     faultOfBeginning(text) {
       if (wantsName && !containsRun(wordsOf(text), name)) return "name";
-      return wantsAdvice && saysNothingNew(text, asked) ? "echo" : null;
+      if (wantsAdvice && saysNothingNew(text, asked)) return "echo";
+      const isEmpty = wantsAdvice && language === "en" && (advisesAgainst(text) || isVague(text, asked));
+      return isEmpty ? "evasion" : null;
     },
     faultIn(text) {
       const words = wordsOf(text);
-      if (SPEAKER.test(text) || speaksOfItself(words)) return "speaker";
+      if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text)) return "speaker";
       if (CONTROL.test(text) || leaks(words)) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";
       if (!mayBeMachine && MACHINE.test(text)) return "machine";
-      if (language !== "en" && isEnglish(text)) return "language";
+      if (language !== "en") return isEnglish(text) ? "language" : null;
+      if (!wantsFact && evades(text)) return "evasion";
       return null;
     },
     safeLength(text) {
@@ -138,9 +160,6 @@ function isNearly(said: readonly string[], asked: readonly string[]): boolean {
 const ADVISING = new Set("i'd advice best could good may might on recommend should suggest try would".split(" "));
 
 const tells = (word: string): boolean => word.length >= 3 && !ADVISING.has(word) && !isLittleWord(word);
-
-/** "Read" and "reading". */
-const isAkin = (a: string, b: string): boolean => a.startsWith(b.slice(0, 4)) || b.startsWith(a.slice(0, 4));
 
 /** Advice whose meaningful words were nearly all in the question: "Try to read a book on a train". */
 function saysNothingNew(text: string, asked: readonly string[]): boolean {

@@ -13,7 +13,10 @@ export interface LengthWish {
 }
 
 /** The default: beyond this, a small model wanders off. */
-const USUAL_SENTENCES = 4;
+const USUAL_SENTENCES = 2;
+/** "Tell me about your day." */
+const TOLD_SENTENCES = 4;
+const TELLING = /\b(?:tell (?:me|us)|talk about|what do you know)\b/i;
 /** A greeting is answered with a greeting. */
 const GREETING_SENTENCES = 2;
 /** For a long story, for example: as many as the answer has tokens for. */
@@ -62,8 +65,13 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const asked = wishIn(question);
   if (asked) return asked;
   if (LONG.test(question)) return { sentences: ENDLESS, words: ENDLESS };
-  const usual = { sentences: isGreeting(question) ? GREETING_SENTENCES : USUAL_SENTENCES, words: ENDLESS };
+  const usual = { sentences: sentencesFor(question), words: ENDLESS };
   return wishIn(instructions.join("\n")) ?? usual;
+}
+
+function sentencesFor(question: string): number {
+  if (isGreeting(question)) return GREETING_SENTENCES;
+  return TELLING.test(question) ? TOLD_SENTENCES : USUAL_SENTENCES;
 }
 
 function wishIn(text: string): LengthWish | null {

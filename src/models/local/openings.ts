@@ -33,9 +33,18 @@ export const isGreeting = (message: string): boolean =>
   GREETING.test(message) && !message.includes("?") && wordsOf(message).length <= GREETING_WORDS;
 
 const ADVICE =
-  /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
+  /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|what(?: is|['’]s) (?:a|the) (?:good|nice|best)\b.{0,30}\bfor|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
 
-export const asksForAdvice = (question: string): boolean => ADVICE.test(question);
+const READING =
+  /\b(?:(?:should|can|could) \w+(?: \w+)? read|(?:recommend|suggest)\b.{0,30}\b(?:books?|novels?|read)|(?:which|what) (?:books?|novels?) (?:should|would|could|can|do) (?:you|i|we))\b/i;
+
+/** Whether somebody asks what to read. */
+export const asksForReading = (question: string): boolean => READING.test(question);
+
+export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForReading(question);
+
+/** "My favourite season is" */
+const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
 
 const KINDS: readonly Kind[] = [
   {
@@ -55,10 +64,31 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
+    // Left alone, it makes up titles; it knows genres.
+    ownLast: true,
+    asked: READING,
+    openings: { en: ["I recommend books in genres such as", "I recommend something light, such as a"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
+    asked: /\bwhat (?:can|should|could) (?:i|we) do\b/i,
+    openings: { en: ["You could", "I recommend", "My advice is to", "You should"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
+    asked: /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i,
+    openings: { en: ["At least", "About"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
+    asked: /\bhow (?:can|should|could|do) (?:i|we)\b/i,
+    openings: { en: ["Start by", "You can use", "I recommend", "You could"], de: [], es: [] },
+  },
+  {
     ownLast: true,
     asked: ADVICE,
     openings: {
-      en: ["I recommend", "My advice is to", "You should"],
+      en: ["I recommend", "You could", "You should"],
       de: ["Du kannst", "Du solltest"],
       es: ["Puedes", "Debes"],
     },
@@ -68,6 +98,12 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["Yes, you should", "You could"], de: ["Ja, du"], es: ["Sí, puedes"] },
   },
   {
+    ownLast: true,
+    asked: /\bprefer\b.* or |\bwhich\b.*\b(?:better|best)\b|^\W*\w+ or \w+\W*$/i,
+    openings: { en: ["I prefer", "I like"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
     asked: /\b(?:do|would) you (?:like|prefer|enjoy)\b|\bmagst du\b|\bte gusta\b/iu,
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
@@ -84,7 +120,9 @@ export function openingsFor(question: string, language: Language): readonly stri
     const greetings = greetingsFor(question, language);
     return PARTING.test(question) ? [...greetings, OWN] : [OWN, ...greetings];
   }
-  const kind = KINDS.find(({ asked }) => asked.test(question));
+  const favourite = language === "en" ? FAVOURITE.exec(question)?.[1] : undefined;
+  if (favourite !== undefined && !/\b(?:one|single) word\b/i.test(question)) return [`My ${favourite} is`, OWN];
+  const kind = KINDS.find(({ asked, openings }) => asked.test(question) && openings[language].length > 0);
   const openings = kind?.openings[language] ?? [];
   return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];
 }

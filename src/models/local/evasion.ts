@@ -1,0 +1,82 @@
+/**
+ * How the small model gets round a question: it takes its answer back, says nothing concrete, or comes to a subject that
+ * it comes to from anywhere. `npm run eval` has rules of its own for these.
+ */
+import { isLittleWord } from "../../lib/language.ts";
+import { wordsOf } from "./words.ts";
+
+const TAKES_BACK =
+  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|a|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
+
+/** Whether the text says that it does not know or cannot help. */
+export const takesBack = (text: string): boolean => TAKES_BACK.test(text);
+
+/**
+ * "First, don't take anything for granted": what not to do helps nobody who has asked what to do. "You could say" is
+ * followed by a speech.
+ */
+const AGAINST =
+  /^\W*(?:(?:first|well|please),? |my advice is(?: to)?,? |you should |i recommend (?:that )?(?:you )?)*(?:just )?(?:(?:don['’]t|do not|never|not|avoid)\b|(?:you )?(?:could|should|can) say\b)/i;
+
+export const advisesAgainst = (text: string): boolean => AGAINST.test(text);
+
+/** A title, which it would make up, or a dislike of what it has just recommended. */
+const SPOILS_READING = /["“]\p{Lu}|\bI(?:['’]m| am) not\b/u;
+
+export const spoilsReading = (text: string): boolean => SPOILS_READING.test(text);
+
+const STRAY =
+  /\b(?:internet|online|web ?sites?|blogs?|podcasts?|artificial intelligence|robotics|social media|technolog\w*|tech|renewable|sustainab\w*|climate change|fashion trends?|history of (?:transport\w*|trains?|your)|france|french|articles?|clients?|customers?|company|projects?|the team|buddy|mate)\b/giu;
+
+/** Whether the text is about such a subject, and the conversation is not. */
+export function strays(text: string, conversation: string): boolean {
+  const found = text.match(STRAY) ?? [];
+  return found.some((subject) => !conversation.includes(subject.toLowerCase()));
+}
+
+/** What advice may say without saying anything. */
+const EMPTY = new Set(
+  (
+    "advice advise always anything approach appropriate art balance based basic basics begin beginning best " +
+    "better bit both busy carefully certain choose concrete consider could create creative designed different " +
+    "easy effective effort elegant ensure ensures essential essentials every everything experience explore " +
+    "exploring favorite favourite few find first follow friendly fun gentle get give gives giving go good great " +
+    "happy have hearty help helpful helps idea ideas important interesting interests issue job joy just keep kind " +
+    "know learn let life like little look looking lot love magic make makes making matter may meaningful " +
+    "memorable method methods might mindful mix more most need needs new nice non old one option options own " +
+    "patience patient personal piece positive possible practical proper quality realm recommend relevant right " +
+    "safe simple simply solution solutions something special specific specifically start starting step style " +
+    "suggest suit suitable suits support sure take taking technique techniques thing things think thoughtful time " +
+    "tips tool tools topic toxic try trying understand understanding unforgettable unique use useful using " +
+    "variety various want way ways well whatever whether wonderful work works would yet yourself"
+  ).split(" "),
+);
+
+/** "Read" and "reading". */
+export const isAkin = (a: string, b: string): boolean => a.startsWith(b.slice(0, 4)) || b.startsWith(a.slice(0, 4));
+
+/** "I'm not a gardener": whether it denies being what its instructions say. */
+export const deniesRole = (text: string, told: readonly string[]): boolean =>
+  [...text.matchAll(/\bI(?:['’]m| am) not (?:a|an|the) (\p{L}+)(?=[\s.,;!?])/giu)].some(([, role = ""]) =>
+    told.includes(role.toLowerCase()),
+  );
+
+/** Function words that do not tell one language from another. */
+const FILLING = new Set(
+  (
+    "about also and any are around as at been being but by from i'd if into it's its not only or out over so some such than that that's them " +
+    "then there these they things this those too up very was were when which while will with you'll you're your"
+  ).split(" "),
+);
+
+/** Whether advice names nothing to do or take that the question has not named. */
+export function isVague(text: string, asked: readonly string[]): boolean {
+  return !wordsOf(text).some(
+    (word) =>
+      word.length >= 3 &&
+      !isLittleWord(word) &&
+      !EMPTY.has(word) &&
+      !FILLING.has(word) &&
+      !asked.some((other) => other.length >= 3 && isAkin(word, other)),
+  );
+}
