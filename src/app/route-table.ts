@@ -55,10 +55,10 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     skills,
     conversations,
   } = features;
-  function takePayment(accountId: string, request: Request) {
+  function takePayment(accountId: string, request: Request, requestId: string) {
     // A facilitator may take longer than the idle timeout.
     if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
-    return features.paymentGateway.takePayment(accountId, request.headers);
+    return features.paymentGateway.takePayment(accountId, request.headers, requestId);
   }
   const sendCode = (to: string, code: string) => {
     const text = signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS });

@@ -20,9 +20,10 @@ import {
   whole,
   yesOrNo,
 } from "./forms.ts";
+import { traces } from "./trace-settings.ts";
 
-// Every setting is described here and only here (docs/contract/operations.md, Settings). `npm run docs` generates
-// docs/settings.md.
+// Every setting is described in this folder and only here (docs/contract/operations.md, Settings). `npm run docs`
+// generates docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HOST_NAME = /^(?!\d+$)[A-Za-z0-9._-]+$/;
@@ -268,7 +269,7 @@ const log = {
   ),
 };
 
-export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log };
+export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log, ...traces };
 
 /** The order and titles in which settings are shown. */
 export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
@@ -280,4 +281,5 @@ export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
   ["Limits per account and client address", limits],
   ["Backups", backups],
   ["Log", log],
+  ["Traces", traces],
 ];

@@ -26,11 +26,16 @@ export interface CallInput {
 
 /** The call that the route's handler gets. Throws what the route's `find` throws. */
 export function createCall(
-  { route, parts, request, params, requestId }: Exchange,
+  exchange: Exchange,
   caller: Caller | null,
   { incoming, attempt, refusal }: CallInput = {},
 ): AnyCall {
+  const { route, parts, request, params, requestId } = exchange;
   const find = () => route.find?.({ caller, params, request });
+  const causedRun = (runId: string) => {
+    exchange.runId = runId;
+    exchange.trace?.caused(runId);
+  };
   const bytes = async () => {
     if (refusal) throw refusal;
     const read = (await incoming?.bytes()) ?? NOTHING;
@@ -43,6 +48,7 @@ export function createCall(
     params,
     request,
     requestId,
+    causedRun,
     found: find(),
     find,
     address: () => parts.addressOf(request),
@@ -62,7 +68,9 @@ export function createCall(
       const work = () => {
         if (refusal) throw refusal;
         const result = operate(find());
-        if (attempt) keep(route, attempt, result, runId?.(result));
+        const run = runId?.(result);
+        if (run !== undefined) causedRun(run);
+        if (attempt) keep(route, attempt, result, run);
         return result;
       };
       const commit = parts.commits[route.commit ?? "shared"];

@@ -51,6 +51,8 @@ export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who
   find(): Found;
   /** What the answer's `X-Request-Id` says. */
   readonly requestId: string;
+  /** Notes the run that the request has caused, or decided about, for the log and the trace. */
+  causedRun(runId: string): void;
   /** The client's address, from a trusted proxy if there is one. */
   address(): string;
   /** Throws `invalid_request`. */

@@ -61,10 +61,15 @@ export interface LocalStats {
 
 export interface LocalEngine extends ModelEngine {
   /**
-   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them. Throws `ModelError`,
-   * or the signal's reason.
+   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them; `requestId` is for
+   * the log. Throws `ModelError`, or the signal's reason.
    */
-  embed(texts: string[], signal: AbortSignal, onTokens?: (count: number) => void): Promise<Float32Array[]>;
+  embed(
+    texts: string[],
+    signal: AbortSignal,
+    onTokens?: (count: number) => void,
+    requestId?: string,
+  ): Promise<Float32Array[]>;
   stats(): LocalStats;
   close(): Promise<void>;
 }
@@ -154,6 +159,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           guarded: options.guarded ?? true,
           ...(options.seed === undefined ? {} : { seed: options.seed }),
         },
+        whose: { runId: request.runId },
         onReply,
         onFailure: inbox.fail,
       });
@@ -176,7 +182,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       return { contextTokens: CONTEXT_TOKENS, tools: OFFERED, prompt: "short" };
     },
     stream: answer,
-    async embed(texts, signal, onTokens) {
+    async embed(texts, signal, onTokens, requestId) {
       signal.throwIfAborted();
       const id = ++lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
@@ -184,6 +190,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       signal.addEventListener("abort", onAbort, { once: true });
       supervisor.submit({
         request: { type: "embed", id, texts },
+        whose: { requestId },
         onReply(reply) {
           if (reply.type === "embedded") {
             onTokens?.(reply.tokens);
