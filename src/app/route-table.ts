@@ -9,6 +9,7 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
+import { mcpRoutes } from "../mcp-server/routes.ts";
 import { conversationRoutes } from "../messages/conversation-routes.ts";
 import { messageRoutes } from "../messages/routes.ts";
 import { usageRoutes } from "../meter/routes.ts";
@@ -30,6 +31,10 @@ export interface RouteTableParts {
   features: Features;
   lasting: LastingAnswers;
   publicUrl(): string;
+  /** How long an MCP client's message waits for its answer. */
+  mcpWaitMs: number | undefined;
+  /** The URLs by which browsers reach this host: where it listens, and the public one. */
+  ownUrls(): string[];
   /** Turns off the idle timeout of a request's connection. */
   keepOpen(request: Request): void;
   offer: HostRouteParts["offer"];
@@ -64,7 +69,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     const text = signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS });
     return mail.send({ to, code, ...text });
   };
-  return [
+  const routes = [
     ...accountRoutes({
       clock,
       accounts,
@@ -104,5 +109,10 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
+  ];
+  const { runs } = conversations;
+  return [
+    ...routes,
+    ...mcpRoutes({ routes, agents, runs, lasting, keepOpen, ownUrls: parts.ownUrls, waitMs: parts.mcpWaitMs }),
   ];
 }

@@ -61,6 +61,8 @@ export interface App {
 export interface AppOptions extends FeatureOptions {
   /** Where the console looks for a model to offer. */
   ollamaUrl?: string | undefined;
+  /** How long an MCP client's message waits for its answer. */
+  mcpWaitMs?: number | undefined;
 }
 
 /**
@@ -93,7 +95,7 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, ...options }: AppOptions,
+  { ollamaUrl = OLLAMA_URL, mcpWaitMs, ...options }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
@@ -116,6 +118,8 @@ async function startOn(
     features,
     lasting,
     publicUrl,
+    mcpWaitMs,
+    ownUrls: () => [listener.url, ...(config.publicUrl === null ? [] : [config.publicUrl])],
     keepOpen,
     offer: modelOffer(config, foundation.clock, ollamaUrl),
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),

@@ -40,6 +40,15 @@ export interface Asked<Params, Who = Caller> {
   readonly request: Request;
 }
 
+/** A request to a route, made by another one. */
+export interface AskedRoute {
+  params?: Record<string, string>;
+  query?: Record<string, string | undefined>;
+  /** As JSON. */
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
 /**
  * What a handler sees of its request. `query` and `body` are checked when they are called, so the handler sets the
  * order.
@@ -53,6 +62,11 @@ export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who
   readonly requestId: string;
   /** Notes the run that the request has caused, or decided about, for the log and the trace. */
   causedRun(runId: string): void;
+  /**
+   * Asks another route for the same caller, as if it had sent that request: scopes, limits and errors are the same. Returns
+   * what the route answers, and that as JSON; a `Response` as it is. Throws `AppError`.
+   */
+  ask(route: Route, asked: AskedRoute): Promise<{ value: unknown; text: string }>;
   /** The client's address, from a trusted proxy if there is one. */
   address(): string;
   /** Throws `invalid_request`. */

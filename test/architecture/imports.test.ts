@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["app"],
   ["config"],
   ["console", "reference"],
-  ["openai"],
+  ["openai", "mcp-server"],
   ["messages"],
   ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],
