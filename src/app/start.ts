@@ -170,17 +170,14 @@ async function startOn(
       traces: features.traces,
       onAnswer({ route: { method, path }, requestId, accountId, runId }, code, startedMs, error) {
         metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
-        const fields = () => ({
-          ...{ requestId, method, path, status: code },
-          ...(accountId !== null && { accountId }),
-          ...(runId !== null && { runId }),
-        });
+        const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
+        const fields = { requestId, ...whose, method, path, status: code };
         // A failing model, a stopped instance and a full host are answers, not faults of the server.
         if (error?.status === 503 && error.cause === undefined) {
-          if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields(), error.message);
+          if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
         } else if (error?.code === "internal_error")
-          log.error({ err: error.cause ?? error, ...fields() }, "request failed");
-        else if (log.isLevelEnabled("debug")) log.debug(fields(), "request");
+          log.error({ err: error.cause ?? error, ...fields }, "request failed");
+        else log.debug(fields, "request");
       },
       onPageFailure: (about, error) => log.error({ err: error.cause, ...about }, "request failed"),
     },
