@@ -117,6 +117,8 @@ interface Described<
   answer: z.ZodType | "text/event-stream" | "text/plain";
   /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
+  /** Its answers, and errors beside the API's own, are those of JSON-RPC. */
+  protocol?: "json-rpc";
   /** False for routes that are repeated on purpose: asking for a code, verifying one. */
   idempotent?: false;
   /** The form of its errors, if it is not that of the API's other routes. */

@@ -26,9 +26,17 @@ const WAIT_MS = 55_000;
 const MAX_BATCH = 16;
 const UNKNOWN_INSTANCE = `inst_${"0".repeat(32)}`;
 
+const MESSAGE = "a request or a notification of JSON-RPC 2.0, or 1 to 16 of them";
+
 const Message = z
-  .looseObject({ jsonrpc: z.literal("2.0"), method: z.string().optional() })
-  .meta({ description: "A JSON-RPC message of the Model Context Protocol" });
+  .looseObject({
+    jsonrpc: z.literal("2.0", { error: MESSAGE }),
+    id: z.union([z.string(), z.int()], { error: "a string or a whole number" }).optional(),
+    method: z.string({ error: MESSAGE }).min(1, { error: MESSAGE }),
+    params: z.record(z.string(), z.unknown(), { error: "an object" }).optional(),
+  })
+  .meta({ description: "A request or a notification of the Model Context Protocol" });
+const Answer = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ description: "The answer to it" });
 
 /** Roost as an MCP server (docs/contract/api.md, MCP). */
 export function mcpRoutes(parts: McpRouteParts): Route[] {
@@ -45,8 +53,9 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
       access: "read",
       bound: "run",
       idempotent: false,
-      body: z.union([Message, z.array(Message).min(1).max(MAX_BATCH)]),
-      answer: Message,
+      protocol: "json-rpc",
+      body: z.union([Message, z.array(Message).min(1).max(MAX_BATCH)], { error: MESSAGE }),
+      answer: Answer,
       find: ({ request }) => requireOwnOrigin(request.headers, ownUrls()),
       async handle({ caller, body, request, requestId, ask: askRoute }) {
         const message = await body();
