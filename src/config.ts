@@ -87,7 +87,8 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
 }
 
 /** Settings that are valid alone but contradict each other. An invalid one is undefined here. */
-function clashes({ model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp }: Partial<Config>): string[] {
+function clashes(config: Partial<Config>): string[] {
+  const { model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp, otel } = config;
   const problems: string[] = [];
   if (model?.startsWith("openai:") && openAiBaseUrl === null) {
     problems.push(
@@ -102,6 +103,13 @@ function clashes({ model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, mini
     problems.push(
       `ROOST_MINIMUM_TOP_UP is "${formatMoney(minimumTopUp)}": expected at most 1.00, because ROOST_FACILITATOR_URL ` +
         "is set and it settles 1.00 at a time",
+    );
+  }
+  const sendsTraces = typeof otel?.endpoint === "string" || typeof otel?.tracesEndpoint === "string";
+  if (sendsTraces && otel.protocol !== undefined && otel.protocol !== "http/protobuf") {
+    problems.push(
+      `OTEL_EXPORTER_OTLP_PROTOCOL is "${otel.protocol}": expected http/protobuf, the one that Roost speaks, or ` +
+        "OTEL_TRACES_EXPORTER=none to send no traces",
     );
   }
   return problems;

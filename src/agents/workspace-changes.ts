@@ -141,14 +141,14 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   }
 
   /** A change without its manifest counts as done, so its row is removed with a later commit, without waiting. */
-  function forgetSoon(changeId: string): void {
+  function forgetSoon({ changeId, instanceId }: StagedChange): void {
     track(
       store
         .commitSoon(() => void removeChange.run({ changeId }), "process")
         .then(() => void progress.delete(changeId))
         .catch((err: unknown) =>
           log.warn(
-            { err, changeId },
+            { err, changeId, instanceId },
             "the record of a finished workspace change could not be removed; the next start removes it",
           ),
         ),
@@ -162,7 +162,8 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
   }
 
   /** Finishes or removes what a turn left; if that fails, the instance is tidied before its next turn. */
-  async function end({ changeId, instanceId }: StagedChange, { isCommitted, applied }: Progress): Promise<void> {
+  async function end(change: StagedChange, { isCommitted, applied }: Progress): Promise<void> {
+    const { changeId, instanceId } = change;
     const folder = folderOf(instanceId);
     try {
       if (!isCommitted) {
@@ -171,7 +172,7 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
       } else if (applied === null) opened.delete(instanceId);
       else {
         await finishChange(folder, changeId, applied);
-        forgetSoon(changeId);
+        forgetSoon(change);
       }
     } catch (error) {
       opened.delete(instanceId);

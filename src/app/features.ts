@@ -17,6 +17,7 @@ import type { Address } from "../chain/networks.ts";
 import { openWallet } from "../chain/wallet.ts";
 import type { Config } from "../config.ts";
 import { createIdempotency } from "../http/idempotency.ts";
+import type { Metrics } from "../http/metrics.ts";
 import { createPaging } from "../http/paging.ts";
 import { createInstances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
@@ -48,8 +49,10 @@ import { createRemovals } from "../storage/removals.ts";
 import { isOfServer } from "../tools/toolbox.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { measureModelCalls } from "./model-metrics.ts";
 import { createOwnServers } from "./own-servers.ts";
 import { createTools, type ToolChoice } from "./tools.ts";
+import { openTraces } from "./traces.ts";
 import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
@@ -73,6 +76,7 @@ export async function createFeatures(
   log: Log,
   machine: MachineLimits,
   publicUrl: () => string,
+  metrics: Pick<Metrics, "measure">,
   { tools, probeSandbox }: FeatureOptions,
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
@@ -137,6 +141,7 @@ export async function createFeatures(
   const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const traces = await openTraces(config, log, web.broker.redact);
   const ownServers = createOwnServers(store, secrets, web.egress);
   const hostModels = createModelChoice(config.models, config.model);
   const modelChoice = withOwnServers(hostModels, ownServers);
@@ -171,6 +176,8 @@ export async function createFeatures(
     toolbox,
     policy,
     engineOf: engines.of,
+    onModelCall: measureModelCalls(metrics, hostModels.isNamed),
+    traces,
     idleMs,
     bounds: {
       workers: capWorkers(config.maxAwake, machine),
@@ -234,7 +241,7 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, quotas, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
+  const run = { traces, catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
   return {
     ...held,
     ...run,
@@ -257,6 +264,7 @@ function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, lo
     baseUrl: openAiBaseUrl,
     apiKey: openAiApiKey ?? undefined,
     answerTokens,
+    passesTrace: true,
     log: (retry) => log.warn(retry, "model server: retrying"),
   };
 }

@@ -1,3 +1,5 @@
+import { statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { BackupFigures } from "../backup/schedule.ts";
 import type { RpcHealth } from "../chain/chain.ts";
@@ -7,15 +9,20 @@ import { createRevenue, sumBalances } from "../ledger/totals.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
+import type { Host } from "../runtime/host.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Db } from "../storage/store.ts";
+import type { Traces } from "../traces/traces.ts";
 import type { RunningBackups } from "./backups.ts";
 import type { Tools } from "./tools.ts";
 
 export interface GaugeParts {
   db: Db;
   instances: { countRunning(): number };
-  host: { awake(): number };
+  host: Pick<Host, "awake" | "figures">;
+  /** Null without a collector. */
+  traces: Pick<Traces, "figures"> | null;
+  dataDir: string;
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
   sandbox: Pick<Sandbox, "level" | "figures">;
@@ -34,9 +41,39 @@ const byStatus = (counts: Record<string, number>): Sample[] =>
 
 const RPC = ["network", "node"] as const;
 
+/** No value if the folder is gone. */
+function freeBytes(dataDir: string): Sample[] {
+  try {
+    const { bavail, bsize } = statfsSync(dataDir);
+    return [{ labels: {}, value: bavail * bsize }];
+  } catch {
+    return [];
+  }
+}
+
+const databaseBytes = (dataDir: string): number =>
+  ["roost.db", "roost.db-wal"].reduce(
+    (sum, name) => sum + (statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
-  const { db, instances, host, hub, meter, paymentGateway, approvals, toolCalls, web, sandbox, backups } = parts;
+  const {
+    db,
+    dataDir,
+    traces,
+    instances,
+    host,
+    hub,
+    meter,
+    paymentGateway,
+    approvals,
+    toolCalls,
+    web,
+    sandbox,
+    backups,
+  } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
@@ -57,6 +94,21 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
   return [
     gauge("roost_instances_running", "Running instances", instances.countRunning),
     gauge("roost_workers_awake", "Instances whose worker is awake", host.awake),
+    gauge("roost_runs_in_progress", "Runs that have a worker now", () => host.figures().running),
+    counter(
+      "roost_runs_total",
+      "Runs that a worker has ended, by how",
+      () => [...host.figures().ended].map(([outcome, value]) => ({ labels: { outcome }, value })),
+      ["outcome"],
+    ),
+    counter(
+      "roost_spans_total",
+      "Spans for the collector, by what came of them",
+      () => Object.entries(traces?.figures() ?? {}).map(([outcome, value]) => ({ labels: { outcome }, value })),
+      ["outcome"],
+    ),
+    gauge("roost_disk_free_bytes", "What the data folder's disk has left", () => freeBytes(dataDir)),
+    gauge("roost_database_bytes", "Size of the database's files", () => databaseBytes(dataDir)),
     gauge("roost_event_streams", "Open event streams", hub.openStreams),
     gauge("roost_approvals_open", "Approvals that wait for a person", approvals.countOpen),
     counter(

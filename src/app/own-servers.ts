@@ -28,8 +28,8 @@ export function createOwnServers(
       }, "full"),
     fetchFor(accountId, instanceId) {
       const guarded = asFetch(egress, { accountId, instanceId });
-      return (address, init) =>
-        guarded(address, init as RequestInit).catch((error: unknown) => {
+      return (address, init, runId) =>
+        guarded(address, init as RequestInit, runId).catch((error: unknown) => {
           if (!(error instanceof EgressError && FINAL.has(error.fault))) throw error;
           throw new ModelError("rejected", `The model server of this instance cannot be used: ${error.message}.`);
         });

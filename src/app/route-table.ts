@@ -10,6 +10,7 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
+import { mcpRoutes } from "../mcp-server/routes.ts";
 import { conversationRoutes } from "../messages/conversation-routes.ts";
 import { messageRoutes } from "../messages/routes.ts";
 import { usageRoutes } from "../meter/routes.ts";
@@ -32,6 +33,10 @@ export interface RouteTableParts {
   features: Features;
   lasting: LastingAnswers;
   publicUrl(): string;
+  /** How long an MCP client's message waits for its answer. */
+  mcpWaitMs: number | undefined;
+  /** The URLs by which browsers reach this host: where it listens, and the public one. */
+  ownUrls(): string[];
   /** Turns off the idle timeout of a request's connection. */
   keepOpen(request: Request): void;
   offer: HostRouteParts["offer"];
@@ -57,16 +62,16 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     skills,
     conversations,
   } = features;
-  function takePayment(accountId: string, request: Request) {
+  function takePayment(accountId: string, request: Request, requestId: string) {
     // A facilitator may take longer than the idle timeout.
     if (signedPaymentHeader(request.headers) !== null) keepOpen(request);
-    return features.paymentGateway.takePayment(accountId, request.headers);
+    return features.paymentGateway.takePayment(accountId, request.headers, requestId);
   }
   const sendCode = (to: string, code: string) => {
     const text = signInMail({ code, publicUrl: publicUrl(), expiresInSeconds: CODE_LIFE_SECONDS });
     return mail.send({ to, code, ...text });
   };
-  return [
+  const routes = [
     ...accountRoutes({
       clock,
       accounts,
@@ -108,5 +113,10 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
+  ];
+  const { runs } = conversations;
+  return [
+    ...routes,
+    ...mcpRoutes({ routes, agents, runs, lasting, keepOpen, ownUrls: parts.ownUrls, waitMs: parts.mcpWaitMs }),
   ];
 }

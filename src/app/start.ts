@@ -1,4 +1,3 @@
-import packageFile from "../../package.json" with { type: "json" };
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
@@ -32,8 +31,7 @@ import { gaugesOf } from "./gauges.ts";
 import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
-
-export const VERSION = packageFile.version;
+import { VERSION } from "./version.ts";
 
 /** Event streams on the host, if it may open that many files (docs/contract/api.md, Limits). */
 const MAX_STREAMS = 20_000;
@@ -65,6 +63,8 @@ export interface App {
 export interface AppOptions extends FeatureOptions {
   /** Where the console looks for a model to offer. */
   ollamaUrl?: string | undefined;
+  /** How long an MCP client's message waits for its answer. */
+  mcpWaitMs?: number | undefined;
 }
 
 /**
@@ -73,7 +73,7 @@ export interface AppOptions extends FeatureOptions {
  */
 export const bindAddress = (
   { host: hostname, port, publicUrl, trustProxy }: Config,
-  log: Pick<Log, "warn">,
+  log: Pick<Log, "warn" | "error">,
 ): Listener => listen({ hostname, port, publicUrl, trustProxy, log });
 
 /** Config → parts → running server. The caller has opened and locked the data folder, and closes it. */
@@ -97,13 +97,14 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, ...options }: AppOptions,
+  { ollamaUrl = OLLAMA_URL, mcpWaitMs, ...options }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
   const { addressOf, socketAddressOf, keepOpen } = listener;
   const publicUrl = () => config.publicUrl ?? listener.url;
-  const features = await createFeatures(config, foundation, log, machine, publicUrl, options);
+  const metrics = createMetrics();
+  const features = await createFeatures(config, foundation, log, machine, publicUrl, metrics, options);
   const { sandbox, workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   const seconds = secondsOf(foundation.clock);
   let ready = true;
@@ -119,13 +120,15 @@ async function startOn(
     features,
     lasting,
     publicUrl,
+    mcpWaitMs,
+    ownUrls: () => [listener.url, ...(config.publicUrl === null ? [] : [config.publicUrl])],
     keepOpen,
     offer: modelOffer(config, foundation.clock, ollamaUrl),
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
   const backups = await scheduledBackups(config, foundation.clock, log, features.mail);
-  const metrics = createMetrics();
-  for (const gauge of gaugesOf({ ...features, backups, db: store.db, hub: conversations.hub })) metrics.add(gauge);
+  for (const gauge of gaugesOf({ ...features, backups, db: store.db, hub: conversations.hub, dataDir: config.dataDir }))
+    metrics.add(gauge);
   const status = {
     version: VERSION,
     isReady: () => ready && store.keepsWrites(),
@@ -166,9 +169,11 @@ async function startOn(
         alone: async (work) => store.transaction(work),
       },
       addressOf,
-      onAnswer({ method, path }, code, startedMs, requestId, error) {
+      traces: features.traces,
+      onAnswer({ route: { method, path }, requestId, accountId, runId }, code, startedMs, error) {
         metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
-        const fields = { requestId, method, path, status: code };
+        const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
+        const fields = { requestId, ...whose, method, path, status: code };
         // A failing model, a stopped instance and a full host are answers, not faults of the server.
         if (error?.status === 503 && error.cause === undefined) {
           if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
@@ -176,6 +181,7 @@ async function startOn(
           log.error({ err: error.cause ?? error, ...fields }, "request failed");
         else log.debug(fields, "request");
       },
+      onPageFailure: (about, error) => log.error({ err: error.cause, ...about }, "request failed"),
     },
   );
 
@@ -242,6 +248,7 @@ async function startOn(
       features.web.close();
       await sandbox.close();
       await engines.close();
+      await features.traces?.close();
     },
   };
 }

@@ -44,14 +44,17 @@ export function createWeb({ foundation, log, setting, instances, secrets, skills
   const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
   const egress = createEgress({
     policy: createEgressPolicy(setting),
-    onRefused({ accountId, instanceId, host, fault }) {
+    onRefused({ accountId, instanceId, runId, host, fault }) {
       // By the host, not the account: an agent that was talked into this must not use up its owner's rows.
       if (ofOne.wait(accountId) > 0 || ofAll.count("all") > 0) return;
       ofOne.count(accountId);
-      log.warn({ accountId, instanceId, host: host.slice(0, MAX_HOST), fault }, "refused an agent's request");
+      const whose = { accountId, instanceId, runId };
+      log.warn({ ...whose, host: host.slice(0, MAX_HOST), fault }, "refused an agent's request");
       const detail = { host: host.slice(0, MAX_HOST), fault };
       const write = () => audit.append({ actor: "host", action: "egress.refuse", subject: instanceId, detail });
-      store.commitSoon(write, "process").catch((err) => log.error({ err }, "a refused request could not be audited"));
+      store
+        .commitSoon(write, "process")
+        .catch((err) => log.error({ err, ...whose }, "a refused request could not be audited"));
     },
     ...own,
   });

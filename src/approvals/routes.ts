@@ -97,8 +97,9 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
       reread: { by: oneApproval, params: ({ approvalId }: { approvalId: string }) => ({ approvalId }) },
       find: own,
       commit: "shared",
-      async handle({ caller, body, commit }) {
+      async handle({ caller, found: { runId }, body, commit, causedRun }) {
         const decision = decisionOf(await body());
+        causedRun(runId);
         return commit((found) => showApproval(approvals.decide(found, caller, decision)));
       },
     }),

@@ -13,11 +13,14 @@ const INTRODUCTION =
 export function settingsHelp(columns: number): string {
   const width = Math.min(columns, MAX_COLUMNS) - NAME_COLUMNS - 2;
   const groups = GROUPS.map(([title, settings]) => {
-    const lines = allSettings(settings).flatMap((setting) =>
-      wrapText(`${setting.meaning} (${formOf(setting)})`, width).map(
-        (line, at) => `  ${(at === 0 ? setting.name : "").padEnd(NAME_COLUMNS)}${line}`,
-      ),
-    );
+    const lines = allSettings(settings).flatMap((setting) => {
+      const text = wrapText(`${setting.meaning} (${formOf(setting)})`, width);
+      const isLong = setting.name.length >= NAME_COLUMNS;
+      const beside = text.map(
+        (line, at) => `  ${(at === 0 && !isLong ? setting.name : "").padEnd(NAME_COLUMNS)}${line}`,
+      );
+      return isLong ? [`  ${setting.name}`, ...beside] : beside;
+    });
     return [`${title}:`, ...lines].join("\n");
   });
   return ["", ...wrapText(INTRODUCTION, Math.min(columns, MAX_COLUMNS)), "", groups.join("\n\n")].join("\n");

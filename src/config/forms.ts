@@ -3,7 +3,7 @@ import { type Micros, parseMoney } from "../lib/money.ts";
 
 /** One setting, described once, for `loadConfig`, help, `roost config` and docs/settings.md. */
 export interface Setting<T> {
-  /** The environment variable; the key in `roost.toml` is the same in lower case without `ROOST_`. */
+  /** The environment variable; the key in `roost.toml` is the same in lower case, without `ROOST_`. */
   name: string;
   meaning: string;
   /** The default, as it would be written. */
@@ -25,7 +25,7 @@ export const isSetting = (group: unknown): group is Setting<unknown> =>
   typeof group === "object" && group !== null && "read" in group;
 
 /** `ROOST_PORT` → `port`. */
-export const keyOf = (name: string): string => name.slice("ROOST_".length).toLowerCase();
+export const keyOf = (name: string): string => name.replace(/^ROOST_/, "").toLowerCase();
 
 export const text = (
   name: string,
@@ -136,6 +136,38 @@ export const list = <T>(setting: Setting<T>, expects: string): Setting<T[]> => (
 export const orEmpty = <T>(setting: Setting<T[]>): Setting<T[]> => ({
   ...setting,
   read: (value) => (value === "" ? [] : setting.read(value)),
+});
+
+/** `name=value,name=value`, the values percent-encoded. */
+export const pairs = (name: string, meaning: string): Setting<Record<string, string>> => ({
+  name,
+  meaning,
+  fallback: "",
+  fallbackShown: "none",
+  expects: "name=value, comma-separated, with percent-encoded values",
+  read(value) {
+    const found: Record<string, string> = {};
+    for (const pair of value.split(",").filter((part) => part.trim() !== "")) {
+      const [, key, written] = /^\s*([^\s=]+)\s*=\s*(\S.*?)\s*$/.exec(pair) ?? [];
+      if (key === undefined || written === undefined || !isEncoded(written)) return undefined;
+      found[key] = decodeURIComponent(written);
+    }
+    return found;
+  },
+});
+
+function isEncoded(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== "";
+  } catch {
+    return false;
+  }
+}
+
+/** A variable that other programs read too, for which empty means not set. */
+export const shared = <T>(setting: Setting<T>): Setting<T> => ({
+  ...setting,
+  read: (value) => setting.read(value.trim() === "" ? setting.fallback : value),
 });
 
 /** A URL may hold a password before its host, or a key in its query. */

@@ -19,9 +19,10 @@ import {
   yesOrNo,
 } from "./forms.ts";
 import { models } from "./model-settings.ts";
+import { traces } from "./trace-settings.ts";
 
-// Every setting is described here and only here (docs/contract/operations.md, Settings). `npm run docs` generates
-// docs/settings.md.
+// Every setting is described in this folder and only here (docs/contract/operations.md, Settings). `npm run docs`
+// generates docs/settings.md.
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HOST_NAME = /^(?!\d+$)[A-Za-z0-9._-]+$/;
@@ -232,7 +233,7 @@ const log = {
   ),
 };
 
-export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log };
+export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log, ...traces };
 
 /** The order and titles in which settings are shown. */
 export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
@@ -244,4 +245,5 @@ export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
   ["Limits per account and client address", limits],
   ["Backups", backups],
   ["Log", log],
+  ["Traces", traces],
 ];

@@ -1,18 +1,18 @@
 import type { Egress } from "./egress.ts";
 
 /** `fetch` for libraries and streams, without redirects: what is asked for leaves as a request of this instance. */
-export type GuardedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type GuardedFetch = (url: string | URL, init?: RequestInit, runId?: string) => Promise<Response>;
 
 /** Throws `EgressError`; the signal ends the answer's stream too. */
 export function asFetch(egress: Pick<Egress, "open">, whose: { accountId: string; instanceId: string }): GuardedFetch {
-  return async (url, init = {}) => {
+  return async (url, init = {}, runId) => {
     const request = new Request(url, init);
     const body = request.body === null ? null : await request.bytes();
     // The guard writes its own: compression would hold back what is streamed.
     request.headers.delete("Accept-Encoding");
     const message = { method: request.method, headers: Object.fromEntries(request.headers), body, uncompressed: true };
     const signal = init.signal ?? new AbortController().signal;
-    const answer = await egress.open({ ...whose, url: request.url, message, signal });
+    const answer = await egress.open({ ...whose, runId, url: request.url, message, signal });
     return new Response(streamOf(answer.body), { status: answer.status, headers: answer.headers });
   };
 }

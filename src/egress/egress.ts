@@ -22,6 +22,8 @@ export interface EgressRequest {
   prepare?(target: Target): Promise<PreparedMessage>;
   accountId: string;
   instanceId: string;
+  /** For the log; absent for what no run asks. */
+  runId?: string | undefined;
   signal: AbortSignal;
   /** Asked about each host, those of redirects too, before its name is resolved: throws `EgressError` to refuse it. */
   requireAllowed?(target: Target): void;
@@ -38,6 +40,7 @@ export interface EgressAnswer extends AnswerHead {
 export interface Refusal {
   accountId: string;
   instanceId: string;
+  runId: string | undefined;
   host: string;
   fault: EgressFault;
 }
@@ -118,7 +121,7 @@ export function createEgress(parts: EgressParts): Egress {
 
   /** Counts how the work ends, and reports what was refused. */
   async function settle<T>(
-    { accountId, instanceId, requireAllowed }: EgressRequest,
+    { accountId, instanceId, runId, requireAllowed }: EgressRequest,
     signal: AbortSignal,
     work: (judge: Judge) => Promise<T>,
   ): Promise<T> {
@@ -134,7 +137,7 @@ export function createEgress(parts: EgressParts): Egress {
     } catch (thrown) {
       const error = egressErrorOf(signal.aborted ? signal.reason : thrown, signal.aborted);
       count(error.fault);
-      if (isRefusal(error.fault)) parts.onRefused?.({ accountId, instanceId, host: asked, fault: error.fault });
+      if (isRefusal(error.fault)) parts.onRefused?.({ accountId, instanceId, runId, host: asked, fault: error.fault });
       throw error;
     }
   }

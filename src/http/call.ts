@@ -1,14 +1,14 @@
 import { z } from "zod";
 import type { AppError } from "../lib/app-error.ts";
-import type { Caller } from "../limits/caller.ts";
-import { Reply } from "./answer.ts";
+import { authorize, type Caller, requireVisible } from "../limits/caller.ts";
+import { Reply, toAppError } from "./answer.ts";
 import type { Exchange } from "./exchange.ts";
 import { parse } from "./fields.ts";
 import type { Attempt } from "./idempotency.ts";
-import type { IncomingBody } from "./incoming-bodies.ts";
+import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
 import { queryOf } from "./request.ts";
-import type { AnyCall, Route } from "./route.ts";
+import type { AnyCall, AskedRoute, Route } from "./route.ts";
 
 /** The body of a route that takes none: an object does no harm. */
 const NO_FIELDS = z.object({}).transform(() => undefined);
@@ -26,11 +26,16 @@ export interface CallInput {
 
 /** The call that the route's handler gets. Throws what the route's `find` throws. */
 export function createCall(
-  { route, parts, request, params, requestId }: Exchange,
+  exchange: Exchange,
   caller: Caller | null,
   { incoming, attempt, refusal }: CallInput = {},
 ): AnyCall {
+  const { route, parts, request, params, requestId } = exchange;
   const find = () => route.find?.({ caller, params, request });
+  const causedRun = (runId: string) => {
+    exchange.runId = runId;
+    exchange.trace?.caused(runId);
+  };
   const bytes = async () => {
     if (refusal) throw refusal;
     const read = (await incoming?.bytes()) ?? NOTHING;
@@ -43,6 +48,8 @@ export function createCall(
     params,
     request,
     requestId,
+    causedRun,
+    ask: (inner, asked) => askRoute(exchange, inner, asked, caller),
     found: find(),
     find,
     address: () => parts.addressOf(request),
@@ -62,13 +69,55 @@ export function createCall(
       const work = () => {
         if (refusal) throw refusal;
         const result = operate(find());
-        if (attempt) keep(route, attempt, result, runId?.(result));
+        const run = runId?.(result);
+        if (run !== undefined) causedRun(run);
+        if (attempt) keep(route, attempt, result, run);
         return result;
       };
       const commit = parts.commits[route.commit ?? "shared"];
       return commit(caller === null ? work : () => parts.turns.spend(caller.accountId, work));
     },
   };
+}
+
+/** Where requests of other routes come from. */
+const INSIDE = "http://inside";
+
+async function askRoute(
+  exchange: Exchange,
+  route: Route,
+  { params = {}, query = {}, body, headers }: AskedRoute,
+  caller: Caller | null,
+): Promise<{ value: unknown; text: string }> {
+  const { parts, requestId, request: outer } = exchange;
+  if (caller === null || route.access === "public") throw new Error(`${route.name} cannot be asked from inside`);
+  const startedMs = performance.now();
+  authorize(caller, route.access);
+  requireVisible(caller, params.instanceId);
+  const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : [])));
+  const request = new Request(`${INSIDE}?${search}`, {
+    headers: { "Content-Type": "application/json", ...headers },
+    signal: outer.signal,
+  });
+  const inside: Exchange = { ...exchange, route, params, request };
+  const incoming = receivedBody(body === undefined ? NOTHING : new TextEncoder().encode(JSON.stringify(body)));
+  const turn = parts.turns.enter(caller.accountId);
+  if (turn) await turn;
+  try {
+    const made = await parts.turns.spend(caller.accountId, () =>
+      route.handle(createCall(inside, caller, route.method === "GET" ? {} : { incoming })),
+    );
+    exchange.runId ??= inside.runId;
+    if (made instanceof Response) return { value: made, text: "" };
+    const value = made instanceof Reply ? made.value : made;
+    const text = JSON.stringify(value);
+    parts.admission.chargeRead(caller, text.length, performance.now() - startedMs);
+    return { value, text };
+  } catch (thrown) {
+    const error = toAppError(thrown);
+    if (error.cause !== undefined) parts.onPageFailure({ requestId, method: route.method, path: route.path }, error);
+    throw error;
+  }
 }
 
 /** Stores the answer to a request under a key, in the transaction that is open. */

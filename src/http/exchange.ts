@@ -1,5 +1,6 @@
 import type { AppError } from "../lib/app-error.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
+import type { RequestTrace, Traces } from "../traces/traces.ts";
 import type { Admission } from "./admission.ts";
 import type { Idempotency } from "./idempotency.ts";
 import type { IncomingBodies } from "./incoming-bodies.ts";
@@ -17,8 +18,12 @@ export interface ServingParts {
   /** Runs `work` in a transaction of this kind; resolves when it is on disk. */
   commits: Record<CommitKind, <T>(work: () => T) => Promise<T>>;
   addressOf(request: Request): string;
+  /** Null without a collector. */
+  traces: Pick<Traces, "request"> | null;
   /** Called once for each request, when its answer is ready. */
-  onAnswer(route: Route, status: number, startedMs: number, requestId: string, error: AppError | null): void;
+  onAnswer(exchange: Exchange, status: number, startedMs: number, error: AppError | null): void;
+  /** Called for an unexpected failure of what is no route. */
+  onPageFailure(about: { requestId: string; method: string; path: string }, error: AppError): void;
 }
 
 /** One request and what is known about its answer. */
@@ -28,6 +33,11 @@ export interface Exchange {
   request: Request;
   params: Record<string, string>;
   requestId: string;
+  trace: RequestTrace | null;
+  /** Who asks, once that is known. */
+  accountId: string | null;
+  /** The run that the request has caused, or decided about. */
+  runId: string | null;
   /** The size of the answer's body, as far as it is known. */
   answerBytes: number;
 }

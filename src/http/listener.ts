@@ -11,7 +11,7 @@ export interface ListenOptions {
   /** The base of links; requests to its host name are accepted too. */
   publicUrl: string | null;
   trustProxy: boolean;
-  log: Pick<Log, "warn">;
+  log: Pick<Log, "warn" | "error">;
 }
 
 type Answer = (request: Request) => Response | Promise<Response>;
@@ -57,7 +57,11 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
       }
       return answer(request);
     },
-    error: (error) => errorAnswer(toAppError(error), randomUUID(), null),
+    error(err) {
+      const requestId = randomUUID();
+      log.error({ err, requestId }, "request failed");
+      return errorAnswer(toAppError(err), requestId, null);
+    },
   });
   const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
   return {

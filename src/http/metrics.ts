@@ -19,25 +19,34 @@ export interface Figure {
   read(): number | readonly Sample[];
 }
 
+/** A metric whose values are counted in buckets. */
+export interface Distribution {
+  name: string;
+  help: string;
+  labels: readonly string[];
+  /** Their upper bounds. */
+  buckets: readonly number[];
+}
+
+export type Observe = (labels: Record<string, string>, value: number) => void;
+
 export interface Metrics {
   countRequest(method: string, path: string, status: number, seconds: number): void;
   add(figure: Figure): void;
+  /** Returns what counts a value. */
+  measure(distribution: Distribution): Observe;
   /** Loads the library once the server listens: it takes 11 ms, which would delay the start. */
   load(): Promise<void>;
   /** The metrics in the Prometheus text format. */
   text(): Promise<string>;
 }
 
-type Counted = [method: string, path: string, status: number, seconds: number];
-
 /** The histogram's buckets in seconds: a read takes less than a millisecond, a model's answer minutes. */
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
 
 export function createMetrics(): Metrics {
   const figures: Figure[] = [];
-  /** Requests before the library was loaded. */
-  const early: Counted[] = [];
-  let count = (...request: Counted): void => void early.push(request);
+  const distributions: { distribution: Distribution; bind(observe: Observe): void }[] = [];
   let loaded: Promise<Registry> | undefined;
 
   async function load(): Promise<Registry> {
@@ -45,15 +54,12 @@ export function createMetrics(): Metrics {
     const registry = new Registry();
     // Monitoring the event loop wakes the process: at the library's default of 10 ms an idle server uses 1 % of a core.
     collectDefaultMetrics({ register: registry, prefix: "roost_", eventLoopMonitoringPrecision: 500 });
-    const seconds = new Histogram({
-      name: "roost_http_request_seconds",
-      help: "Time to answer, by route and status",
-      labelNames: ["method", "path", "status"] as const,
-      buckets: BUCKETS,
-      registers: [registry],
-    });
-    count = (method, path, status, taken) => seconds.observe({ method, path, status }, taken);
-    for (const request of early.splice(0)) count(...request);
+    for (const { distribution, bind } of distributions) {
+      const { name, help, labels, buckets } = distribution;
+      const shown = { name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] };
+      const histogram = new Histogram(shown);
+      bind((values, value) => histogram.observe(values, value));
+    }
     for (const { kind, name, help, labels = [], read } of figures) {
       const samples = (): readonly Sample[] => {
         const value = read();
@@ -81,9 +87,30 @@ export function createMetrics(): Metrics {
     return registry;
   }
 
+  function measure(distribution: Distribution): Observe {
+    /** Values from before the library was loaded. */
+    const early: Parameters<Observe>[] = [];
+    let observe: Observe = (...value) => void early.push(value);
+    distributions.push({
+      distribution,
+      bind(loadedObserve) {
+        observe = loadedObserve;
+        for (const value of early.splice(0)) observe(...value);
+      },
+    });
+    return (labels, value) => observe(labels, value);
+  }
+
+  const request = measure({
+    name: "roost_http_request_seconds",
+    help: "Time to answer, by route and status",
+    labels: ["method", "path", "status"],
+    buckets: BUCKETS,
+  });
   return {
-    countRequest: (...request) => count(...request),
+    countRequest: (method, path, status, seconds) => request({ method, path, status: String(status) }, seconds),
     add: (figure) => void figures.push(figure),
+    measure,
     async load() {
       loaded ??= load();
       await loaded;

@@ -75,6 +75,12 @@ export const SCHEMAS = {
     x402: Quote.optional(),
     ...forProtocolClients,
   }),
+  /** An error of the protocol, not of the API. */
+  RpcError: z.object({
+    jsonrpc: z.literal("2.0"),
+    id: z.union([z.string(), z.number(), z.null()]),
+    error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }),
+  }),
   /** The answer to `Prefer: respond-async` (docs/contract/api.md, Messages). */
   Accepted: z.object({
     runId: idForm("run"),

@@ -157,6 +157,25 @@ export function failureResponse(names: readonly FailureName[]): Json {
   };
 }
 
+/** What JSON-RPC adds to the responses of a route, by status. */
+export function rpcResponses(): Json {
+  const failed = (description: string): Json => ({
+    description,
+    ...headers(),
+    content: { "application/json": { schema: refTo("RpcError") } },
+  });
+  const invalid = failureResponse(["invalid_request"]) as { content: Record<string, Json> };
+  const either = { schema: { anyOf: [refTo("Error"), refTo("RpcError")] } };
+  const { "application/json": own, ...other } = invalid.content;
+  return {
+    202: { description: "A notification: there is nothing to answer", ...headers() },
+    400: { ...invalid, content: { "application/json": { ...own, ...either }, ...other } },
+    404: failed("There is no such method"),
+    406: failed("Accept: expected application/json and text/event-stream"),
+    415: failed("Content-Type: expected application/json"),
+  };
+}
+
 const REQUEST_ID = "req-42";
 const PAID_ON = {
   network: "base",

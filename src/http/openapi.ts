@@ -11,7 +11,7 @@ import {
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
-import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
+import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
@@ -101,7 +101,11 @@ function operationOf(route: Route, names: Names): Json {
     security: route.access === "public" ? [] : [{ token: [] }, { apiKey: SCOPES_FOR[route.access] }],
     parameters: [...queryParameters(route), ...headerParameters(route)],
     ...requestBody(route, names),
-    responses: { ...successes(route, names), ...failures(route) },
+    responses: {
+      ...successes(route, names),
+      ...failures(route),
+      ...(route.protocol === "json-rpc" ? rpcResponses() : {}),
+    },
   };
 }
 
@@ -166,6 +170,11 @@ const OPENAI_EVENTS = {
   example: 'data: {"object":"chat.completion.chunk",…,"choices":[{"index":0,"delta":{"content":"Hello"},…}]}\n\n',
 };
 
+const RPC_EVENTS = {
+  schema: { type: "string", description: "Server-sent events, each a message of JSON-RPC" },
+  example: 'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{…}}\n\n',
+};
+
 function successes(route: Route, names: Names): Json {
   const { body, answer, status = 200 } = route;
   const content: Json = {};
@@ -175,6 +184,7 @@ function successes(route: Route, names: Names): Json {
   if (answer === "text/event-stream" || mayStream(route)) {
     content["text/event-stream"] = route.errorForm === "openai" ? OPENAI_EVENTS : EVENTS;
   }
+  if (route.protocol === "json-rpc") content["text/event-stream"] = RPC_EVENTS;
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)

@@ -43,6 +43,15 @@ export interface Asked<Params, Who = Caller> {
   readonly request: Request;
 }
 
+/** A request to a route, made by another one. */
+export interface AskedRoute {
+  params?: Record<string, string>;
+  query?: Record<string, string | undefined>;
+  /** As JSON. */
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
 /**
  * What a handler sees of its request. `query` and `body` are checked when they are called, so the handler sets the
  * order.
@@ -54,6 +63,13 @@ export interface Call<Params, Query, Body, Found, Who> extends Asked<Params, Who
   find(): Found;
   /** What the answer's `X-Request-Id` says. */
   readonly requestId: string;
+  /** Notes the run that the request has caused, or decided about, for the log and the trace. */
+  causedRun(runId: string): void;
+  /**
+   * Asks another route for the same caller, as if it had sent that request: scopes, limits and errors are the same. Returns
+   * what the route answers, and that as JSON; a `Response` as it is. Throws `AppError`.
+   */
+  ask(route: Route, asked: AskedRoute): Promise<{ value: unknown; text: string }>;
   /** The client's address, from a trusted proxy if there is one. */
   address(): string;
   /** Throws `invalid_request`. */
@@ -104,6 +120,8 @@ interface Described<
   answer: z.ZodType | "text/event-stream" | BytesBody;
   /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
+  /** Its answers, and errors beside the API's own, are those of JSON-RPC. */
+  protocol?: "json-rpc";
   /** False for routes that are repeated on purpose: asking for a code, verifying one. */
   idempotent?: false;
   /** The form of its errors, if it is not that of the API's other routes. */

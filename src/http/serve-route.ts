@@ -20,23 +20,35 @@ export async function serveRoute(
 ): Promise<Response> {
   const startedMs = performance.now();
   const requestId = requestIdOf(request);
+  const trace = parts.traces === null ? null : beginTrace(parts.traces, route, request, requestId);
+  const about = { accountId: null, runId: params.runId ?? null, trace };
+  const exchange: Exchange = { route, parts, request, params, requestId, answerBytes: 0, ...about };
   let answer: Response;
   let failure: AppError | null = null;
   try {
-    answer = await answerOf({ route, parts, request, params, requestId, answerBytes: 0 });
+    answer = await answerOf(exchange);
   } catch (thrown) {
     failure = toAppError(thrown);
     answer = await refusalAnswer(failure, request, requestId, route.errorForm);
   }
-  parts.onAnswer(route, answer.status, startedMs, requestId, failure);
+  parts.onAnswer(exchange, answer.status, startedMs, failure);
+  trace?.end({ ...exchange, status: answer.status, error: failure?.code ?? null });
   return answer;
 }
+
+const beginTrace = (
+  traces: NonNullable<ServingParts["traces"]>,
+  { method, path }: Route,
+  request: Request,
+  requestId: string,
+) => traces.request({ method, route: path, requestId, traceparent: request.headers.get("traceparent") });
 
 async function answerOf(exchange: Exchange): Promise<Response> {
   const { route, parts, request, params } = exchange;
   if (route.access === "public") return answerAnybody(exchange);
   const known = parts.admission.caller(request);
   const caller = known instanceof Promise ? await known : known;
+  exchange.accountId = caller.accountId;
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
   if (route.method === "GET") return answerRead(exchange, caller);

@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import { AppError } from "../lib/app-error.ts";
-import type { Admission } from "./admission.ts";
 import { type ErrorForm, refusalAnswer, toAppError } from "./answer.ts";
 import type { ServingParts } from "./exchange.ts";
 import { requestIdOf } from "./request.ts";
@@ -37,7 +36,7 @@ export function createFetch(
   }
   for (const page of pages) {
     known(page.path, "GET");
-    app.route("GET", page.path, ({ request }) => pageAnswer(page, parts.admission, request), { parse: "none" });
+    app.route("GET", page.path, ({ request }) => pageAnswer(page, parts, request), { parse: "none" });
   }
   for (const [path, methods] of methodsOf) {
     const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
@@ -45,12 +44,12 @@ export function createFetch(
       headers: { Allow: allow.join(", ") },
     });
     const form = formOf.get(path);
-    app.route("ALL", path, ({ request }) => unknownAnswer(parts.admission, request, error, form), { parse: "none" });
+    app.route("ALL", path, ({ request }) => unknownAnswer(parts, request, error, form), { parse: "none" });
   }
   app.onError(({ request, error, code }) =>
     code === "NOT_FOUND"
-      ? unknownAnswer(parts.admission, request, new AppError("not_found", "no such path"))
-      : plainError(request, toAppError(error)),
+      ? unknownAnswer(parts, request, new AppError("not_found", "no such path"))
+      : failedAnswer(parts, request, "unknown", error),
   );
   return app.compile().fetch;
 }
@@ -61,31 +60,42 @@ const decoded = (params: Record<string, string | null> = {}): Record<string, str
   return params as Record<string, string>;
 };
 
-async function pageAnswer(page: WebPage, admission: Admission, request: Request): Promise<Response> {
+async function pageAnswer(page: WebPage, parts: ServingParts, request: Request): Promise<Response> {
   try {
-    if (!page.unlimited) await admission.anybody(request);
+    if (!page.unlimited) await parts.admission.anybody(request);
     const answer = await page.answer(request);
     answer.headers.set("X-Request-Id", requestIdOf(request));
     return answer;
   } catch (thrown) {
-    return plainError(request, toAppError(thrown));
+    return failedAnswer(parts, request, page.path, thrown);
   }
 }
 
 /** Requests for unknown paths count against their address too. */
 async function unknownAnswer(
-  admission: Admission,
+  parts: ServingParts,
   request: Request,
   error: AppError,
   form?: ErrorForm,
 ): Promise<Response> {
   try {
-    await admission.anybody(request);
-    return await plainError(request, error, form);
+    await parts.admission.anybody(request);
+    throw error;
   } catch (thrown) {
-    return plainError(request, toAppError(thrown), form);
+    return failedAnswer(parts, request, "unknown", thrown, form);
   }
 }
 
-const plainError = (request: Request, error: AppError, form?: ErrorForm): Promise<Response> =>
-  refusalAnswer(error, request, requestIdOf(request), form);
+/** `path` is the page's, or `unknown`. */
+function failedAnswer(
+  parts: ServingParts,
+  request: Request,
+  path: string,
+  thrown: unknown,
+  form?: ErrorForm,
+): Promise<Response> {
+  const requestId = requestIdOf(request);
+  const error = toAppError(thrown);
+  if (error.cause !== undefined) parts.onPageFailure({ requestId, method: request.method, path }, error);
+  return refusalAnswer(error, request, requestId, form);
+}

@@ -16,6 +16,7 @@ export const TAGS = {
   host: "The model of this host",
   models: "The agents as models of an OpenAI-compatible client",
   chat: "OpenAI-compatible chat",
+  mcp: "The agents as tools of an MCP client",
 } as const;
 
 export type Tag = keyof typeof TAGS;

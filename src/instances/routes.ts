@@ -35,7 +35,7 @@ export interface InstanceRouteParts {
   /** What an instance has cost over its life, up to this moment. */
   costOf(instanceId: string): Micros;
   /** Takes the request's payment, if it has one. Throws `invalid_request` for a malformed header. */
-  takePayment(accountId: string, request: Request): Promise<Payment | null>;
+  takePayment(accountId: string, request: Request, requestId: string): Promise<Payment | null>;
 }
 
 export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }: InstanceRouteParts): Route[] {
@@ -75,9 +75,9 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       answer: InstanceRecord,
       errors: ["payment_required", "conflict"],
       commit: "shared",
-      async handle({ caller, request, body, commit }) {
+      async handle({ caller, request, requestId, body, commit }) {
         // A transfer that was made is credited even if something is wrong with the request.
-        const payment = await takePayment(caller.accountId, request);
+        const payment = await takePayment(caller.accountId, request, requestId);
         const { name } = await body();
         instances.requireRoom(caller.accountId);
         await instances.requireLaunch(caller.accountId, payment);
@@ -155,7 +155,8 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
         // A transfer that was made is credited even if there is no such instance, so this route has no `find`, which
         // would run first. An error of the transfer is reported after that of the instance.
         if (!hasProof(asked.request.headers)) own(asked);
-        const payment = await takePayment(asked.caller.accountId, asked.request).finally(() => own(asked));
+        const { caller, request, requestId } = asked;
+        const payment = await takePayment(caller.accountId, request, requestId).finally(() => own(asked));
         await body();
         const { status, accountId } = own(asked);
         if (status !== "running") await instances.requireLaunch(accountId, payment);

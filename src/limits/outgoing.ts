@@ -45,6 +45,8 @@ export const OUTGOING = {
     largeAnswers: { total: 8, maxPerOwner: 2, maxWaitingPerOwner: 16 },
     redirects: 3,
   },
+  /** Traces to the operator's collector, if there is one; the deadline is the longest that may be set. */
+  traces: { files: ["traces/sending.ts"], deadlineMs: 30_000, answerBytes: 4 * MIB, connections: 4 },
   /** `roost doctor` asks a model server for its models. */
   modelList: { files: ["cli/operator/check-host.ts"], deadlineMs: 5_000, answerBytes: MIB, connections: 1 },
   /** `roost models pull` asks a hub for a model; the deadline is for silence while a file arrives, whose size is known. */

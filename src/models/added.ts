@@ -130,7 +130,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
             ...(options.seed === undefined ? {} : { seed: options.seed }),
           },
           signal,
-          { failed: (reason, loading) => failed(request.model, reason, loading) },
+          { failed: (reason, loading) => failed(request.model, reason, loading), runId: request.runId },
         );
       } finally {
         leave();

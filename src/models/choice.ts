@@ -1,20 +1,26 @@
+import { LOCAL_MODEL } from "./local-models.ts";
+
 /**
  * Which models agents may use. The operator, who pays for a server's models, decides (docs/contract/operations.md,
  * Settings).
  */
 export interface ModelChoice {
   allows(model: string): boolean;
+  /** Whether the operator has named it, or it is embedded: `*` names none. */
+  isNamed(model: string): boolean;
   /** Describes the allowed names. */
   readonly expected: string;
 }
 
 /** `names` with or without `openai:`; `*` allows any. The host's default model is always allowed. */
 export function createModelChoice(names: readonly string[], ownModel: string): ModelChoice {
-  if (names.includes("*")) return { allows: () => true, expected: "local:<name> or openai:<name>" };
   const allowed = new Set([ownModel, ...names.map((name) => (isLocal(name) ? name : withPrefix(name)))]);
+  const isNamed = (model: string) => model === LOCAL_MODEL || allowed.has(model);
+  if (names.includes("*")) return { allows: () => true, isNamed, expected: "local:<name> or openai:<name>" };
   const served = [...allowed].filter((name) => !isLocal(name));
   return {
     allows: (model) => isLocal(model) || allowed.has(model),
+    isNamed,
     expected: ["local:<name>", ...served].join(" or "),
   };
 }

@@ -45,6 +45,10 @@ export interface ModelRequest {
   /** On whose behalf: no account may starve the others, and no instance the other instances of its account. */
   accountId: string;
   instanceId: string;
+  /** For the log; absent for what no run asks. */
+  runId?: string;
+  /** The trace of this call, for the operator's own server. */
+  traceparent?: string | undefined;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls";
@@ -53,7 +57,8 @@ export type ModelEvent =
   | { type: "text"; text: string }
   | { type: "tool_call"; call: ToolCall }
   | { type: "usage"; promptTokens: number; completionTokens: number }
-  | { type: "finish"; reason: FinishReason };
+  /** `model` is what the server calls the model that has answered. */
+  | { type: "finish"; reason: FinishReason; model?: string };
 
 export interface ModelAbilities {
   /** Tokens of prompt and answer together. */

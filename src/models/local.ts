@@ -53,10 +53,15 @@ export interface LocalStats {
 
 export interface LocalEngine extends ModelEngine {
   /**
-   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them. Throws `ModelError`,
-   * or the signal's reason.
+   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them; `requestId` is for
+   * the log. Throws `ModelError`, or the signal's reason.
    */
-  embed(texts: string[], signal: AbortSignal, onTokens?: (count: number) => void): Promise<Float32Array[]>;
+  embed(
+    texts: string[],
+    signal: AbortSignal,
+    onTokens?: (count: number) => void,
+    requestId?: string,
+  ): Promise<Float32Array[]>;
   stats(): LocalStats;
   close(): Promise<void>;
 }
@@ -116,6 +121,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
             totals.completionTokens += completionTokens;
           },
           failed,
+          runId: request.runId,
         },
       );
     } finally {
@@ -129,7 +135,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       return { contextTokens: CONTEXT_TOKENS, tools: OFFERED, prompt: "short" };
     },
     stream: answer,
-    async embed(texts, signal, onTokens) {
+    async embed(texts, signal, onTokens, requestId) {
       signal.throwIfAborted();
       const id = ++lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
@@ -137,6 +143,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       signal.addEventListener("abort", onAbort, { once: true });
       supervisor.submit({
         request: { type: "embed", id, texts },
+        whose: { requestId },
         onReply(reply) {
           if (reply.type === "embedded") {
             onTokens?.(reply.tokens);

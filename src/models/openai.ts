@@ -22,6 +22,8 @@ export interface OpenAiOptions {
   urlSetting?: string;
   /** Replaces `fetch`, for example with an egress guard, which then has its own connect timeout. */
   fetch?: Fetch;
+  /** Passes on the trace of a call, for the operator's own server. */
+  passesTrace?: boolean;
   /** Called before the wait of each retry. */
   log?: (retry: Retry) => void;
   random?: () => number;
@@ -31,7 +33,9 @@ export interface OpenAiOptions {
 export interface Retry {
   server: string;
   model: string;
+  accountId: string;
   instanceId: string;
+  runId: string | undefined;
   attempt: number;
   waitMs: number;
   reason: string;
@@ -92,7 +96,12 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       const watch = watchRequest(caller, idleTimeoutMs);
       let opening: Opening;
       try {
-        opening = await openAnswer(endpoint, server, writeRequest(bounded, server.model, dialect), watch);
+        opening = await openAnswer(
+          endpointFor(endpoint, request, options.passesTrace ?? false),
+          server,
+          writeRequest(bounded, server.model, dialect),
+          watch,
+        );
         if (opening.kind === "open") {
           yield* readAnswer(opening, server, bounded.maxTokens, watch);
           return;
@@ -113,8 +122,9 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       if (opening.failure.kind !== "unavailable" || retry === MAX_RETRIES) throw opening.failure;
       const waitMs = backoffMs(retry++, opening.retryAfterMs);
       const { message, detail = message } = opening.failure;
-      const { instanceId } = request;
-      options.log?.({ server: server.origin, model: server.model, instanceId, attempt: retry, waitMs, reason: detail });
+      const { accountId, instanceId, runId } = request;
+      const whose = { accountId, instanceId, runId };
+      options.log?.({ server: server.origin, model: server.model, ...whose, attempt: retry, waitMs, reason: detail });
       await wait(waitMs, caller);
     }
   }
@@ -134,6 +144,13 @@ function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenA
   if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
   return { url, headers, connectTimeoutMs, fetch };
 }
+
+/** Where one request goes. */
+const endpointFor = (endpoint: Endpoint, { runId, traceparent }: ModelRequest, passesTrace: boolean): Endpoint => ({
+  ...endpoint,
+  runId,
+  ...(passesTrace && traceparent !== undefined && { headers: { ...endpoint.headers, traceparent } }),
+});
 
 /** Yields the events of each network chunk. An abort by the caller, or silence, makes the read fail. */
 async function* readAnswer(

@@ -44,11 +44,12 @@ export type EmbedTexts = (
   texts: string[],
   signal: AbortSignal,
   onTokens: (count: number) => void,
+  requestId: string,
 ) => Promise<Float32Array[]>;
 
 /** Throws `not_found` for another model, `model_error`. */
 export type Embed = (
-  accountId: string,
+  whose: { accountId: string; requestId: string },
   request: z.output<typeof EmbeddingRequest>,
   signal: AbortSignal,
 ) => Promise<z.output<typeof Embeddings>>;
@@ -57,7 +58,7 @@ export type Embed = (
 export function createEmbed(embedTexts: EmbedTexts): Embed {
   const queue = createQueue(1);
   const places = createSlots({ total: Number.MAX_SAFE_INTEGER, maxPerOwner: 1 + MAX_WAITING });
-  return async (accountId, { model, input, encoding_format: format }, signal) => {
+  return async ({ accountId, requestId }, { model, input, encoding_format: format }, signal) => {
     if (model !== EMBEDDING_MODEL) {
       throw new AppError("not_found", `model: the embedding model is ${EMBEDDING_MODEL}`, { param: "model" });
     }
@@ -73,7 +74,12 @@ export function createEmbed(embedTexts: EmbedTexts): Embed {
     try {
       leave = await queue.enter(accountId, signal);
       for (let at = 0; at < texts.length; at += AT_ONCE) {
-        const some = await embedTexts(texts.slice(at, at + AT_ONCE), signal, (count) => void counts.push(count));
+        const some = await embedTexts(
+          texts.slice(at, at + AT_ONCE),
+          signal,
+          (count) => void counts.push(count),
+          requestId,
+        );
         vectors.push(...some);
       }
     } catch (error) {

@@ -75,9 +75,12 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     return { canCall: tools === true, isTool, sees: images };
   };
   const asking =
-    ({ instance, agent }: FoundAgent, asked: Asked): Ask =>
+    ({ instance, agent }: FoundAgent, asked: Asked, causedRun: (runId: string) => void): Ask =>
     (listener) =>
-      messages.ask(instance, agent, asked, listener);
+      messages.ask(instance, agent, asked, (event) => {
+        if (event.type === "queued") causedRun(event.runId);
+        listener(event);
+      });
 
   /** Holds a place until the agent has answered, and cancels it if the client leaves or its credential ends. */
   async function whole<T>(
@@ -182,10 +185,10 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: ChatRequest,
       answer: ChatCompletion,
       errors: ["not_found", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
-      async handle({ caller, body, request, requestId }) {
+      async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
-        const ask = asking(found, askedInChat(input, rulesFor(found.agent)));
+        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), causedRun);
         const heading = newHeading(found.agent.agentId, clock.now());
         if (input.stream !== true) return whole(caller, request, ask, (given) => chatCompletion(heading, given));
         const withUsage = input.stream_options?.include_usage === true;
@@ -209,7 +212,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: ResponseRequest,
       answer: ResponseRecord,
       errors: ["not_found", "conflict", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
-      async handle({ caller, body, request }) {
+      async handle({ caller, body, request, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
         const previousId = input.previous_response_id ?? null;
@@ -225,7 +228,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const save = async (given: Answer) => {
           if (isKept) await stored.add(found, { ...about, answer: given });
         };
-        const ask = asking(found, asked);
+        const ask = asking(found, asked, causedRun);
         if (input.stream === true) return streamed(caller, request, ask, responseEvents(open), save);
         return whole(caller, request, ask, async (given) => {
           await save(given);
@@ -245,10 +248,10 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: EmbeddingRequest,
       answer: Embeddings,
       errors: ["not_found", "model_error"],
-      async handle({ caller, body, request }) {
+      async handle({ caller: { accountId }, body, request, requestId }) {
         const input = await body();
         keepOpen(request);
-        return embed(caller.accountId, input, request.signal);
+        return embed({ accountId, requestId }, input, request.signal);
       },
     }),
   ];

@@ -41,7 +41,7 @@ export interface PaymentGateway {
    * Takes a request's payment; null if it has none. Throws `invalid_request` for a malformed header. A signed payment
    * (signed-payment.ts) may take 50 s.
    */
-  takePayment(accountId: string, headers: Headers): Promise<Payment | null>;
+  takePayment(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
   /** Removes what was decided long ago. */
   prune(): void;
   /** The health of all networks' nodes. */
@@ -70,8 +70,8 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
   return {
     invoices,
     payments,
-    takePayment: async (accountId, headers) =>
-      (await facilitated.take(accountId, headers)) ?? payments.present(accountId, headers.get("x-payment")),
+    takePayment: async (accountId, headers, requestId) =>
+      (await facilitated.take(accountId, headers, requestId)) ?? payments.present(accountId, headers.get("x-payment")),
     prune() {
       invoices.prune();
       payments.prune();

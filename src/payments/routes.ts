@@ -32,7 +32,7 @@ export interface BillingRouteParts {
   /** The first is the default. */
   networks: readonly NetworkName[];
   /** Takes the request's payment, if it has one. Throws `invalid_request` for a malformed header. */
-  takePayment(accountId: string, request: Request): Promise<Payment | null>;
+  takePayment(accountId: string, request: Request, requestId: string): Promise<Payment | null>;
   quote: Invoices["quote"];
 }
 
@@ -93,8 +93,8 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       }),
       errors: ["payment_required"],
       commit: "shared",
-      async handle({ caller: { accountId }, request, body, commit }) {
-        const payment = await takePayment(accountId, request);
+      async handle({ caller: { accountId }, request, requestId, body, commit }) {
+        const payment = await takePayment(accountId, request, requestId);
         const input = await body();
         if (payment?.kind !== "credited") {
           const amount = parseMoney(input.amount ?? "") ?? undefined;

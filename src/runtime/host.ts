@@ -1,8 +1,10 @@
 import { createFairTurns } from "../limits/fair-turns.ts";
 import { changeNothing, changesOutside } from "../tools/policy.ts";
+import type { Traces } from "../traces/traces.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
-import { type HostedRun, holdRun } from "./hosted-run.ts";
-import { PROTOCOL_VERSION, type WorkerToHost } from "./protocol.ts";
+import type { HostedRun } from "./hosted-run.ts";
+import { type LoopOutcome, PROTOCOL_VERSION, type RunOutcome, type WorkerToHost } from "./protocol.ts";
+import { createRunWatch, type RunWatch } from "./run-watch.ts";
 import { type CallingInstance, createWorkerCalls, type WorkerCallParts } from "./worker-calls.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 
@@ -27,9 +29,13 @@ export interface Host {
   /** True once it is closed. Nothing runs then. */
   closed(): boolean;
   awake(): number;
+  /** Runs that have a worker now, and how often runs have ended, by how. */
+  figures(): { running: number; ended: ReturnType<RunWatch["ended"]> };
 }
 
 export interface HostParts extends WorkerCallParts {
+  /** Null without a collector. */
+  traces: Pick<Traces, "run"> | null;
   idleMs: number;
   bounds: HostBounds;
   /** Called when places have become free, at most once in a turn of the event loop. */
@@ -63,12 +69,21 @@ const TICK_MS = 1_000;
  */
 const STUCK_TICKS = 30;
 
+const CANCELLED: RunOutcome = { kind: "cancelled" };
+const INTERRUPTED = { kind: "interrupted" } as const;
+const WORKER_LOST: RunOutcome = {
+  kind: "failed",
+  code: "internal_error",
+  message: "the agent's worker ended unexpectedly",
+};
+
 /** Runs one worker for each awake instance, and serves its port. */
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const turns = createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE });
   const calls = createWorkerCalls(parts, turns);
+  const watch = createRunWatch(parts.traces);
   const instances = new Map<string, Instance>();
   let closed = false;
   const monotonicMs = () => Number(clock.monotonicNs() / 1_000_000n);
@@ -115,23 +130,30 @@ export function createHost(parts: HostParts): Host {
     } catch (err) {
       // The system allows fewer threads than the settings. Other runs continue; this one waits for a place.
       places.releaseWorker(accountId);
-      log.error({ err, instanceId, awake: instances.size }, "a worker could not be started; lower ROOST_MAX_AWAKE");
+      log.error(
+        { err, accountId, instanceId, awake: instances.size },
+        "a worker could not be started; lower ROOST_MAX_AWAKE",
+      );
       if (instances.size === 0) throw err;
       return "total";
     }
   }
 
-  function end(instanceId: string, instance: Instance): void {
+  function end(instanceId: string, instance: Instance, ending: RunOutcome | typeof INTERRUPTED = INTERRUPTED): void {
     instances.delete(instanceId);
     instance.worker.end();
     for (const { abort } of instance.calls.values()) abort.abort();
+    for (const held of instance.runs.values()) watch.end(held, ending);
     places.releaseRuns(instance.accountId, instance.runs.size + instance.reserved);
     places.releaseWorker(instance.accountId);
   }
 
   /** Forgets a run and releases its place. Returns false if the instance does not have it. */
-  function drop(instance: Instance, runId: string): boolean {
-    if (!instance.runs.delete(runId)) return false;
+  function drop(instance: Instance, runId: string, ending: LoopOutcome): boolean {
+    const held = instance.runs.get(runId);
+    if (held === undefined) return false;
+    instance.runs.delete(runId);
+    watch.end(held, ending);
     places.releaseRuns(instance.accountId);
     return true;
   }
@@ -139,14 +161,11 @@ export function createHost(parts: HostParts): Host {
   /** The worker died or is stuck: its runs fail, other instances are not affected. */
   function bury(instanceId: string, instance: Instance, reason: string): void {
     if (instances.get(instanceId) !== instance) return;
-    log.error({ instanceId, reason }, "an instance's worker ended");
-    const held = [...instance.runs.values()];
-    end(instanceId, instance);
-    const outcome = {
-      kind: "failed",
-      code: "internal_error",
-      message: "the agent's worker ended unexpectedly",
-    } as const;
+    const { accountId, runs } = instance;
+    log.error({ accountId, instanceId, runIds: [...runs.keys()], reason }, "an instance's worker ended");
+    const held = [...runs.values()];
+    end(instanceId, instance, WORKER_LOST);
+    const outcome = WORKER_LOST;
     for (const { run } of held) void run.sink([{ type: "ended", outcome }], "process", []);
   }
 
@@ -184,7 +203,8 @@ export function createHost(parts: HostParts): Host {
         if (!held) break;
         const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox, event));
         held.committed = held.run.sink(message.events, acts ? "full" : "process", held.waits);
-        if (message.events.some(({ type }) => type === "ended")) drop(instance, message.runId);
+        const last = message.events.at(-1);
+        if (last?.type === "ended") drop(instance, message.runId, last.outcome);
         instance.lastUsedMs = monotonicMs();
         break;
       }
@@ -248,12 +268,12 @@ export function createHost(parts: HostParts): Host {
       if (!instance || instance.reserved === 0) throw new Error("no place was reserved for this run");
       instance.reserved--;
       instance.lastUsedMs = monotonicMs();
-      instance.runs.set(run.input.runId, holdRun(run));
+      instance.runs.set(run.input.runId, watch.begin(instance, run));
       instance.worker.send({ type: "run", run: run.input });
     },
     cancel(instanceId, runId) {
       const instance = instances.get(instanceId);
-      if (!instance || !drop(instance, runId)) return;
+      if (!instance || !drop(instance, runId, CANCELLED)) return;
       instance.worker.send({ type: "cancel", runId });
       for (const call of instance.calls.values()) if (call.runId === runId) call.abort.abort();
     },
@@ -272,5 +292,9 @@ export function createHost(parts: HostParts): Host {
     },
     closed: () => closed,
     awake: () => instances.size,
+    figures: () => ({
+      running: instances.values().reduce((sum, { runs }) => sum + runs.size, 0),
+      ended: watch.ended(),
+    }),
   };
 }

@@ -1,6 +1,7 @@
 import type { ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
+import type { RunTrace } from "../traces/traces.ts";
 import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
 
 /** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
@@ -45,14 +46,17 @@ export interface HeldRun {
   waits: WaitingCall[];
   /** Calls of the journal that have not been made, each to be made once. Some were allowed to go ahead. */
   missing: JournalCall[];
+  /** Null without a collector. */
+  trace: RunTrace | null;
 }
 
-export const holdRun = (run: HostedRun): HeldRun => ({
+export const holdRun = (run: HostedRun, trace: RunTrace | null): HeldRun => ({
   run,
   committed: Promise.resolve(),
   isTainted: run.isTainted,
   waits: [],
   missing: run.input.journal.flatMap(({ calls }) => calls).filter(({ result }) => result === null),
+  trace,
 });
 
 /** Returns what the call waited for, if it is exactly one that may go ahead and has not been made since. */

@@ -6,7 +6,7 @@ import type { ModelFailure } from "./protocol.ts";
 export function failureOf(
   thrown: unknown,
   log: Log,
-  whose: { instanceId: string; runId: string; model: string },
+  whose: { accountId: string; instanceId: string; agentId: string; runId: string; model: string },
 ): ModelFailure {
   if (thrown instanceof ModelError) {
     const { kind, message, detail, overflow, cause } = thrown;

@@ -9,6 +9,7 @@ import { type HeldRun, takeGoAhead } from "./hosted-run.ts";
 import { failureOf } from "./model-failure.ts";
 import { messagesAsMade } from "./named-call.ts";
 import type { ModelFailure, WorkerToHost } from "./protocol.ts";
+import { type ModelCallFigures, watchModelCall } from "./run-watch.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
 export interface WorkerCallParts {
@@ -18,6 +19,7 @@ export interface WorkerCallParts {
   policy: PolicyPorts;
   /** The engine for a model's name. Throws `ModelError` for one that the host does not have. */
   engineOf(model: string): ModelEngine;
+  onModelCall(call: ModelCallFigures): void;
 }
 
 /** What a call costs besides the tool itself: its events, their commits, and as much again on the worker's thread. */
@@ -34,20 +36,23 @@ export interface CallingInstance {
 }
 
 /** Makes the calls of models and tools that workers ask for. Those of tools wait for their account's turn. */
-export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: WorkerCallParts, turns: FairTurns) {
+export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
+  const { clock, log, toolbox, policy, engineOf, onModelCall } = parts;
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
       { callId, runId, messages }: Extract<WorkerToHost, { type: "model.call" }>,
     ): Promise<void> {
-      const run = runs.get(runId)?.run;
-      if (!run) return;
+      const held = runs.get(runId);
+      if (!held) return;
+      const { run, trace } = held;
       const abort = new AbortController();
       calls.set(callId, { runId, abort });
-      const { model, input } = run;
+      const { agentId, model, input } = run;
       const tools = input.functions ? [...run.tools, ...input.functions] : run.tools;
       let last: ModelEvent[] = [];
       let error: ModelFailure | null = null;
+      const watched = watchModelCall(trace, { ...input.limits, model, messages }, onModelCall);
       try {
         const asked = {
           ...input.limits,
@@ -56,14 +61,18 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
           tools,
           accountId,
           instanceId,
+          runId,
+          traceparent: watched.traceparent,
         };
         for await (const events of engineOf(model).stream(asked, abort.signal)) {
+          watched.saw(events);
           if (events.at(-1)?.type === "finish") last = events;
           else worker.send({ type: "model.events", callId, events });
         }
       } catch (thrown) {
-        if (!abort.signal.aborted) error = failureOf(thrown, log, { instanceId, runId, model });
+        if (!abort.signal.aborted) error = failureOf(thrown, log, { accountId, instanceId, agentId, runId, model });
       } finally {
+        watched.end(abort.signal.aborted ? "cancelled" : (error?.kind ?? null));
         calls.delete(callId);
       }
       worker.send({ type: "model.end", callId, events: last, error });
@@ -97,7 +106,9 @@ export function createWorkerCalls({ clock, log, toolbox, policy, engineOf }: Wor
         waiting: held.waits.length,
         signal,
       };
+      const trace = held.trace?.tool({ ...call, name: toolbox.find(call.name)?.name ?? "unknown" });
       const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), CALL_MS);
+      trace?.end("waitsFor" in reply ? { output: null, isError: false } : reply);
       if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
         // Before the model sees what a stranger wrote, the run is known for it.
         held.isTainted = true;

@@ -23,7 +23,7 @@ export interface Sandbox {
    * Runs a script as soon as its instance has a place. Rejects with `NotRun`, or with the signal's reason while it waits; what
    * happens to a script that has started is its outcome.
    */
-  run(job: Job, by: { instanceId: string; signal: AbortSignal }): Promise<Outcome>;
+  run(job: Job, by: { instanceId: string; runId?: string; signal: AbortSignal }): Promise<Outcome>;
   figures(): { running: number; waiting: number; standby: number; ended: ReadonlyMap<string, number> };
   /** Kills every process. */
   close(): Promise<void>;
@@ -159,7 +159,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   }
 
   /** A locked process that waits for its job; `stoodReady` if it was not started for it. */
-  async function take(inside: Exclude<Level, "none">): Promise<{ child: Child; stoodReady: boolean }> {
+  async function take(
+    inside: Exclude<Level, "none">,
+    whose: Record<string, unknown>,
+  ): Promise<{ child: Child; stoodReady: boolean }> {
     for (let tries = 0; tries < STARTS; tries++) {
       const [ready] = standby;
       if (ready) standby.delete(ready);
@@ -168,7 +171,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         if (await child.ready) return { child, stoodReady: ready !== undefined };
       } catch (error) {
         if (error instanceof NotRun) throw error;
-        log.warn({ err: error }, "a process for a script could not be started");
+        log.warn({ err: error, ...whose }, "a process for a script could not be started");
       }
     }
     throw new NotRun("the process for the script could not be started; run it again");
@@ -192,23 +195,24 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   return {
     probe: probeOnce,
     level: () => level,
-    async run(job, { instanceId, signal }) {
+    async run(job, { instanceId, runId, signal }) {
       requireSize(job);
       const { level: inside } = await probeOnce();
       if (inside === "none") throw new NotRun("this host runs no scripts: nothing on it could lock them in");
       const accountId = options.accountOf(instanceId);
       await enter(accountId, instanceId, signal);
+      const whose = { accountId, instanceId, runId };
       try {
-        let { child, stoodReady } = await take(inside);
+        let { child, stoodReady } = await take(inside, whose);
         let outcome = await child.run(job, signal);
         while (stoodReady && outcome.type === "killed" && outcome.why === "crash") {
           // It may have died while it stood there, unnoticed. A script changes nothing, so it may run twice.
-          ({ child, stoodReady } = await take(inside));
+          ({ child, stoodReady } = await take(inside, whose));
           outcome = await child.run(job, signal);
         }
         const how = outcome.type === "killed" ? outcome.why : outcome.type;
         ended.set(how, (ended.get(how) ?? 0) + 1);
-        if (how === "crash") log.warn({ instanceId }, "the process of a script died");
+        if (how === "crash") log.warn(whose, "the process of a script died");
         return outcome;
       } finally {
         leave(accountId);

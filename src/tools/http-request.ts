@@ -54,11 +54,12 @@ export const createHttpRequest = ({ egress, broker, accountOf }: HttpRequestPart
   changes: "outside",
   changesOf: ({ method }) => (method === "GET" || method === "HEAD" ? "nothing" : "outside"),
   untrustedOutput: true,
-  async run(asked, { instanceId, signal }) {
+  async run(asked, { instanceId, runId, signal }) {
     const answer = await egress.send({
       url: asked.url,
       accountId: accountOf(instanceId),
       instanceId,
+      runId,
       signal,
       requireAllowed(target) {
         if (broker.declares(instanceId, target) || egress.policy.names(target)) return;

@@ -25,9 +25,9 @@ const WHY: Record<Extract<Outcome, { type: "killed" }>["why"], string> = {
 export async function runScript(
   sandbox: Pick<Sandbox, "run">,
   job: Job,
-  { instanceId, signal }: Pick<ToolContext, "instanceId" | "signal">,
+  { instanceId, runId, signal }: Pick<ToolContext, "instanceId" | "runId" | "signal">,
 ): Promise<string> {
-  const outcome = await sandbox.run(job, { instanceId, signal });
+  const outcome = await sandbox.run(job, { instanceId, runId, signal });
   switch (outcome.type) {
     case "result":
       return `${outcome.json === null ? noResult(job) : `result: ${outcome.json}`}${consoleOf(outcome)}`;

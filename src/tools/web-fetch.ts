@@ -30,11 +30,11 @@ export const createWebFetch = ({ egress, pages, accountOf }: WebFetchParts): Too
   isCore: true,
   changes: "nothing",
   untrustedOutput: true,
-  async run({ url }, { instanceId, signal }) {
+  async run({ url }, { instanceId, runId, signal }) {
     const accountId = accountOf(instanceId);
     const headers = { Accept: "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5" };
     const message = { method: "GET", headers, body: null };
-    const answer = await egress.send({ url, message, accountId, instanceId, signal });
+    const answer = await egress.send({ url, message, accountId, instanceId, runId, signal });
     const lines = [`URL: ${answer.url}`];
     if (answer.status !== 200) lines.push(`Status: ${shownStatus(answer.status)}`);
     const found = textOf(answer);

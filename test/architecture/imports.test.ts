@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["app"],
   ["config"],
   ["console", "reference"],
-  ["openai", "bundles", "schedules"],
+  ["openai", "mcp-server", "bundles", "schedules"],
   ["messages"],
   ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],
@@ -24,6 +24,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["tools"],
   ["workspace", "egress", "sandbox", "models", "chain", "mail"],
   ["http"],
+  ["traces"],
   ["limits"],
   ["storage"],
   ["lib"],
@@ -33,7 +34,7 @@ const FLOORS: readonly (readonly string[])[] = [
 const ONLY: Readonly<Record<string, readonly string[]>> = {
   // Settings are handed down as arguments: only the code that starts a server reads them (see also HIDDEN).
   config: ["mail", "models", "chain", "limits", "lib"],
-  runtime: ["tools", "models", "limits", "storage", "lib"],
+  runtime: ["tools", "models", "traces", "limits", "storage", "lib"],
   // Requests know nothing of who keeps their secrets, nor of agents.
   egress: ["limits", "lib"],
   // The process that runs scripts loads these files, and nothing else of Roost.

@@ -9,7 +9,7 @@ const MODULES = new Set(
 );
 /** A value called `fetch`, and everything else that calls out; not a member, a field's name or a type. */
 const CALLS =
-  /(?<![.\w$])(?:fetch(?!\s*[?:,}]|\w)|http\(|createTransport\b|WebSocket\b|EventSource\b)|\bBun\.(?:connect|udpSocket|dns|s3|sql|redis)\b/;
+  /(?<![.\w$])(?:fetch(?!\s*[?:,}]|\w)|http\(|createTransport\b|OTLPTraceExporter\b|WebSocket\b|EventSource\b)|\bBun\.(?:connect|udpSocket|dns|s3|sql|redis)\b/;
 /** The parts of `node:net` about addresses open no connection. */
 const ABOUT_ADDRESSES = /^import \{(?:\s*(?:isIP|isIPv4|isIPv6|BlockList|SocketAddress),?)+\s*\} from "node:net";$/gm;
 /** Files whose `fetch` handles incoming requests. */
@@ -50,6 +50,7 @@ test.each([
   `const open = (door.fetch ?? fetch)(url);`,
   `await globalThis["fetch"]; run(fetch);`,
   `const { createTransport } = await import("nodemailer");`,
+  `const exporter = new OTLPTraceExporter({ url });`,
   `return http(url, { raw: true });`,
   `await Bun.connect({ hostname, port });`,
   `new WebSocket(url);`,

@@ -102,7 +102,7 @@ test("every field, query, header and fixed value of /openapi.json is named on th
 });
 
 test("every setting is in docs/settings.md, each section of which is linked from the operator's page", () => {
-  const told = firstCells(settings.text, /^ROOST_/);
+  const told = firstCells(settings.text, /^(ROOST|OTEL)_/);
   expect(told).toEqual(allSettings().map(({ name }) => name));
   const sections = settings.headings.slice(1).map((heading) => `(../settings.md#${anchorOf(heading)})`);
   expect(sections.filter((link) => !operations.text.includes(link))).toEqual([]);
@@ -157,7 +157,7 @@ test("every metric of /metrics is in a table of the operator's page, and no othe
   const { body } = await server.ask("GET", "/metrics");
   const figures = Array.from((body as string).matchAll(/^# TYPE (\w+) /gm), ([, name = ""]) => name);
   const own = figures.filter((name) => !/^roost_(process|nodejs)_/.test(name));
-  expect(firstCells(sectionOf(operations, "Metrics"), /^roost_/).toSorted()).toEqual(own.toSorted());
+  expect(firstCells(sectionOf(operations, "Metrics"), /^(roost|gen_ai)_/).toSorted()).toEqual(own.toSorted());
 });
 
 test("a new agent has the files listed on the runtime's page, and the prompt their order", async () => {

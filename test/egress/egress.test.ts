@@ -48,6 +48,7 @@ const request = (to: string, parts: Partial<EgressRequest> = {}): EgressRequest 
   url: to,
   accountId: "acc_a",
   instanceId: "inst_a",
+  runId: "run_a",
   signal: new AbortController().signal,
   ...parts,
 });
@@ -442,6 +443,6 @@ test("outcomes are counted, and refusals reported with the host that was asked f
   await failure(egress.send(request("http://nowhere.test/")));
   expect(Object.fromEntries(egress.outcomes())).toEqual({ answered: 1, address: 1, dns: 1 });
   expect(refusals).toEqual([
-    { accountId: "acc_a", instanceId: "inst_a", host: `inside.test:${inside.port}`, fault: "address" },
+    { accountId: "acc_a", instanceId: "inst_a", runId: "run_a", host: `inside.test:${inside.port}`, fault: "address" },
   ]);
 });

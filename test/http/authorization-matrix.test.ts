@@ -88,6 +88,7 @@ const RULES: Record<string, Rule> = {
   "GET /v1/models/:model": { needs: "read", passes: 200 },
   "POST /v1/chat/completions": { needs: "chat", body: { model: "x", messages: [] }, passes: 400 },
   "POST /v1/responses": { needs: "chat", body: { model: "x" }, passes: 400 },
+  "POST /v1/mcp": { needs: "read", body: {}, passes: 400 },
   "POST /v1/embeddings": { needs: "chat", body: { model: "x" }, passes: 400 },
   "GET /v1/host": { needs: "read", passes: 200 },
   "GET /v1/billing": { needs: "read", whole: true, passes: 200 },

@@ -15,7 +15,7 @@ test.each([
 });
 
 test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers at its URL", async (hostname) => {
-  const listener = listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {} } });
+  const listener = listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {}, error() {} } });
   try {
     listener.answerWith(() => new Response("here"));
     expect(await (await fetch(listener.url)).text()).toBe("here");

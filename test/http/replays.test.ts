@@ -46,7 +46,7 @@ describe("a key limited to another instance", () => {
     "/v1/instances/:instanceId/agents/:agentId/messages": { message: " " },
   };
   /** Without an instance in the path, and yet for keys that are limited to one: to them, the owner's key is just taken. */
-  const FOR_ANY_KEY = new Set(["/v1/chat/completions", "/v1/responses", "/v1/embeddings"]);
+  const FOR_ANY_KEY = new Set(["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/mcp"]);
   const placed = (path: string) =>
     path
       .replace(":instanceId", instanceId)

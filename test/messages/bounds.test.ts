@@ -46,8 +46,8 @@ function say(texts: readonly string[]): void {
         completionTokens: null,
         createdAt: 0,
         tainted: false,
-  originType: null,
-  originId: null,
+        originType: null,
+        originId: null,
       });
     }
   });

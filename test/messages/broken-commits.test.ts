@@ -82,6 +82,7 @@ beforeEach(async () => {
       close: () => {},
       closed: () => false,
       awake: () => 1,
+      figures: () => ({ running: hosted.length, ended: new Map() }),
       spend: (_, work) => work(),
     },
     prepareUnkept: () => null,

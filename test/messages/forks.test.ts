@@ -42,9 +42,15 @@ const count = (sql: string, ...values: string[]) =>
 function past(exchanges: number, length = 10): string[] {
   const { insertMessage } = messageQueries(store().db);
   const of = { agentId: it.agent, conversationId: idOfDefault(), senderType: "human", senderId: "x", senderName: "x" };
-  const rest = { tainted: false,
-  originType: null,
-  originId: null, finishReason: null, promptTokens: null, completionTokens: null, createdAt: 1 };
+  const rest = {
+    tainted: false,
+    originType: null,
+    originId: null,
+    finishReason: null,
+    promptTokens: null,
+    completionTokens: null,
+    createdAt: 1,
+  };
   return store().transaction(() =>
     Array.from({ length: exchanges }, (_, at) => {
       const [asked, answered, runId] = [newId("msg"), newId("msg"), newId("run")];

@@ -143,10 +143,11 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     journal: journal.steps,
     journalShown: journal.continues,
   };
-  const held = holdRun({
+  const hosted = {
     ...{ agentId: "agt_a", conversationId: "conv_a", model: "m", tools: [], input },
     ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
-  });
+  };
+  const held = holdRun(hosted, null);
   const parts = {
     async *streamModel(messages: ModelMessage[]): AsyncGenerator<ModelEvent[]> {
       if (isDead()) throw DEAD;

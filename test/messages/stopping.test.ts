@@ -74,8 +74,8 @@ async function fillQueue(count: number): Promise<void> {
         completionTokens: null,
         createdAt: 0,
         tainted: false,
-  originType: null,
-  originId: null,
+        originType: null,
+        originId: null,
       });
     }
   });

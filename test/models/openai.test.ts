@@ -20,12 +20,12 @@ import {
 afterEach(stopServers);
 
 describe("an answer", () => {
-  test("arrives as text, usage and finish; what arrived together is in one batch", async () => {
+  test("arrives as text, usage and finish with the model that the server names; what arrived together is in one batch", async () => {
     const { url } = mock();
     const batches = await Array.fromAsync(engine(url).stream(QUESTION, new AbortController().signal));
     expect(batches.flat().filter(({ type }) => type !== "text")).toEqual([
       { type: "usage", promptTokens: 12, completionTokens: 6 },
-      { type: "finish", reason: "stop" },
+      { type: "finish", reason: "stop", model: "mock" },
     ]);
     expect(textOf(batches.flat())).toBe("Hello, I am the mock model.");
     expect(batches.length).toBeLessThanOrEqual(2);

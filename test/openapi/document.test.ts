@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
-import { VERSION } from "../../src/app/start.ts";
+import { VERSION } from "../../src/app/version.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import type { Described, OpenApi, Operation } from "../support/openapi-check.ts";
 import { startTestServer } from "../support/test-server.ts";

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { allSettings } from "../../src/config.ts";
 
 const FOLDER = join(import.meta.dir, "../../packaging");
-const read = (name: string) => readFileSync(join(FOLDER, name), "utf8");
 
 test("every setting that the packaging files name exists", () => {
   const settings = allSettings().map(({ name }) => name);
-  const named = readdirSync(FOLDER).flatMap((name) => read(name).match(/\bROOST_[A-Z_]+/g) ?? []);
+  const named = readdirSync(FOLDER, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .flatMap(({ parentPath, name }) => readFileSync(join(parentPath, name), "utf8").match(/\bROOST_[A-Z_]+/g) ?? []);
   expect(named).not.toBeEmpty();
   expect(named.filter((name) => !settings.includes(name))).toEqual([]);
 });

@@ -34,6 +34,8 @@ function start(
     toolbox: createToolbox([]),
     policy: policyPorts(),
     engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true, prompt: "full" }), stream }),
+    onModelCall() {},
+    traces: null,
     idleMs: 60_000,
     bounds: BOUNDS,
     onRoom() {},

@@ -85,7 +85,8 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     const value = JSON.parse(body);
     const result = compile(schema).safeParse(value);
     if (!result.success) throw new Error(z.prettifyError(result.error));
-    if (status < 400) return;
+    // An error of JSON-RPC has an envelope of its own.
+    if (status < 400 || value.jsonrpc !== undefined) return;
     const error = type === "application/json" ? value.error : value;
     if (error.status !== status) throw new Error("the envelope has another status");
     const codes = Object.keys(described.content[type]?.examples ?? {});

@@ -117,7 +117,9 @@ export function serve(
       alone: async (work) => store.transaction(work),
     },
     addressOf: () => "127.0.0.1",
+    traces: null,
     onAnswer() {},
+    onPageFailure() {},
     ...parts,
   });
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: fetchRoutes });

@@ -68,6 +68,7 @@ export async function startTestServer(
     ollamaUrl = "http://127.0.0.1:9/v1",
     tools: only,
     moreTools: more,
+    mcpWaitMs,
   }: {
     clock?: Clock;
     dataDir?: string;
@@ -77,6 +78,7 @@ export async function startTestServer(
     tools?: readonly Tool[];
     /** Beside them. */
     moreTools?: readonly Tool[];
+    mcpWaitMs?: number;
   } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
@@ -94,6 +96,7 @@ export async function startTestServer(
       foundation,
       app: await startApp(bindAddress(config, told), config, foundation, told, {
         ollamaUrl,
+        mcpWaitMs,
         tools: { only, more },
         probeSandbox,
       }),

@@ -158,7 +158,7 @@ export async function checkMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | 
 export async function checkAddress(config: Config): Promise<Finding> {
   const server = serverOf(config.dataDir);
   if (server !== null) return pass(`the server is running${server.url === null ? "" : ` on ${server.url}`}`);
-  const listener = bindAddress(config, { warn() {} });
+  const listener = bindAddress(config, { warn() {}, error() {} });
   await listener.stop();
   return pass(`the server can listen on ${config.port === 0 ? `a free port of ${config.host}` : listener.url}`);
 }

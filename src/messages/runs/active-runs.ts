@@ -15,6 +15,9 @@ export interface ActiveRun {
 /** `text` is what clients have already been shown of it. */
 export const newActive = (run: Run, text = ""): ActiveRun => ({ run, progress: newProgress(run, text), state: "live" });
 
+/** For the log. */
+export const idsOf = ({ instanceId, agentId, runId }: Run) => ({ instanceId, agentId, runId });
+
 export interface NextRun {
   run: Run;
   /** Whether another one of the agent's may run beside it. */

@@ -8,7 +8,7 @@ import type { AgentEvent } from "../events/event.ts";
 import type { RunsOf } from "../queries.ts";
 import { showMessage } from "../record.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
-import { type ActiveRun, createActiveRuns, newActive } from "./active-runs.ts";
+import { type ActiveRun, createActiveRuns, idsOf, newActive } from "./active-runs.ts";
 import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createNewRuns, type QueueRun } from "./new-runs.ts";
@@ -154,7 +154,7 @@ export function createRuns(parts: RunParts): Runs {
     events.append(agentId, reported, conversationId);
 
   function fail(run: Run, err: unknown, current: ActiveRun = newActive(run)): void {
-    log.error({ err, runId: run.runId }, "a run could not be started");
+    log.error({ err, ...idsOf(run) }, "a run could not be started");
     active.add(current);
     void commit(current, () => end(run, BROKEN, current));
   }
@@ -179,7 +179,7 @@ export function createRuns(parts: RunParts): Runs {
   function stall(current: ActiveRun, err: unknown): void {
     const { agentId, instanceId, runId } = current.run;
     if (current.state !== "live" || host.closed()) return;
-    log.error({ err, runId }, "a run's events could not be written; it is started again");
+    log.error({ err, ...idsOf(current.run) }, "a run's events could not be written; it is started again");
     current.state = "stalled";
     host.cancel(instanceId, runId);
     // It keeps its place until then, so that the next run does not overtake it.

@@ -8,7 +8,7 @@ import type { HostedRun } from "../../runtime/hosted-run.ts";
 import type { TurnOutline } from "../../runtime/prompt-room.ts";
 import type { LoopEvent, LoopOutcome, RunInput } from "../../runtime/protocol.ts";
 import type { Run } from "../schema.ts";
-import { type ActiveRun, type ActiveRuns, newActive } from "./active-runs.ts";
+import { type ActiveRun, type ActiveRuns, idsOf, newActive } from "./active-runs.ts";
 import { BROKEN } from "./ending.ts";
 import { NEW_RUN } from "./new-runs.ts";
 import type { RunQueue } from "./run-queue.ts";
@@ -23,7 +23,8 @@ export interface Asked {
 }
 
 /** Receives what happens in an unkept run; `ended` is the last event, and comes exactly once. */
-export type UnkeptListener = (event: LoopEvent | { type: "started"; model: string } | { type: "tainted" }) => void;
+export type UnkeptListener = (event: LoopEvent | Begun | { type: "tainted" }) => void;
+type Begun = { type: "queued"; runId: string } | { type: "started"; model: string };
 
 /**
  * Runs whose conversation their caller keeps (docs/contract/api.md, OpenAI-compatible surface). They take turns and places
@@ -101,6 +102,7 @@ export function createUnkeptRuns(
       const run: Run = { ...NEW_RUN, ...ids, ...origin, agentId, instanceId, stops, createdAt: clock.now() };
       const one: Held = { run, asked, listener };
       held.set(agentId, (held.get(agentId) ?? new Map<string, Held>()).set(run.runId, one));
+      listener({ type: "queued", runId: run.runId });
       queue.add(agentId, accountId);
       return () => cancel(one);
     },
@@ -112,7 +114,7 @@ export function createUnkeptRuns(
     start(run) {
       const one = find(run);
       if (one === undefined) return undefined;
-      const { instanceId, runId } = run;
+      const { instanceId } = run;
       try {
         const prepared = prepareUnkept(run, one.asked);
         if (prepared === null) {
@@ -129,7 +131,7 @@ export function createUnkeptRuns(
         if (prepared.isTainted) one.listener({ type: "tainted" });
       } catch (err) {
         host.release(instanceId);
-        log.error({ err, runId }, "a run could not be started");
+        log.error({ err, ...idsOf(run) }, "a run could not be started");
         end(one, BROKEN);
       }
       return true;

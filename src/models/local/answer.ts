@@ -9,6 +9,8 @@ export interface AnswerListener {
   onDone?(completionTokens: number): void;
   /** The error of a request that the process could not handle; `loading` if it could not load the model. */
   failed(reason: string, loading: boolean): ModelError;
+  /** For the log. */
+  runId?: string | undefined;
 }
 
 /** Yields the answer in batches, and ends after `finish`. Throws `ModelError`, or the signal's reason. */
@@ -16,7 +18,7 @@ export async function* answerBy(
   supervisor: Pick<Supervisor, "submit" | "cancel">,
   request: Omit<Generate, "type">,
   signal: AbortSignal,
-  { onStarted, onDone, failed }: AnswerListener,
+  { onStarted, onDone, failed, runId }: AnswerListener,
 ): AsyncGenerator<ModelEvent[], void> {
   const inbox = createInbox();
   let promptTokens = 0;
@@ -52,7 +54,8 @@ export async function* answerBy(
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     signal.throwIfAborted(); // it may have been aborted while it waited for its turn
-    supervisor.submit({ request: { type: "generate", ...request }, onReply, onFailure: inbox.fail });
+    const generate = { type: "generate", ...request } as const;
+    supervisor.submit({ request: generate, whose: { runId }, onReply, onFailure: inbox.fail });
     for (;;) {
       const events = await inbox.take();
       signal.throwIfAborted();

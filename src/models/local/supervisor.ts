@@ -34,6 +34,8 @@ export type Reply = Extract<ModelToHost, { id: number }>;
 
 export interface Work {
   request: Extract<HostToModel, { type: "generate" | "embed" | "try" }>;
+  /** Of what, for the log: a run or a request. */
+  whose: { runId?: string | undefined; requestId?: string | undefined };
   onReply(reply: Reply): void;
   onFailure(error: ModelError): void;
 }
@@ -121,7 +123,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
     const work = pending.get(message.id);
     if (work === undefined) return;
-    if (message.type === "failed") log.warn({ reason: message.message }, "the local model could not handle a request");
+    if (message.type === "failed")
+      log.warn({ ...work.whose, reason: message.message }, "the local model could not handle a request");
     if (message.type === "started") work.started = true;
     else if (message.type === "text") work.shown = true;
     else forget(message.id);

@@ -12,6 +12,7 @@ const MOST_ANSWER = 1024 * KIB;
 /** How much longer a line of the body may be: JSON in JSON. */
 const ESCAPED = 4;
 const MAX_TOOL_CALLS = 128;
+const MAX_MODEL_NAME = 200;
 
 /** Assembles a chat completion from its body: a stream of chunks, or one JSON document. */
 export interface AnswerReader {
@@ -48,6 +49,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   let length = 0;
   let usage: ModelEvent | null = null;
   let reason: string | null = null;
+  let model: string | null = null;
   let done = false;
   let begun = false;
   const calls: OpenCall[] = [];
@@ -79,6 +81,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   const readChunk = (chunk: Record<string, unknown>) => {
     if (chunk.error != null) throw streamFailure(server, chunk.error);
     if (chunk.object === "error") throw streamFailure(server, chunk);
+    if (model === null && typeof chunk.model === "string") model = chunk.model.slice(0, MAX_MODEL_NAME);
     if (isRecord(chunk.usage)) usage = readUsage(chunk.usage) ?? usage;
     const choice: unknown = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
     if (!isRecord(choice) || (choice.index ?? 0) !== 0) return;
@@ -173,7 +176,8 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
         events.push({ type: "tool_call", call: { id: ownId, name, input: input.trim() === "" ? "{}" : input } });
       }
       if (usage !== null) events.push(usage);
-      events.push({ type: "finish", reason: finishReason(reason, calls.length > 0) });
+      const finish = finishReason(reason, calls.length > 0);
+      events.push({ type: "finish", reason: finish, ...(model !== null && { model }) });
       return events;
     },
     get finished() {

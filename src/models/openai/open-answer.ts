@@ -3,7 +3,8 @@ import { canConnect } from "./connect-probe.ts";
 import { connectFailure, type ModelServer, statusFailure } from "./failure.ts";
 import type { RequestWatch } from "./watch.ts";
 
-export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+/** `runId` is of the run that asks, for the log. */
+export type Fetch = (url: string, init: BunFetchRequestInit, runId?: string) => Promise<Response>;
 export type Reader = ReadableStreamDefaultReader<Uint8Array>;
 export type ReadResult = Awaited<ReturnType<Reader["read"]>>;
 
@@ -18,6 +19,7 @@ export interface Endpoint {
   connectTimeoutMs: number;
   /** Replaces `fetch` and the connect timeout. */
   fetch: Fetch | undefined;
+  runId?: string | undefined;
 }
 
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -43,14 +45,16 @@ export async function openAnswer(
   const probeTimer = endpoint.fetch === undefined && !PROXIED ? setTimeout(probe, half) : undefined;
   watch.beginWait();
   try {
-    const response = await (endpoint.fetch ?? fetch)(endpoint.url.href, {
+    const init: BunFetchRequestInit = {
       method: "POST",
       headers: endpoint.headers,
       body,
       signal: watch.signal,
       redirect: "manual",
       timeout: false,
-    });
+    };
+    const { url, runId } = endpoint;
+    const response = await (endpoint.fetch?.(url.href, init, runId) ?? fetch(url.href, init));
     answered = true;
     if (!response.ok) return await readRefusal(server, response, watch);
     const reader = (response.body ?? new Blob([]).stream()).getReader();

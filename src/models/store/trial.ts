@@ -44,6 +44,7 @@ export async function tryOut(
   const { promise, resolve, reject } = Promise.withResolvers<Trial>();
   supervisor.submit({
     request: { type: "try", id: 1, shape },
+    whose: {},
     onReply(reply) {
       if (reply.type === "tried") resolve({ text: reply.text, fast: reply.fast });
       else if (reply.type === "failed") reject(unusable(reply.message));

@@ -18,10 +18,13 @@ export interface ArrivalParts {
 
 /** Finds signed transfers when they arrive on the chain. */
 export interface Arrivals {
-  /** Checks once, and credits the transfer if it is there. Marks it as lapsed if it can no longer arrive. */
-  look(id: AuthorizationId): Promise<Payment>;
+  /**
+   * Checks once, and credits the transfer if it is there. Marks it as lapsed if it can no longer arrive. `requestId` is of
+   * the request that asks, for the log.
+   */
+  look(id: AuthorizationId, requestId?: string): Promise<Payment>;
   /** Checks until it is there, for at most `limitMs`. Throws the signal's reason. */
-  await(id: AuthorizationId, limitMs: number, signal: AbortSignal): Promise<Payment>;
+  await(id: AuthorizationId, limitMs: number, signal: AbortSignal, requestId: string): Promise<Payment>;
 }
 
 const RETRY_MS = 250;
@@ -32,7 +35,7 @@ const LAPSE_AFTER_MS = 10 * 60 * 1000;
 const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function createArrivals({ clock, log, authorizations, chains, creditSettled }: ArrivalParts): Arrivals {
-  async function look(id: AuthorizationId): Promise<Payment> {
+  async function look(id: AuthorizationId, requestId?: string): Promise<Payment> {
     const row = authorizations.find(id);
     const chain = chains.get(id.network);
     if (!row || !chain) throw new Error(`no authorization to look for on ${id.network}`);
@@ -44,7 +47,7 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     if (silentMs > (finding.kind === "unused" ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
       const { accountId } = row;
       if (finding.kind === "unavailable")
-        log.error({ ...id, accountId }, "gave up looking for a signed payment: no node could answer");
+        log.error({ ...id, accountId, requestId }, "gave up looking for a signed payment: no node could answer");
       authorizations.change(id, { status: "lapsed" });
     }
     return {
@@ -80,10 +83,10 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
 
   return {
     look,
-    async await(id, limitMs, signal) {
+    async await(id, limitMs, signal, requestId) {
       const endsAt = performance.now() + limitMs;
       for (;;) {
-        const payment = await look(id);
+        const payment = await look(id, requestId);
         const mayCome = payment.kind === "refused" && payment.retryAfterSeconds !== undefined;
         if (!mayCome || performance.now() + RETRY_MS > endsAt) return payment;
         await waitFor(RETRY_MS, signal);

@@ -32,7 +32,7 @@ export interface FacilitatedPayments {
    * of the x402 protocol). Null if there is none. Throws `invalid_request` if it is malformed, and `rate_limited` for
    * too many new ones or lookups. May take 50 s.
    */
-  take(accountId: string, headers: Headers): Promise<Payment | null>;
+  take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
   /** Removes those decided long ago. */
   prune(): void;
   /** Starts looking for transfers that were passed to the facilitator and have not arrived. */
@@ -46,6 +46,12 @@ const SETTLED_TIMEOUT_MS = 3_000;
 const SILENT_TIMEOUT_MS = 1_000;
 const CHECK_EVERY_MS = 15_000;
 const CHECKED_PER_PASS = 50;
+
+/** Who presents a payment, and with which request. */
+interface Presenter {
+  accountId: string;
+  requestId: string;
+}
 
 interface Flight {
   accountId: string;
@@ -74,48 +80,50 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
    */
   const unlessStopped = <T>(answer: Promise<T>): Promise<T> => Promise.race([answer, stopped.promise]);
 
-  async function take(accountId: string, headers: Headers): Promise<Payment | null> {
+  async function take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null> {
     const brought = signedPaymentHeader(headers);
     if (brought === null) return null;
     const signed = parseSignedPayment(brought.version, brought.header, networks);
     const id = idOf(signed);
     const key = keyOf(id);
-    const payment = () => pay(accountId, id, signed).finally(() => flights.delete(key));
+    const payment = () => pay({ accountId, requestId }, id, signed).finally(() => flights.delete(key));
     const flight = flights.get(key) ?? { accountId, payment: payment() };
     flights.set(key, flight);
     // Anybody can copy a signature from the chain and present it: it belongs to whoever presented it first.
     return flight.accountId === accountId ? flight.payment : refused(PRESENTED_BEFORE);
   }
 
-  async function pay(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+  async function pay(whose: Presenter, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
     const before = authorizations.find(id);
-    const payment = before ? await payAgain(accountId, id, before) : await payFirst(accountId, id, signed);
+    const payment = before ? await payAgain(whose, id, before) : await payFirst(whose, id, signed);
     if (payment.kind !== "credited") return payment;
     const txHash = authorizations.find(id)?.txHash ?? "";
     return { ...payment, headers: { ...payment.headers, ...paidHeaders(signed, txHash) } };
   }
 
-  async function payFirst(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+  async function payFirst(whose: Presenter, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+    const { accountId } = whose;
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newTransactions.admit(accountId, keyOf(id));
     if (slots.acquire(accountId) !== "taken") return refused(BUSY, 5);
     try {
-      return await settleFirst(accountId, id, signed);
+      return await settleFirst(whose, id, signed);
     } finally {
       slots.release(accountId);
     }
   }
 
-  async function settleFirst(accountId: string, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+  async function settleFirst(whose: Presenter, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
     const { network } = id;
+    const { accountId, requestId } = whose;
     // Read before the signature is passed on: the transfer is in a later block.
     const head = await headOf(network);
     if (head === null) return refused(`no payment on ${network} can be verified right now; nothing was paid`, 5);
     const request = facilitatorRequest(signed, offer());
     const verdict = await unlessStopped(facilitator.verify(request));
     if (verdict.kind === "silent") {
-      log.warn({ network }, "the facilitator does not verify a payment");
+      log.warn({ ...whose, network }, "the facilitator does not verify a payment");
       return refused("the facilitator does not answer; nothing was paid", 10);
     }
     if (verdict.kind === "invalid") return refused(`the facilitator refuses the payment: ${verdict.reason}`);
@@ -126,23 +134,30 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
     switch (settlement.kind) {
       case "settled":
         authorizations.change(id, { txHash: settlement.txHash });
-        return arrivals.await(id, SETTLED_TIMEOUT_MS, stopping.signal);
+        return arrivals.await(id, SETTLED_TIMEOUT_MS, stopping.signal, requestId);
       case "failed":
         authorizations.change(id, { status: "failed" });
         return refused(`the facilitator could not settle the payment: ${settlement.reason}`);
       case "silent":
-        log.warn({ network }, "the facilitator did not say whether it settled a payment; looking for it on the chain");
-        return arrivals.await(id, SILENT_TIMEOUT_MS, stopping.signal);
+        log.warn(
+          { ...whose, network },
+          "the facilitator did not say whether it settled a payment; looking for it on the chain",
+        );
+        return arrivals.await(id, SILENT_TIMEOUT_MS, stopping.signal, requestId);
     }
   }
 
   /** Never passed to the facilitator again: it is on the chain, may still arrive, or has expired. */
-  async function payAgain(accountId: string, id: AuthorizationId, row: AuthorizationRow): Promise<Payment> {
+  async function payAgain(
+    { accountId, requestId }: Presenter,
+    id: AuthorizationId,
+    row: AuthorizationRow,
+  ): Promise<Payment> {
     if (row.accountId !== accountId) return refused(PRESENTED_BEFORE);
     if (row.status === "credited") return { kind: "known" };
     if (row.status === "lapsed") return refused("the payment was never made, and has expired");
     lookupLimit.admit(accountId);
-    return arrivals.look(id);
+    return arrivals.look(id, requestId);
   }
 
   /** Skips those that a request is waiting for. */

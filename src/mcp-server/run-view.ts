@@ -1,0 +1,53 @@
+import type { EndedRun } from "../messages/runs/ending.ts";
+import type { Runs } from "../messages/runs/runs.ts";
+import { isUnfinished } from "../messages/schema.ts";
+
+/** A run as a model is told of it. */
+export interface RunView {
+  runId: string;
+  conversationId: string;
+  status: string;
+  answer: string | null;
+  approvalId: string | null;
+  error: { code: string; message: string } | null;
+}
+
+export interface RunViews {
+  /** Throws `not_found`. */
+  of(agentId: string, runId: string): Promise<RunView>;
+  /** Resolves once the run has ended, waits for a person, or the signal has fired. Never rejects. */
+  settled(runId: string, signal: AbortSignal): Promise<void>;
+}
+
+export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">): RunViews {
+  /** Those who want to know when a run waits. */
+  const waiting = new Map<string, Set<() => void>>();
+  runs.listen({
+    waiting({ runId }) {
+      for (const tell of waiting.get(runId) ?? []) tell();
+    },
+  });
+  return {
+    async of(agentId, runId) {
+      const run = runs.get(agentId, runId);
+      const ended: EndedRun | null = isUnfinished(run) ? null : await runs.whenEnded(runId);
+      const { conversationId, status, waitingId, errorCode, errorMessage } = ended?.run ?? run;
+      return {
+        ...{ runId, conversationId, status },
+        answer: ended?.reply?.message ?? null,
+        approvalId: status === "waiting" ? waitingId : null,
+        error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? "" },
+      };
+    },
+    async settled(runId, signal) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const own = waiting.get(runId) ?? new Set();
+      waiting.set(runId, own.add(resolve));
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      runs.whenEnded(runId).then(() => resolve(), resolve as () => void);
+      if (!signal.aborted) await promise;
+      own.delete(resolve);
+      if (own.size === 0) waiting.delete(runId);
+    },
+  };
+}
