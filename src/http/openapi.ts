@@ -11,7 +11,9 @@ import {
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
+import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName } from "./openapi-failures.ts";
+import { eventsOf, OPENAI_EVENTS } from "./openapi-streams.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
@@ -22,11 +24,12 @@ import { TAGS } from "./tags.ts";
 export function openApiDocument(routes: readonly Route[], version: string): Json {
   const shared = Object.entries(SCHEMAS).map(([name, schema]): [z.ZodType, string] => [schema, name]);
   const names: Names = new Map([...shared, ...recordsOf(routes)]);
+  const schemas = Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)]));
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
     paths[path] ??= { parameters: pathParameters(path) };
-    paths[path][route.method.toLowerCase()] = operationOf(route, names);
+    paths[path][route.method.toLowerCase()] = operationOf(route, names, schemas);
   }
   const used = new Set<string>(routes.map(({ tag }) => tag));
   return {
@@ -51,7 +54,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       parameters: PARAMETERS,
       headers: HEADERS,
       responses: failureResponses(routes),
-      schemas: Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)])),
+      schemas,
     },
   };
 }
@@ -93,15 +96,16 @@ const takesBody = ({ method }: Route): boolean => method === "POST" || method ==
 const isFile = ({ body, answer }: Route): boolean => body === "text/plain" || answer === "text/plain";
 const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;
 
-function operationOf(route: Route, names: Names): Json {
+function operationOf(route: Route, names: Names, schemas: Record<string, Json>): Json {
   return {
     operationId: route.name,
     summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
     security: route.access === "public" ? [] : [{ token: [] }, { apiKey: SCOPES_FOR[route.access] }],
     parameters: [...queryParameters(route), ...headerParameters(route)],
     ...requestBody(route, names),
-    responses: { ...successes(route, names), ...failures(route) },
+    responses: { ...successes(route, names, schemas), ...failures(route) },
   };
 }
 
@@ -142,34 +146,26 @@ function headerParameters(route: Route): Json[] {
 
 function requestBody(route: Route, names: Names): Json {
   if (!route.body) return {};
-  if (route.body === "text/plain")
-    return { requestBody: { content: { [route.body]: { schema: { type: "string" } } } } };
-  return {
-    requestBody: {
-      required: !route.body.safeParse({}).success,
-      content: { "application/json": { schema: schemaOf(route.body, "input", names) } },
-    },
-  };
+  const { example } = route;
+  if (route.body === "text/plain") {
+    return { requestBody: { content: { [route.body]: { schema: { type: "string" }, example } } } };
+  }
+  const schema = schemaOf(route.body, "input", names);
+  const needsFields = "anyOf" in schema || "oneOf" in schema || !route.body.safeParse({}).success;
+  return { requestBody: { required: needsFields, content: { "application/json": { schema, example } } } };
 }
 
-const EVENTS = {
-  schema: { type: "string", description: "Server-sent events; the data of each is one JSON object on one line" },
-  example: 'id: 42\nevent: message.delta\ndata: {"id":42,"type":"message.delta",…,"delta":"Hello"}\n\n',
-};
-
-const OPENAI_EVENTS = {
-  schema: { type: "string", description: "Server-sent events, as OpenAI's clients expect them" },
-  example: 'data: {"object":"chat.completion.chunk",…,"choices":[{"index":0,"delta":{"content":"Hello"},…}]}\n\n',
-};
-
-function successes(route: Route, names: Names): Json {
+function successes(route: Route, names: Names, schemas: Record<string, Json>): Json {
   const { body, answer, status = 200 } = route;
   const content: Json = {};
-  if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
-  if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
-  if (answer === "text/event-stream" || mayStream(route)) {
-    content["text/event-stream"] = route.errorForm === "openai" ? OPENAI_EVENTS : EVENTS;
+  if (answer instanceof z.ZodType) {
+    const schema = schemaOf(answer, "output", names);
+    content["application/json"] = { schema, example: exampleOf(schema, schemas) };
   }
+  if (answer === "text/plain")
+    content[answer] = { schema: { type: "string" }, example: "# Notes\n\nTrains on Sundays.\n" };
+  if (route.events) content["text/event-stream"] = eventsOf(schemaOf(route.events, "output", names));
+  else if (mayStream(route)) content["text/event-stream"] = OPENAI_EVENTS;
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)
@@ -185,7 +181,9 @@ function successes(route: Route, names: Names): Json {
           202: {
             description: "Accepted, for `Prefer: respond-async`",
             ...headers({ ...replayed, "Preference-Applied": "preferenceApplied" }),
-            content: { "application/json": { schema: refTo("Accepted") } },
+            content: {
+              "application/json": { schema: refTo("Accepted"), example: exampleOf(refTo("Accepted"), schemas) },
+            },
           },
         }
       : {}),
@@ -241,7 +239,8 @@ function recordsOf(routes: readonly Route[]): Names {
     method === "GET" && answer instanceof z.ZodType ? answer : [],
   );
   const names = new Map<z.ZodType, string>();
-  for (const schema of [...answers, ...answers.flatMap((answer) => pageItem(answer) ?? [])]) {
+  const items = answers.flatMap((answer) => pageItem(answer) ?? []);
+  for (const schema of [...answers, ...items, ...routes.flatMap(({ events }) => events ?? [])]) {
     const name = recordName(schema);
     if (name !== undefined) names.set(schema, name);
   }
