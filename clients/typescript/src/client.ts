@@ -54,6 +54,8 @@ export interface Roost {
     path: P,
     ...options: Args<Operation<M, P>>
   ): Promise<Response>;
+  /** The version of the server, whoever asks. */
+  version(): Promise<string>;
   /** Every item of a list, a page at a time as it is read. */
   all<P extends ListPath>(path: P, ...options: Args<Operation<"get", P>>): AsyncGenerator<ItemOf<Operation<"get", P>>>;
   /** What happens to an agent, also over broken connections: no event is lost, and none comes twice. */
@@ -167,6 +169,7 @@ export function createRoost(options: RoostOptions = {}): Roost {
     patch: caller("patch"),
     delete: caller("delete"),
     open: (method, path, ...[given]) => requests.open(requestOf(method, path, given as AnyOptions)),
+    version: async () => ((await requests.call({ method: "get", path: "/healthz" })) as { version: string }).version,
     all: all as Roost["all"],
     events,
     send,
