@@ -55,4 +55,6 @@ export interface CallOptions {
   idempotencyKey?: string | undefined;
   /** Instead of the client's. */
   deadlineMs?: number | undefined;
+  /** Instead of the client's. */
+  retries?: number | undefined;
 }

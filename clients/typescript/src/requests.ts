@@ -7,7 +7,7 @@ export interface RoostOptions {
   url?: string;
   /** An API key or a token, or what returns one; null for requests that need none. */
   credential?: string | null | (() => string | null);
-  /** For each call, with its retries; for a stream, until it begins. 30 seconds by default. */
+  /** For each try of a call; for a stream, until it begins. 30 seconds by default. */
   deadlineMs?: number;
   /** How often a call is repeated that can be repeated without doing anything twice. 2 by default. */
   retries?: number;
@@ -80,33 +80,44 @@ export function createRequests(options: RoostOptions): Requests {
     throw errorOf(answer, await readText(answer), server);
   }
 
-  /** Sends a request, again where nothing is done twice, until `late`. `read` takes what it needs of the answer. */
-  async function perform<T>(request: Request, late: AbortSignal, read: (answer: Response) => Promise<T>): Promise<T> {
-    const { method, path, signal: given } = request;
-    const signal = given ? AbortSignal.any([late, given]) : late;
+  /** Sends a request, again where nothing is done twice. `read` takes what it needs of the answer. */
+  async function perform<T>(request: Request, read: (answer: Response) => Promise<T>): Promise<T> {
+    const { method, path, signal: given, deadlineMs: withinMs = deadlineMs } = request;
     const key = request.idempotencyKey ?? (method === "post" && !UNKEYED.has(path) ? newKey() : null);
     for (let tries = 0; ; tries++) {
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), withinMs);
       try {
+        const signal = given ? AbortSignal.any([late.signal, given]) : late.signal;
         return await read(await send(request, key, signal));
       } catch (thrown) {
         if (given?.aborted) throw given.reason;
-        const error = explained(thrown, late, request.deadlineMs ?? deadlineMs);
-        const wait = tries < retries ? waitAfter(error, method === "get" || key !== null, tries) : null;
+        const error = late.signal.aborted
+          ? new RoostError("timeout", `${server} did not answer within ${withinMs / 1000} s`, { server })
+          : explained(thrown);
+        const mayRetry = tries < (request.retries ?? retries);
+        const wait = mayRetry ? waitAfter(error, method === "get" || key !== null, tries) : null;
         if (wait === null) throw error;
-        await pause(wait, signal).catch(() => Promise.reject(given?.aborted ? given.reason : error));
+        await pause(wait, given);
+      } finally {
+        clearTimeout(timer);
       }
     }
   }
 
-  function explained(thrown: unknown, late: AbortSignal, withinMs: number): RoostError {
+  function explained(thrown: unknown): RoostError {
     if (thrown instanceof RoostError) return thrown;
-    const cause = thrown;
-    if (late.aborted) return new RoostError("timeout", `${server} did not answer within ${withinMs / 1000} s`);
-    if (thrown instanceof SyntaxError) return new RoostError("unexpected_answer", `${server} answered without JSON`);
-    return new RoostError("unreachable", `cannot reach ${server}`, { cause });
+    if (thrown instanceof SyntaxError) {
+      return new RoostError("unexpected_answer", `${server} answered without JSON`, { server });
+    }
+    return new RoostError("unreachable", `cannot reach ${server}`, { server, cause: thrown });
   }
 
   async function readText(answer: Response): Promise<string> {
+    // A browser's tools show only what was read in one piece. No answer is longer than it says, unless it is compressed.
+    const length = answer.headers.get("content-length");
+    const isPlain = length !== null && !answer.headers.has("content-encoding");
+    if (isPlain && Number(length) <= maxAnswerBytes) return answer.text();
     const decoder = new TextDecoder();
     let bytes = 0;
     let text = "";
@@ -126,19 +137,11 @@ export function createRequests(options: RoostOptions): Requests {
     server,
     patienceMs,
     call: (request) =>
-      perform(request, AbortSignal.timeout(request.deadlineMs ?? deadlineMs), async (answer) => {
+      perform(request, async (answer) => {
         const text = await readText(answer);
         return answer.headers.get("content-type")?.startsWith("text/plain") ? text : JSON.parse(text);
       }),
-    async open(request) {
-      const late = new AbortController();
-      const timer = setTimeout(() => late.abort(), request.deadlineMs ?? deadlineMs);
-      try {
-        return await perform(request, late.signal, async (answer) => answer);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    open: (request) => perform(request, async (answer) => answer),
   };
 }
 
@@ -148,7 +151,7 @@ function waitAfter({ code, status, retryAfterSeconds }: RoostError, repeatable: 
   // A refused request was not carried out.
   const refused = status === 429 && told !== null;
   // A conflict says when to come back if the first request with this key is still being answered.
-  const unclear = code === "unreachable" || (told !== null && (status === 503 || status === 409));
+  const unclear = code === "unreachable" || code === "timeout" || (told !== null && (status === 503 || status === 409));
   if (!refused && !(repeatable && unclear)) return null;
   const wait = told ?? FIRST_WAIT_MS * 2 ** tries;
   return wait <= LONGEST_WAIT_MS ? wait : null;

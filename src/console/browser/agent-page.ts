@@ -28,7 +28,7 @@ export function createAgentPage(facts: Facts): AgentPage {
       await Promise.all([
         reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),
         reportErrors(part("tools", HTMLElement), () =>
-          showTools(`/instances/${instanceId}/agents/${agent.agentId}`, isStillWanted),
+          showTools({ instanceId, agentId: agent.agentId }, isStillWanted),
         ),
       ]);
     },
