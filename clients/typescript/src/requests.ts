@@ -139,7 +139,9 @@ export function createRequests(options: RoostOptions): Requests {
     call: (request) =>
       perform(request, async (answer) => {
         const text = await readText(answer);
-        return answer.headers.get("content-type")?.startsWith("text/plain") ? text : JSON.parse(text);
+        // Of all answers, only a file is not JSON.
+        const isFile = request.path.endsWith("/{file}") && answer.headers.get("content-type")?.startsWith("text/plain");
+        return isFile ? text : JSON.parse(text);
       }),
     open: (request) => perform(request, async (answer) => answer),
   };
