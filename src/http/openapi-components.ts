@@ -126,9 +126,11 @@ export const PATH_PARAMETERS = {
 const SIGNED = "[A-Za-z0-9+/]{40,}={0,2}";
 
 export const PARAMETERS = {
-  requestId: header("X-Request-Id", "Identifies the request in the answer and in the host's log", {
-    pattern: "^[A-Za-z0-9._-]{1,128}$",
-  }),
+  requestId: header(
+    "X-Request-Id",
+    "Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` " +
+      "is replaced",
+  ),
   idempotencyKey: header("Idempotency-Key", "A repetition within 24 hours gets the first answer again", {
     pattern: "^[!-~]{1,255}$",
   }),

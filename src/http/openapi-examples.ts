@@ -101,6 +101,7 @@ const VALUES: Record<string, unknown> = {
   annotations: [],
   logprobs: [],
   tool_choice: "auto",
+  "Accepted.status": "queued",
   status: "completed",
   index: 0,
   embedding: [0.013, -0.052, 0.031],

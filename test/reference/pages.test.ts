@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { faultsOf } from "../support/axe.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
 import { startTestServer } from "../support/test-server.ts";
@@ -124,3 +125,21 @@ browserTest("a pasted key works for trying out requests, and event streams are n
     expect(troubles).toEqual([]);
   });
 });
+
+for (const [scheme, width] of [
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 390],
+] as const) {
+  browserTest(`everybody can read it, ${scheme} and ${width} pixels wide`, async () => {
+    await show(scheme, async (_, page) => {
+      await page.setViewportSize({ width, height: 900 });
+      const block = page.locator("#operations-messages-createAgentMessage");
+      await block.locator(".opblock-summary-control").press("Enter");
+      await block.locator(".responses-wrapper select[aria-label]").first().waitFor();
+      expect(page.url()).toEndWith("#/messages/createAgentMessage");
+      expect(await faultsOf(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    });
+  });
+}

@@ -5,7 +5,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -28,7 +28,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -48,7 +48,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -68,7 +68,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -89,7 +89,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -113,7 +113,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -135,7 +135,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -158,7 +158,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -178,7 +178,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -202,7 +202,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -226,7 +226,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -251,7 +251,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -273,7 +273,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -293,7 +293,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -313,7 +313,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -333,7 +333,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -356,7 +356,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -382,7 +382,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -410,7 +410,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -433,7 +433,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -463,7 +463,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -486,7 +486,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -506,7 +506,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -528,7 +528,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -553,7 +553,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -575,7 +575,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -598,7 +598,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -622,7 +622,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -648,7 +648,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -675,7 +675,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -703,7 +703,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -726,7 +726,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -750,7 +750,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -774,7 +774,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -800,7 +800,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -820,7 +820,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -843,7 +843,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -866,7 +866,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -889,7 +889,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -909,7 +909,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -929,7 +929,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -949,7 +949,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -972,7 +972,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -998,7 +998,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -1022,7 +1022,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -1048,7 +1048,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -2007,7 +2007,7 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Identifies the request in the answer and in the host's log */
+        /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
         requestId: string;
         /** @description A repetition within 24 hours gets the first answer again */
         idempotencyKey: string;
@@ -2051,7 +2051,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2109,7 +2109,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2187,7 +2187,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2256,7 +2256,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2298,7 +2298,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2360,7 +2360,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2415,7 +2415,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -2500,7 +2500,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -2543,7 +2543,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -2587,7 +2587,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -2635,7 +2635,7 @@ export interface operations {
                 status?: "provisioning" | "running" | "stopping" | "stopped" | "starting" | "error";
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -2691,7 +2691,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -2763,7 +2763,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -2811,7 +2811,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -2854,7 +2854,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -2918,7 +2918,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -2974,7 +2974,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -3040,7 +3040,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -3097,7 +3097,7 @@ export interface operations {
                 instanceId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -3146,7 +3146,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -3190,7 +3190,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -3270,7 +3270,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3332,7 +3332,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -3413,7 +3413,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3464,7 +3464,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3508,7 +3508,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3593,7 +3593,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3644,7 +3644,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description Only if the file has none of these ETags; `*`: only if the file does not exist */
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
@@ -3696,7 +3696,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description Only if the file still has this ETag; `*`: only if the file exists */
                 "If-Match"?: components["parameters"]["ifMatch"];
@@ -3775,7 +3775,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description Only if the file still has this ETag; `*`: only if the file exists */
                 "If-Match"?: components["parameters"]["ifMatch"];
@@ -3829,7 +3829,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -3899,7 +3899,7 @@ export interface operations {
                 instanceId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -3965,7 +3965,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4022,7 +4022,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -4112,7 +4112,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4164,7 +4164,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4212,7 +4212,7 @@ export interface operations {
                 origin?: "user" | "schedule" | "heartbeat" | "trigger" | "agent" | "openai";
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4270,7 +4270,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -4336,7 +4336,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4384,7 +4384,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4430,7 +4430,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4493,7 +4493,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -4569,7 +4569,7 @@ export interface operations {
                 conversationId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4635,7 +4635,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -4742,7 +4742,7 @@ export interface operations {
                      * @example {
                      *       "runId": "run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "messageId": "msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "status": "completed"
+                     *       "status": "queued"
                      *     }
                      */
                     "application/json": components["schemas"]["Accepted"];
@@ -4767,7 +4767,7 @@ export interface operations {
                 conversationId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4816,7 +4816,7 @@ export interface operations {
                 conversationId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4884,7 +4884,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -4942,7 +4942,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -5012,7 +5012,7 @@ export interface operations {
                 runId?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description Continues after this event; takes precedence over `after` */
                 "Last-Event-ID"?: components["parameters"]["lastEventId"];
@@ -5065,7 +5065,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -5114,7 +5114,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -5155,7 +5155,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -5384,7 +5384,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -5662,7 +5662,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -5755,7 +5755,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -5792,7 +5792,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path?: never;
@@ -5851,7 +5851,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -5910,7 +5910,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -5974,7 +5974,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -6050,7 +6050,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -6097,7 +6097,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
@@ -6146,7 +6146,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
@@ -6212,7 +6212,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Identifies the request in the answer and in the host's log */
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: components["parameters"]["requestId"];
             };
             path: {
