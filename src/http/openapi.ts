@@ -8,6 +8,7 @@ import {
   PARAMETERS,
   PATH_PARAMETERS,
   parameter,
+  REQUEST_ID,
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
@@ -116,7 +117,7 @@ function pathParameters(path: string): Json[] {
     required: true,
     ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
   }));
-  return [...named, parameter("requestId")];
+  return [...named, REQUEST_ID];
 }
 
 function queryParameters(route: Route): Json[] {

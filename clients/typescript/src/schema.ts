@@ -6,7 +6,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -29,7 +29,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -49,7 +49,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -69,7 +69,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -90,7 +90,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -114,7 +114,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 keyId: string;
@@ -136,7 +136,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -159,7 +159,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -179,7 +179,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -203,7 +203,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -227,7 +227,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -252,7 +252,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -274,7 +274,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -294,7 +294,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -314,7 +314,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -334,7 +334,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -357,7 +357,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -383,7 +383,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -411,7 +411,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -434,7 +434,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -464,7 +464,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -487,7 +487,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -507,7 +507,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 approvalId: string;
@@ -529,7 +529,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 approvalId: string;
@@ -554,7 +554,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -576,7 +576,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -599,7 +599,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -623,7 +623,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -649,7 +649,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -676,7 +676,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -704,7 +704,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -727,7 +727,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -751,7 +751,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -775,7 +775,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -801,7 +801,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -821,7 +821,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 /** @description A model's id in the list */
@@ -844,7 +844,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -867,7 +867,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -890,7 +890,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -910,7 +910,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -930,7 +930,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -950,7 +950,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 /** @description A skill's name */
@@ -973,7 +973,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -999,7 +999,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -1023,7 +1023,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -1049,7 +1049,7 @@ export interface paths {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -2007,8 +2007,6 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-        requestId: string;
         /** @description A repetition within 24 hours gets the first answer again */
         idempotencyKey: string;
         /** @description Only if the file still has this ETag; `*`: only if the file exists */
@@ -2052,7 +2050,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2110,7 +2108,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2188,7 +2186,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2257,7 +2255,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2299,7 +2297,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2361,7 +2359,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2416,7 +2414,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -2501,7 +2499,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 keyId: string;
@@ -2544,7 +2542,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -2588,7 +2586,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -2636,7 +2634,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -2692,7 +2690,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
                 /** @description The transaction that paid an invoice, as JSON: it is credited, and the request proceeds with the new balance.  Or a signed payment of the x402 protocol, version 1, if the 402 has `accepts` */
@@ -2764,7 +2762,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -2812,7 +2810,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -2855,7 +2853,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -2919,7 +2917,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -2975,7 +2973,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
                 /** @description The transaction that paid an invoice, as JSON: it is credited, and the request proceeds with the new balance.  Or a signed payment of the x402 protocol, version 1, if the 402 has `accepts` */
@@ -3041,7 +3039,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -3098,7 +3096,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -3147,7 +3145,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -3191,7 +3189,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
                 /** @description The transaction that paid an invoice, as JSON: it is credited, and the request proceeds with the new balance.  Or a signed payment of the x402 protocol, version 1, if the 402 has `accepts` */
@@ -3271,7 +3269,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3333,7 +3331,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -3414,7 +3412,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3465,7 +3463,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3509,7 +3507,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3594,7 +3592,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3645,7 +3643,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description Only if the file has none of these ETags; `*`: only if the file does not exist */
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
@@ -3697,7 +3695,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description Only if the file still has this ETag; `*`: only if the file exists */
                 "If-Match"?: components["parameters"]["ifMatch"];
                 /** @description Only if the file has none of these ETags; `*`: only if the file does not exist */
@@ -3776,7 +3774,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description Only if the file still has this ETag; `*`: only if the file exists */
                 "If-Match"?: components["parameters"]["ifMatch"];
                 /** @description Only if the file has none of these ETags; `*`: only if the file does not exist */
@@ -3830,7 +3828,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -3900,7 +3898,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -3966,7 +3964,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 approvalId: string;
@@ -4023,7 +4021,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -4113,7 +4111,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4165,7 +4163,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4213,7 +4211,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4271,7 +4269,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -4337,7 +4335,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4385,7 +4383,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4431,7 +4429,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4494,7 +4492,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -4570,7 +4568,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4636,7 +4634,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
                 /** @description `respond-async`: 202 at once; the answer comes with the run or the events */
@@ -4768,7 +4766,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4817,7 +4815,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4885,7 +4883,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -4943,7 +4941,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -5013,7 +5011,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description Continues after this event; takes precedence over `after` */
                 "Last-Event-ID"?: components["parameters"]["lastEventId"];
             };
@@ -5066,7 +5064,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -5115,7 +5113,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 /** @description A model's id in the list */
@@ -5156,7 +5154,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -5385,7 +5383,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -5663,7 +5661,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -5756,7 +5754,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -5793,7 +5791,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path?: never;
             cookie?: never;
@@ -5852,7 +5850,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 /** @description A skill's name */
@@ -5911,7 +5909,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -5975,7 +5973,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -6051,7 +6049,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -6098,7 +6096,7 @@ export interface operations {
             };
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
@@ -6147,7 +6145,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
                 /** @description A repetition within 24 hours gets the first answer again */
                 "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
             };
@@ -6213,7 +6211,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: components["parameters"]["requestId"];
+                "X-Request-Id"?: string;
             };
             path: {
                 instanceId: string;
