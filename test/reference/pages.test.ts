@@ -143,3 +143,15 @@ for (const [scheme, width] of [
     });
   });
 }
+
+browserTest("a link to an operation opens it, with the name of each of its parameters", async () => {
+  await withBrowser(async (browser) => {
+    const page = await browser.newPage();
+    await page.goto(at("/docs#/messages/createAgentMessage"));
+    const block = page.locator("#operations-messages-createAgentMessage");
+    await block.locator(".try-out__btn").click();
+    const names = await block.locator(".parameters .parameter__name").allInnerTexts();
+    const first = names.map((name) => name.split(/\s/)[0]);
+    expect(first).toEqual(["Idempotency-Key", "Prefer", "X-Request-Id", "instanceId", "agentId"]);
+  });
+});
