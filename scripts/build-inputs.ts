@@ -10,6 +10,7 @@ const HASHED = [
   "scripts/compile.ts",
   "scripts/build-plugin.ts",
   "src",
+  "clients/typescript/src",
   "workspaces",
   "skills",
 ];

@@ -25,6 +25,7 @@ const TASKS = {
   eval: (bun) => [[bun, "eval/run.ts"]],
   fuzz: (bun) => [[bun, "scripts/fuzz.ts"]],
   release: (bun) => [[bun, "scripts/release.ts"]],
+  client: (bun) => [[bun, "scripts/client.ts"]],
   docs: (bun) => [[bun, "scripts/settings-page.ts"]],
   example: (bun) => [[bun, "examples/on-anvil.ts"]],
 };
@@ -39,6 +40,7 @@ async function main([task, ...rest]) {
   // A test chain and its clients, and a server of S3: half a gigabyte that `npm start` should not wait for.
   if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
   if (["test", "check"].includes(task)) installPackages(bun, "test/s3");
+  if (["test", "check", "client"].includes(task)) installPackages(bun, "clients/tools");
   const commands = commandsOf(bun);
   for (const [index, command] of commands.entries()) {
     await run(index === commands.length - 1 ? [...command, ...rest] : command);

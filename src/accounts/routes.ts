@@ -67,6 +67,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       name: "sendCode",
       tag: "auth",
       summary: "Mail a sign-in code; a stranger needs an invite code",
+      description:
+        "The code has eight digits, is valid for ten minutes and replaces the one before. A host without a mail server shows it on its terminal.",
       access: "public",
       bound: "outside",
       idempotent: false,
@@ -74,6 +76,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         email,
         inviteCode: z.string({ error: "an invite code" }).max(200, { error: "an invite code" }).nullish(),
       }),
+      example: { email: "ada@example.org", inviteCode: "roost-3kTn8vQpXw5Zb2" },
       answer: z.object({ sent: z.literal(true), expiresInSeconds: z.int() }),
       errors: ["invite_required", "rate_limited"],
       async handle({ address, body }) {
@@ -101,6 +104,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
           .meta({ examples: ["12345678"] }),
         name: trimmedText(1, 100).nullish(),
       }),
+      example: { email: "ada@example.org", code: "12345678", name: "Ada" },
       answer: SignedIn,
       errors: ["unauthorized", "invite_required", "forbidden"],
       async handle({ address, body }) {
@@ -118,6 +122,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       bound: "record",
       idempotent: false,
       body: z.object({ link: z.string({ error: LINK }).min(1, { error: LINK }).max(100, { error: LINK }) }),
+      example: { link: "9mXc4TqLw2Zb7NvKp3Rs" },
       answer: SignedIn,
       errors: ["unauthorized", "forbidden"],
       async handle({ address, body }) {
@@ -147,6 +152,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       body: z
         .object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() })
         .meta(needsOneOf("name", "monthlyLimit")),
+      example: { monthlyLimit: "25.00" },
       answer: AccountRecord,
       commit: "shared",
       write({ caller, body: { name, monthlyLimit } }) {
@@ -169,6 +175,8 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       name: "createKey",
       tag: "auth",
       summary: "Create an API key; it is shown only once",
+      description:
+        "A key limited to an instance sees nothing else of the account. `approve` is for keys that decide about what agents ask; it is not among the scopes that a key has by default, and only a caller who has it can give it.",
       access: "keys",
       bound: "record",
       body: z.object({
@@ -184,6 +192,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
           .nullish(),
         expiresAt: time.meta({ description: "A time in the future", examples: ["2030-01-01T00:00:00Z"] }).nullish(),
       }),
+      example: { name: "laptop", scopes: ["read", "write", "chat"] },
       status: 201,
       // Absent from a replayed answer: the key itself is stored nowhere.
       answer: z.lazy(() => KeyRecord.unwrap().extend({ key: z.string().optional() })),
@@ -240,6 +249,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       name: "revokeTokens",
       tag: "auth",
       summary: "Make every token issued so far invalid; keys stay valid",
+      description: "API keys stay valid.",
       access: "keys",
       bound: "record",
       answer: z.object({ revokedAt: z.iso.datetime() }),

@@ -89,9 +89,12 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
       name: "decideApproval",
       tag: "approvals",
       summary: "Approve, deny or answer; the run goes on",
+      description:
+        "To approve takes the `inputHash` of what was shown: exactly that is carried out, once. `answers` has one answer for each question.",
       access: "approve",
       bound: "record",
       body: DecisionInput,
+      example: { decision: "approve", inputHash: "0".repeat(64), note: "Only one, please." },
       answer: ApprovalRecord,
       errors: ["conflict"],
       reread: { by: oneApproval, params: ({ approvalId }: { approvalId: string }) => ({ approvalId }) },

@@ -1,16 +1,9 @@
-import type { ApprovalRecord } from "../approvals/record.ts";
 import { visibleJson } from "../lib/visible-json.ts";
 import { serverUrl } from "./arguments.ts";
 import { oneLine } from "./output.ts";
-import { type Client, createClient, type Page } from "./user/client.ts";
+import { type Client, createClient, type Records } from "./user/client.ts";
 import { findLogin, readLogins, withEnvironment } from "./user/credentials.ts";
-import {
-  type AgentRecord,
-  agentsPath,
-  type ConversationRecord,
-  type InstanceRecord,
-  instancePath,
-} from "./user/find.ts";
+import { AGENTS, CONVERSATIONS, INSTANCE } from "./user/find.ts";
 
 /** A possible completion at the cursor. */
 export interface Candidate {
@@ -32,7 +25,7 @@ export type Source = (typed: Typed) => Promise<Candidate[]>;
 /** Per request: somebody is waiting at the keyboard. */
 const DEADLINE_MS = 1_000;
 /** Names are completed from one page: the newest, in an account that has more. */
-const PAGE = 100;
+const PAGE = { limit: 100 };
 
 /** Values of arguments and options, by their names in the command tree. */
 export const SOURCES: Readonly<Record<string, Source>> = {
@@ -49,15 +42,17 @@ export const SOURCES: Readonly<Record<string, Source>> = {
     const [, given] = typed.arguments;
     const agent = (await agentsOf(typed)).find(({ slug, agentId }) => slug === given || agentId === given);
     if (agent === undefined) throw new Error("no such agent");
-    const path = `${agentsPath(instanceId)}/${agent.agentId}/conversations`;
-    return (await pageOf<ConversationRecord>(client, path)).map(({ conversationId, isDefault, title }, _, all) => {
+    const { agentId } = agent;
+    const { data } = await client.get(CONVERSATIONS, { path: { instanceId, agentId }, query: PAGE });
+    return data.map(({ conversationId, isDefault, title }, _, all) => {
       if (isDefault) return { value: "default", description: title ?? "" };
       const isOwn = title !== null && isWord(title) && all.filter((other) => other.title === title).length === 1;
       return isOwn ? { value: title, description: "" } : { value: conversationId, description: title ?? "" };
     });
   },
   approval: async (typed) => {
-    const open = await pageOf<ApprovalRecord>(clientOf(typed), "/v1/approvals", "status=open&");
+    const query = { ...PAGE, status: "open" } as const;
+    const { data: open } = await clientOf(typed).get("/v1/approvals", { query });
     const kind = typed.words.at(-1) === "approve" ? "tool" : typed.words.at(-1) === "answer" ? "question" : null;
     return open
       .filter((one) => kind === null || one.kind === kind)
@@ -67,17 +62,19 @@ export const SOURCES: Readonly<Record<string, Source>> = {
       }));
   },
   skill: async (typed) => {
-    const { client, instance } = await whereOf(typed);
+    const { client, instanceId } = await whereOf(typed);
     const isInstalled = typed.words.at(-1) === "remove";
-    const path = isInstalled ? `${instance}/skills` : "/v1/skills";
-    const skills = await pageOf<{ name: string; version: string; description?: string }>(client, path);
-    return skills.map(({ name, version, description }) => ({ value: name, description: description ?? version }));
+    const { data } = isInstalled
+      ? await client.get(`${INSTANCE}/skills`, { path: { instanceId }, query: PAGE })
+      : await client.get("/v1/skills", { query: PAGE });
+    return data.map(({ name, version, description }) => ({ value: name, description: description ?? version }));
   },
   secret: async (typed) => {
-    const { client, instance } = await whereOf(typed);
-    const set = (await pageOf<{ key: string }>(client, `${instance}/secrets`)).map(({ key }) => key);
-    const skills = await pageOf<{ name: string; missingSecrets: string[] }>(client, `${instance}/skills`);
-    const missing = skills.flatMap(({ name, missingSecrets }) =>
+    const { client, instanceId } = await whereOf(typed);
+    const input = { path: { instanceId }, query: PAGE };
+    const set = (await client.get(`${INSTANCE}/secrets`, input)).data.map(({ key }) => key);
+    const skills = await client.get(`${INSTANCE}/skills`, input);
+    const missing = skills.data.flatMap(({ name, missingSecrets }) =>
       missingSecrets.map((value) => ({ value, description: `missing for ${name}` })),
     );
     const known = set.map((value) => ({ value, description: "set" }));
@@ -126,24 +123,21 @@ function clientOf({ options: { url, profile, key } }: Typed): Client {
   return createClient(at, credential, DEADLINE_MS);
 }
 
-async function pageOf<T>(client: Client, path: string, filter = ""): Promise<T[]> {
-  return (await client.call<Page<T>>("GET", `${path}?${filter}limit=${PAGE}`)).data;
-}
+const instancesOf = async (client: Client): Promise<Records["Instance"][]> =>
+  (await client.get("/v1/instances", { query: PAGE })).data;
 
-const instancesOf = (client: Client): Promise<InstanceRecord[]> => pageOf<InstanceRecord>(client, "/v1/instances");
-
-/** The server, and the path of the instance named on the line. */
-async function whereOf(typed: Typed): Promise<{ client: Client; instance: string; instanceId: string }> {
+/** The server, and the instance named on the line. */
+async function whereOf(typed: Typed): Promise<{ client: Client; instanceId: string }> {
   const client = clientOf(typed);
   const [given = ""] = typed.arguments;
   const known = /^inst_[0-9a-f]{32}$/.test(given)
     ? given
     : (await instancesOf(client)).find(({ name }) => name === given)?.instanceId;
   if (known === undefined) throw new Error("no such instance");
-  return { client, instance: instancePath(known), instanceId: known };
+  return { client, instanceId: known };
 }
 
-async function agentsOf(typed: Typed): Promise<AgentRecord[]> {
+async function agentsOf(typed: Typed): Promise<Records["ListedAgent"][]> {
   const { client, instanceId } = await whereOf(typed);
-  return await pageOf<AgentRecord>(client, agentsPath(instanceId));
+  return (await client.get(AGENTS, { path: { instanceId }, query: PAGE })).data;
 }

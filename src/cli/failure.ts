@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
 import { describeSystemError } from "../lib/system-error.ts";
+import { explainError, RoostError } from "./user/client.ts";
 
 /** A command failed. The message is for the person who ran it; `next` says what to do about it. */
 export class Failure extends Error {
@@ -28,9 +29,11 @@ const BAD_CONFIG = 78;
 export function explain(error: unknown): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
   if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
-  const next = error instanceof Failure && error.next !== null ? `; ${error.next}` : "";
   const exitCode = error instanceof UsageError ? WRONG_USAGE : FAILED;
-  return { line: lineOf(`${messageOf(error)}${next}`), exitCode };
+  const { message, next } =
+    error instanceof RoostError ? explainError(error) : { message: messageOf(error), next: null };
+  const advice = error instanceof Failure ? error.next : next;
+  return { line: lineOf(advice === null ? message : `${message}; ${advice}`), exitCode };
 }
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;

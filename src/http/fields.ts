@@ -77,4 +77,6 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
 }
 
 /** For a body that needs at least one of these fields, as its schema in the API's description says it. */
-export const needsOneOf = (...names: string[]) => ({ anyOf: names.map((name) => ({ required: [name] })) });
+export const needsOneOf = (...names: [string, string, ...string[]]) => ({
+  anyOf: names.map((name) => ({ required: [name] })),
+});

@@ -132,10 +132,14 @@ export const PATH_PARAMETERS = {
 /** Base64 of the JSON that a client of the x402 protocol has signed. */
 const SIGNED = "[A-Za-z0-9+/]{40,}={0,2}";
 
+/** Of every path. No reference: the viewer resolves those of paths late, and shows a field without a name until then. */
+export const REQUEST_ID: Json = header(
+  "X-Request-Id",
+  "Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` " +
+    "is replaced",
+);
+
 export const PARAMETERS = {
-  requestId: header("X-Request-Id", "Identifies the request in the answer and in the host's log", {
-    pattern: "^[A-Za-z0-9._-]{1,128}$",
-  }),
   idempotencyKey: header("Idempotency-Key", "A repetition within 24 hours gets the first answer again", {
     pattern: "^[!-~]{1,255}$",
   }),

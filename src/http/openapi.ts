@@ -8,10 +8,13 @@ import {
   PARAMETERS,
   PATH_PARAMETERS,
   parameter,
+  REQUEST_ID,
   refTo,
   SCHEMAS,
 } from "./openapi-components.ts";
+import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
+import { eventsOf, OPENAI_EVENTS, RPC_EVENTS } from "./openapi-streams.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
@@ -22,11 +25,12 @@ import { TAGS } from "./tags.ts";
 export function openApiDocument(routes: readonly Route[], version: string): Json {
   const shared = Object.entries(SCHEMAS).map(([name, schema]): [z.ZodType, string] => [schema, name]);
   const names: Names = new Map([...shared, ...recordsOf(routes)]);
+  const schemas = Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)]));
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
     paths[path] ??= { parameters: pathParameters(path) };
-    paths[path][route.method.toLowerCase()] = operationOf(route, names);
+    paths[path][route.method.toLowerCase()] = operationOf(route, names, schemas);
   }
   const used = new Set<string>(routes.map(({ tag }) => tag));
   return {
@@ -51,7 +55,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       parameters: PARAMETERS,
       headers: HEADERS,
       responses: failureResponses(routes),
-      schemas: Object.fromEntries([...names].map(([schema, name]) => [name, convert(schema, "output", names)])),
+      schemas,
     },
   };
 }
@@ -91,18 +95,22 @@ const isConditional = ({ errors }: Route): boolean => errors?.includes("precondi
 const isPaid = ({ errors }: Route): boolean => errors?.includes("payment_required") ?? false;
 const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
 const isFile = ({ body, answer }: Route): boolean => body === "text/plain" || answer === "text/plain";
-const mayStream = ({ body }: Route): boolean => body instanceof z.ZodObject && "stream" in body.shape;
+const mayStream = ({ body }: Route): boolean => {
+  const schema = body instanceof z.ZodLazy ? body.unwrap() : body;
+  return schema instanceof z.ZodObject && "stream" in schema.shape;
+};
 
-function operationOf(route: Route, names: Names): Json {
+function operationOf(route: Route, names: Names, schemas: Record<string, Json>): Json {
   return {
     operationId: route.name,
     summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
     security: route.access === "public" ? [] : [{ token: [] }, { apiKey: SCOPES_FOR[route.access] }],
     parameters: [...queryParameters(route), ...headerParameters(route)],
     ...requestBody(route, names),
     responses: {
-      ...successes(route, names),
+      ...successes(route, names, schemas),
       ...failures(route),
       ...(route.protocol === "json-rpc" ? rpcResponses() : {}),
     },
@@ -116,7 +124,7 @@ function pathParameters(path: string): Json[] {
     required: true,
     ...PATH_PARAMETERS[name as keyof typeof PATH_PARAMETERS],
   }));
-  return [...named, parameter("requestId")];
+  return [...named, REQUEST_ID];
 }
 
 function queryParameters(route: Route): Json[] {
@@ -146,45 +154,32 @@ function headerParameters(route: Route): Json[] {
 
 function requestBody(route: Route, names: Names): Json {
   if (!route.body) return {};
-  if (route.body === "text/plain")
-    return { requestBody: { content: { [route.body]: { schema: { type: "string" } } } } };
+  const { example } = route;
+  if (route.body === "text/plain") {
+    return { requestBody: { content: { [route.body]: { schema: { type: "string" }, example } } } };
+  }
   if (route.body === "application/gzip") return { requestBody: { required: true, content: { [route.body]: ARCHIVE } } };
-  return {
-    requestBody: {
-      required: !route.body.safeParse({}).success,
-      content: { "application/json": { schema: schemaOf(route.body, "input", names) } },
-    },
-  };
+  const schema = schemaOf(route.body, "input", names);
+  const needsFields = "anyOf" in schema || "oneOf" in schema || !route.body.safeParse({}).success;
+  return { requestBody: { required: needsFields, content: { "application/json": { schema, example } } } };
 }
 
 /** Bytes, as OpenAPI 3.1 says it: a schema of a text would promise characters. */
 const ARCHIVE = { schema: { contentMediaType: "application/gzip" } };
 
-const EVENTS = {
-  schema: { type: "string", description: "Server-sent events; the data of each is one JSON object on one line" },
-  example: 'id: 42\nevent: message.delta\ndata: {"id":42,"type":"message.delta",…,"delta":"Hello"}\n\n',
-};
-
-const OPENAI_EVENTS = {
-  schema: { type: "string", description: "Server-sent events, as OpenAI's clients expect them" },
-  example: 'data: {"object":"chat.completion.chunk",…,"choices":[{"index":0,"delta":{"content":"Hello"},…}]}\n\n',
-};
-
-const RPC_EVENTS = {
-  schema: { type: "string", description: "Server-sent events, each a message of JSON-RPC" },
-  example: 'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{…}}\n\n',
-};
-
-function successes(route: Route, names: Names): Json {
+function successes(route: Route, names: Names, schemas: Record<string, Json>): Json {
   const { body, answer, status = 200 } = route;
   const content: Json = {};
-  if (answer instanceof z.ZodType) content["application/json"] = { schema: schemaOf(answer, "output", names) };
-  if (answer === "text/plain") content[answer] = { schema: { type: "string" } };
-  if (answer === "application/gzip") content[answer] = ARCHIVE;
-  if (answer === "text/event-stream" || mayStream(route)) {
-    content["text/event-stream"] = route.errorForm === "openai" ? OPENAI_EVENTS : EVENTS;
+  if (answer instanceof z.ZodType) {
+    const schema = schemaOf(answer, "output", names);
+    content["application/json"] = { schema, example: exampleOf(schema, schemas) };
   }
+  if (answer === "text/plain")
+    content[answer] = { schema: { type: "string" }, example: "# Notes\n\nTrains on Sundays.\n" };
+  if (answer === "application/gzip") content[answer] = ARCHIVE;
   if (route.protocol === "json-rpc") content["text/event-stream"] = RPC_EVENTS;
+  if (route.events) content["text/event-stream"] = eventsOf(schemaOf(route.events, "output", names));
+  else if (mayStream(route)) content["text/event-stream"] = OPENAI_EVENTS;
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)
@@ -200,7 +195,9 @@ function successes(route: Route, names: Names): Json {
           202: {
             description: "Accepted, for `Prefer: respond-async`",
             ...headers({ ...replayed, "Preference-Applied": "preferenceApplied" }),
-            content: { "application/json": { schema: refTo("Accepted") } },
+            content: {
+              "application/json": { schema: refTo("Accepted"), example: exampleOf(refTo("Accepted"), schemas) },
+            },
           },
         }
       : {}),
@@ -256,7 +253,8 @@ function recordsOf(routes: readonly Route[]): Names {
     method === "GET" && answer instanceof z.ZodType ? answer : [],
   );
   const names = new Map<z.ZodType, string>();
-  for (const schema of [...answers, ...answers.flatMap((answer) => pageItem(answer) ?? [])]) {
+  const items = answers.flatMap((answer) => pageItem(answer) ?? []);
+  for (const schema of [...answers, ...items, ...routes.flatMap(({ events }) => events ?? [])]) {
     const name = recordName(schema);
     if (name !== undefined) names.set(schema, name);
   }

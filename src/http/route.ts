@@ -108,16 +108,22 @@ interface Described<
   tag: Tag;
   /** One line for the reference. */
   summary: string;
+  /** What the summary leaves open, in Markdown. */
+  description?: string;
   access: A;
   /** What one request may cost the host (bounds.ts). */
   bound: Bound;
   query?: Query;
   /** The body: JSON of this schema, a text, or an archive. Absent for a route without a body, which accepts `{}` too. */
   body?: Body;
+  /** A request's body, for the reference. */
+  example?: Body extends z.ZodType ? z.input<Body> : string;
   /** The status of a success; 200 if absent. */
   status?: number;
   /** The JSON of a success, or the type of another answer. */
   answer: z.ZodType | "text/event-stream" | BytesBody;
+  /** For an answer that is, or may be, an event stream of Roost's: the JSON in the `data` of each event. */
+  events?: z.ZodType;
   /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
   /** Its answers, and errors beside the API's own, are those of JSON-RPC. */
@@ -165,8 +171,9 @@ type AnyChange = Change<any, any, any, any>;
 /** A route of any shape, as the server registers it. */
 export type Route = Omit<
   Described<string, Access, z.ZodType | undefined, z.ZodType | BytesBody | undefined>,
-  "kept" | "reread"
+  "kept" | "reread" | "example"
 > & {
+  example?: unknown;
   kept?: (result: unknown) => unknown;
   reread?: { by: Route; params: (result: unknown) => Record<string, string> };
   find?: (asked: Asked<Record<string, string>, Caller | null>) => unknown;

@@ -55,6 +55,7 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
       idempotent: false,
       protocol: "json-rpc",
       body: z.union([Message, z.array(Message).min(1).max(MAX_BATCH)], { error: MESSAGE }),
+      example: { jsonrpc: "2.0", id: 1, method: "tools/list" },
       answer: Answer,
       find: ({ request }) => requireOwnOrigin(request.headers, ownUrls()),
       async handle({ caller, body, request, requestId, ask: askRoute }) {

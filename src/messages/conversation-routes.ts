@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
-import { needsOneOf, trimmedText } from "../http/fields.ts";
+import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -43,6 +43,7 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       summary: "Create a conversation of the agent",
       access: "chat",
       bound: "record",
+      example: { title: "Holiday plans" },
       status: 201,
       body: z.object({ title: title.nullish() }),
       answer: ConversationRecord,
@@ -90,7 +91,8 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       summary: "Set a conversation's title; null removes it",
       access: "chat",
       bound: "record",
-      body: z.object({ title: title.nullable().optional() }).meta(needsOneOf("title")),
+      body: z.object({ title: title.nullable().optional() }).meta({ required: ["title"] }),
+      example: { title: "Holiday plans" },
       answer: ConversationRecord,
       find: own,
       commit: "shared",
@@ -122,8 +124,10 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
       name: "forkConversation",
       tag: "conversations",
       summary: "Create a conversation with a copy of this one, up to and including a message",
+      description: "Its messages up to this one are copied into a new conversation; the agent's files are shared.",
       access: "chat",
       bound: "record",
+      example: { messageId: "msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90" },
       status: 201,
       body: z.object({ messageId: idForm("msg").describe(MESSAGE_ID) }),
       answer: ConversationRecord,

@@ -6,6 +6,7 @@ import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { EventLog } from "./events/event-log.ts";
+import { EventRecord } from "./events/event-record.ts";
 import type { EventStream, Hub, Subscription } from "./events/hub.ts";
 import type { Runs } from "./runs/runs.ts";
 import type { Conversation } from "./schema.ts";
@@ -62,6 +63,8 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
     name: "streamAgentEvents",
     tag: "events",
     summary: "Everything that happens to the agent, as server-sent events",
+    description:
+      "The stream stays open until the client leaves, or with `runId` until the run ends. To continue after a broken connection, send the last `id` as `Last-Event-ID` or `after`: no event is lost, none comes twice. A browser's `EventSource` cannot send the credential; read the body of a `fetch` instead.",
     access: "read",
     bound: "stream",
     query: z.object({
@@ -75,6 +78,7 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
         .describe("Only this run's events: from its first, unless a cursor is given, to its last"),
     }),
     answer: "text/event-stream",
+    events: EventRecord,
     errors: ["not_found"],
     find(asked) {
       const { agent, named: conversation } = named(asked);

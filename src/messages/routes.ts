@@ -13,6 +13,7 @@ import type { Caller } from "../limits/caller.ts";
 import type { Conversations } from "./conversations.ts";
 import { createEventStreams, type EventStreamParts, eventRoute } from "./event-routes.ts";
 import type { EventLog } from "./events/event-log.ts";
+import { EventRecord } from "./events/event-record.ts";
 import type { EventStream, Hub } from "./events/hub.ts";
 import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
@@ -124,10 +125,14 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       name: "createAgentMessage",
       tag: "messages",
       summary: "Send a message; the answer is the agent's message, or its events as they come",
+      description:
+        "The answer takes as long as the model does. With `stream: true` it comes as events while it is written, with `Prefer: respond-async` as 202 at once. Messages of one conversation are answered one after the other.",
       access: "chat",
       bound: "run",
       body: MessageInput,
+      example: { message: "What should I read on a train?" },
       answer: MessageRecord,
+      events: EventRecord,
       errors: ["conflict", "rate_limited", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
       find: own,
       commit: "shared",

@@ -179,10 +179,16 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       name: "createChatCompletion",
       tag: "chat",
       summary: "Have an agent answer a conversation that the caller keeps",
+      description:
+        "For OpenAI's clients: the model is an agent. Nothing is stored; the caller sends the whole conversation. The agent's own tools run here, functions of the request come back as `tool_calls`.",
       access: "chat",
       bound: "run",
       errorForm: "openai",
       body: ChatRequest,
+      example: {
+        model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+        messages: [{ role: "user", content: "What should I read on a train?" }],
+      },
       answer: ChatCompletion,
       errors: ["not_found", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
       async handle({ caller, body, request, requestId, causedRun }) {
@@ -206,10 +212,13 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       name: "createResponse",
       tag: "chat",
       summary: "Have an agent answer, and continue from there with the next response",
+      description:
+        "For OpenAI's clients: the model is an agent. A response that is stored may be continued by `previous_response_id`.",
       access: "chat",
       bound: "run",
       errorForm: "openai",
       body: ResponseRequest,
+      example: { model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", input: "What should I read on a train?" },
       answer: ResponseRecord,
       errors: ["not_found", "conflict", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
       async handle({ caller, body, request, causedRun }) {
@@ -246,6 +255,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       bound: "embeddings",
       errorForm: "openai",
       body: EmbeddingRequest,
+      example: { model: "local:all-minilm-l6-v2", input: ["a slim novel", "a timetable"] },
       answer: Embeddings,
       errors: ["not_found", "model_error"],
       async handle({ caller: { accountId }, body, request, requestId }) {

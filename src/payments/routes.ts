@@ -81,9 +81,12 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       name: "topUp",
       tag: "billing",
       summary: "Ask for a quote, or present the payment",
+      description:
+        "Without a payment the answer is 402, which says what to pay and where. With one in `X-PAYMENT` it is 402 until the transfer has enough confirmations, then 201.",
       access: "account",
       bound: "outside",
       body: topUp,
+      example: { amount: "5.00" },
       status: 201,
       answer: z.object({
         transactionId: idForm("txn"),

@@ -104,6 +104,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       bound: "record",
       status: 201,
       body: NewSchedule,
+      example: { name: "Morning", message: "Suggest a poem.", cron: "0 8 * * *", timeZone: "Europe/Berlin" },
       answer: ScheduleRecord,
       errors: ["conflict"],
       reread: {
@@ -145,6 +146,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       access: "write",
       bound: "record",
       body: ScheduleChange,
+      example: { enabled: false },
       answer: ScheduleRecord,
       find: one,
       commit: "shared",

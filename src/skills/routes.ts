@@ -118,9 +118,12 @@ export function skillRoutes(catalog: Catalog, skills: Skills, instances: Instanc
       name: "createInstanceSkill",
       tag: "skills",
       summary: "Install a skill from the catalog, or your own by its files",
+      description:
+        "By `name` one of the catalog, or by `files` one of your own: its `SKILL.md` and what belongs to it.",
       access: "write",
       bound: "record",
       body: SkillInput,
+      example: { name: "weather" },
       status: 201,
       answer: InstalledRecord,
       errors: ["conflict"],

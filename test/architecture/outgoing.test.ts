@@ -12,6 +12,8 @@ const CALLS =
   /(?<![.\w$])(?:fetch(?!\s*[?:,}]|\w)|http\(|createTransport\b|OTLPTraceExporter\b|WebSocket\b|EventSource\b)|\bBun\.(?:connect|udpSocket|dns|s3|sql|redis)\b/;
 /** The parts of `node:net` about addresses open no connection. */
 const ABOUT_ADDRESSES = /^import \{(?:\s*(?:isIP|isIPv4|isIPv6|BlockList|SocketAddress),?)+\s*\} from "node:net";$/gm;
+/** The client of Roost's own API. */
+const CLIENT = /^(\.\.\/)+clients\/typescript\//;
 /** Files whose `fetch` handles incoming requests. */
 const INCOMING = new Set(["http/listener.ts", "app/start.ts"]);
 /** The console's code runs in a browser, and calls the server that it came from. */
@@ -25,7 +27,9 @@ const bare = (text: string): string =>
 
 export const callsOut = (path: string, text: string): boolean =>
   CALLS.test(bare(text)) ||
-  importsOf(path, text.replaceAll(ABOUT_ADDRESSES, "")).some(({ to, runs }) => runs && MODULES.has(to));
+  importsOf(path, text.replaceAll(ABOUT_ADDRESSES, "")).some(
+    ({ to, runs }) => runs && (MODULES.has(to) || CLIENT.test(to)),
+  );
 
 const listed = [...Object.values(OUTGOING), MODEL_CALLS].flatMap(({ files }) => [...files]).sort();
 
@@ -55,6 +59,7 @@ test.each([
   `await Bun.connect({ hostname, port });`,
   `new WebSocket(url);`,
   `import { connect } from "node:net";`,
+  `import { createRoost } from "../../clients/typescript/src/index.ts";`,
   `const tls = await import("node:tls");`,
 ])("the scan finds %s", (line) => {
   expect(callsOut("room/file.ts", `${line}\nconsole.log(connect);`)).toBe(true);

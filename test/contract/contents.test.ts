@@ -59,13 +59,13 @@ test("every error code is listed with its status, and no other", () => {
 });
 
 test("every kind of event is listed, and no other, and every member of its data is named", async () => {
-  const [path = ""] = new Bun.Glob("src/messages/**/event.ts").scanSync({ cwd: ROOT });
-  const source = await Bun.file(join(ROOT, path)).text();
-  const union = /export type AgentEvent =[\s\S]*?;\n\n/.exec(source)?.[0] ?? "";
-  const kinds = Array.from(union.matchAll(/"([a-z]+\.[a-z_]+)"/g), ([, kind = ""]) => kind);
+  const { body: document } = await server.ask("GET", "/openapi.json");
+  const variants: Node[] = document.components.schemas.AgentEvent.oneOf;
+  const types = variants.map(({ properties }) => properties?.type as { const?: string; enum?: string[] });
+  const kinds = types.flatMap(({ const: one, enum: some }) => some ?? one ?? []);
   const section = sectionOf(api, "Events");
   expect(firstCells(section, /^[a-z]+\.[a-z_]+$/).toSorted()).toEqual(kinds.toSorted());
-  const members = Array.from(union.matchAll(/(\w+)\??:/g), ([, member = ""]) => member);
+  const members = [...nodesOf(variants)].flatMap(({ properties = {} }) => Object.keys(properties));
   const named = new Set(codeIn(section));
   expect(members.filter((member) => !named.has(member))).toEqual([]);
 });
@@ -77,11 +77,11 @@ interface Node {
   in?: string;
 }
 
-/** Every object of the document. */
+/** Every object of the document that describes something. */
 function* nodesOf(node: unknown): Generator<Node> {
   if (typeof node !== "object" || node === null) return;
   if (!Array.isArray(node)) yield node;
-  for (const value of Object.values(node)) yield* nodesOf(value);
+  for (const [key, value] of Object.entries(node)) if (key !== "example") yield* nodesOf(value);
 }
 
 /** Words of the x402 protocol. */

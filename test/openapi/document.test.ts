@@ -3,6 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { z } from "zod";
 import { VERSION } from "../../src/app/version.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
+import { EventRecord } from "../../src/messages/events/event-record.ts";
 import type { Described, OpenApi, Operation } from "../support/openapi-check.ts";
 import { startTestServer } from "../support/test-server.ts";
 
@@ -188,7 +189,8 @@ test("ids, cursors and all path parameters have a pattern, and examples that mat
     }
   }
   for (const { node, at } of nodesOf(document)) {
-    if (at.at(-2) !== "properties" || !/(?<!request)Id$/.test(at.at(-1) ?? "") || node.type !== "string") continue;
+    if (at.at(-2) !== "properties" || !/(?<!request|toolCall)Id$/.test(at.at(-1) ?? "") || node.type !== "string")
+      continue;
     expect({ at, pattern: node.pattern }).toEqual({ at, pattern: expect.stringMatching(/^\^[a-z]+_/) });
   }
 });
@@ -211,4 +213,35 @@ test("the example of an error matches the error's schema", () => {
       }
     }
   }
+});
+
+test("every body and every success has an example, which fits its schema, and nothing in it is a filler", () => {
+  const forZod = (value: object) =>
+    JSON.parse(JSON.stringify(value).replaceAll("#/components/schemas/", "#/$defs/"), (key, inner) =>
+      // Zod takes a schema that only requires a field for one that fits everything.
+      key === "oneOf" && inner.every((one: object) => Object.keys(one).join() === "required") ? undefined : inner,
+    );
+  const $defs = forZod(document.components.schemas);
+  for (const { operation } of operations) {
+    const successes = Object.entries(operation.responses).filter(([status]) => status < "300");
+    const contents = [operation.requestBody, ...successes.map(([, response]) => response)].map((one) => one?.content);
+    for (const [type, shown] of contents.flatMap((content) => Object.entries(content ?? {}))) {
+      if (type === "application/gzip") continue;
+      const { schema, example } = shown as { schema: object; example?: unknown };
+      expect([operation.operationId, type, example]).not.toEqual([operation.operationId, type, undefined]);
+      if (type === "application/json") z.fromJSONSchema({ ...forZod(schema), $defs }).parse(example);
+      expect(Object.values((example as object) ?? {})).not.toContain("text");
+    }
+  }
+});
+
+test("an event stream names the schema of its events' data, and every event of its example fits it", () => {
+  const { responses } = operationAt("/v1/instances/{instanceId}/agents/{agentId}/events", "get");
+  const { "text/event-stream": stream } = responses["200"]?.content ?? {};
+  const { schema, example } = stream as unknown as { schema: object; example: string };
+  expect(schema).toMatchObject({ type: "string", contentSchema: { $ref: "#/components/schemas/AgentEvent" } });
+  const data = [...example.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => JSON.parse(json));
+  expect(data.length).toBeGreaterThan(1);
+  const event = EventRecord.unwrap();
+  for (const one of data) expect(event.parse(one)).toEqual(one);
 });

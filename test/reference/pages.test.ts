@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { faultsOf } from "../support/axe.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
 import { startTestServer } from "../support/test-server.ts";
@@ -122,5 +123,35 @@ browserTest("a pasted key works for trying out requests, and event streams are n
     await events.locator(".responses-wrapper").waitFor();
     expect(await events.locator(".try-out__btn").count()).toBe(0);
     expect(troubles).toEqual([]);
+  });
+});
+
+for (const [scheme, width] of [
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 390],
+] as const) {
+  browserTest(`everybody can read it, ${scheme} and ${width} pixels wide`, async () => {
+    await show(scheme, async (_, page) => {
+      await page.setViewportSize({ width, height: 900 });
+      const block = page.locator("#operations-messages-createAgentMessage");
+      await block.locator(".opblock-summary-control").press("Enter");
+      await block.locator(".responses-wrapper select[aria-label]").first().waitFor();
+      expect(page.url()).toEndWith("#/messages/createAgentMessage");
+      expect(await faultsOf(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    });
+  });
+}
+
+browserTest("a link to an operation opens it, with the name of each of its parameters", async () => {
+  await withBrowser(async (browser) => {
+    const page = await browser.newPage();
+    await page.goto(at("/docs#/messages/createAgentMessage"));
+    const block = page.locator("#operations-messages-createAgentMessage");
+    await block.locator(".try-out__btn").click();
+    const names = await block.locator(".parameters .parameter__name").allInnerTexts();
+    const first = names.map((name) => name.split(/\s/)[0]);
+    expect(first).toEqual(["Idempotency-Key", "Prefer", "X-Request-Id", "instanceId", "agentId"]);
   });
 });

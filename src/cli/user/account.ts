@@ -1,16 +1,6 @@
 import { cents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
-import type { BillingRecord } from "./billing.ts";
-import { ApiError, type Client, createClient, loginAt } from "./client.ts";
+import { type Client, createClient, isRefusal, loginAt, type Records } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
-import type { InstanceRecord } from "./find.ts";
-
-export interface AccountRecord {
-  accountId: string;
-  email: string;
-  name: string;
-  balance: string;
-  currency: string;
-}
 
 interface Options extends ServerOptions {
   json?: true;
@@ -19,7 +9,7 @@ interface Options extends ServerOptions {
 /** `roost whoami`: the account's e-mail address, and on standard error the server. */
 export async function whoAmI(options: Options): Promise<void> {
   const client = openClient(options);
-  const account = await client.call<AccountRecord>("GET", "/v1/auth/me");
+  const account = await client.get("/v1/auth/me");
   if (options.json) printJson(account);
   else {
     say(account.email);
@@ -30,7 +20,7 @@ export async function whoAmI(options: Options): Promise<void> {
 /** `roost status`: the server, and when signed in, the account's money and instances. */
 export async function showStatus(options: Options): Promise<void> {
   const url = serverOf(options);
-  const { version } = await createClient(url, null).call<{ version: string }>("GET", "/healthz");
+  const version = await createClient(url, null).version();
   const isKnown = options.key !== undefined || findLogin(options) !== null;
   const own = isKnown ? await readOwn(openClient(options)) : null;
   if (options.json) {
@@ -44,19 +34,19 @@ export async function showStatus(options: Options): Promise<void> {
 type Fields = [name: string, value: string][];
 
 interface Own {
-  account: AccountRecord;
+  account: Records["Account"];
   /** Null if the key is limited to one instance. */
-  billing: BillingRecord | null;
-  instances: InstanceRecord[];
+  billing: Records["Billing"] | null;
+  instances: Records["Instance"][];
 }
 
 async function readOwn(client: Client): Promise<Own> {
-  const account = await client.call<AccountRecord>("GET", "/v1/auth/me");
-  const billing = await client.call<BillingRecord>("GET", "/v1/billing").catch((error) => {
-    if (error instanceof ApiError && error.code === "forbidden") return null;
+  const account = await client.get("/v1/auth/me");
+  const billing = await client.get("/v1/billing").catch((error) => {
+    if (isRefusal(error) && error.code === "forbidden") return null;
     throw error;
   });
-  return { account, billing, instances: await client.all<InstanceRecord>("/v1/instances") };
+  return { account, billing, instances: await Array.fromAsync(client.all("/v1/instances")) };
 }
 
 function fieldsOf({ account, billing, instances }: Own): Fields {

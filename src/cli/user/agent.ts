@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { type AgentRecord, agentsPath, findAgent, findInstance } from "./find.ts";
+import { AGENT, AGENTS, type AgentRecord, findAgent, findInstance } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
@@ -25,7 +26,8 @@ interface AgentOptions extends Options {
 /** `roost agent list INSTANCE`: oldest first. */
 export async function listAgents(instance: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const agents = await client.all<AgentRecord>(agentsPath(await findInstance(client, instance)));
+  const instanceId = await findInstance(client, instance);
+  const agents = await Array.fromAsync(client.all(AGENTS, { path: { instanceId } }));
   if (options.json) printJson(agents);
   else
     printTable(
@@ -34,7 +36,7 @@ export async function listAgents(instance: string, options: Options): Promise<vo
         slug,
         displayName,
         model ?? "default",
-        (Array.isArray(files) ? files : Object.keys(files)).join(" "),
+        files.join(" "),
         agentId,
       ]),
       "There are no agents. To create one: roost agent create INSTANCE NAME",
@@ -45,12 +47,12 @@ export async function listAgents(instance: string, options: Options): Promise<vo
 /** `roost agent show INSTANCE AGENT`: the record and its files' names and sizes; with `--json`, their contents too. */
 export async function showAgent(instance: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
+  const agent = await findAgent(client, instance, given);
   if (options.json) {
-    printJson(await client.call<AgentRecord>("GET", path));
+    printJson(await client.get(AGENT, { path: agent }));
     return;
   }
-  const files = await client.all<{ name: string; size: number; updatedAt: string }>(`${path}/files`);
+  const files = await Array.fromAsync(client.all(`${AGENT}/files`, { path: agent }));
   printFields([
     ["Name", agent.name],
     ["Shown as", agent.displayName],
@@ -85,9 +87,9 @@ export async function createAgent(
 ): Promise<void> {
   const fields = fieldsOf(options);
   const client = openClient(options);
-  const agent = await client.call<AgentRecord>("POST", agentsPath(await findInstance(client, instance)), {
+  const agent = await client.post(AGENTS, {
+    path: { instanceId: await findInstance(client, instance) },
     body: { ...fields, name, useDefaults: options.defaults },
-    headers: { "Idempotency-Key": crypto.randomUUID() },
   });
   print("Created", agent, options);
 }
@@ -99,8 +101,8 @@ export async function editAgent(instance: string, given: string, options: AgentO
     throw new UsageError("nothing to change", "give --name, --display-name, --model, --tool or --file");
   }
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, given);
-  print("Changed", await client.call<AgentRecord>("PATCH", path, { body: fields }), options);
+  const agent = await findAgent(client, instance, given);
+  print("Changed", await client.patch(AGENT, { path: agent, body: fields }), options);
 }
 
 function fieldsOf({ name, slug, displayName, model, tool, file }: AgentOptions): Record<string, unknown> {
@@ -120,7 +122,7 @@ function readText(path: string): string | null {
   }
 }
 
-function print(done: string, agent: AgentRecord, { json }: Options): void {
+function print(done: string, agent: Records["Agent"], { json }: Options): void {
   if (json) printJson(agent);
   else say(`${done} ${agent.displayName} (${agent.slug})  `, colours.dim(agent.agentId));
 }
@@ -128,9 +130,9 @@ function print(done: string, agent: AgentRecord, { json }: Options): void {
 /** `roost agent delete INSTANCE AGENT`: deletes its workspace and history too. */
 export async function deleteAgent(instance: string, given: string, options: Options & { yes?: true }): Promise<void> {
   const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
+  const agent = await findAgent(client, instance, given);
   await confirm(`Delete the agent ${given} with its workspace and history?`, options.yes);
-  const deleted = await client.call("DELETE", path);
+  const deleted = await client.delete(AGENT, { path: agent });
   if (options.json) printJson(deleted);
   else say(`Deleted ${agent.agentId}.`);
 }

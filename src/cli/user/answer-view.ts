@@ -1,5 +1,5 @@
+import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { backTo, colours, mayDraw, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
-import type { RunEvent } from "./follow.ts";
 import { createWordWrap } from "./word-wrap.ts";
 
 /** Shows an answer on the terminal as it streams. */

@@ -1,11 +1,11 @@
-import type { MessageRecord } from "../../messages/record.ts";
+import type { MessageInput, RunEvent } from "../../../clients/typescript/src/index.ts";
 import { Failure } from "../failure.ts";
-import type { Client } from "./client.ts";
-import { cancelRun, type MessageInput, type RunEvent, sendMessage } from "./follow.ts";
+import { type Client, isRefusal, type Records } from "./client.ts";
+import { AGENT, type AgentRecord, idsOf } from "./find.ts";
 
 /** The result of sending a message. */
 export interface Outcome {
-  reply: MessageRecord | null;
+  reply: Records["Message"] | null;
   cancelled: boolean;
 }
 
@@ -21,7 +21,7 @@ const CANCEL_WAIT_MS = 2_000;
  */
 export async function ask(
   client: Client,
-  path: string,
+  agent: AgentRecord,
   message: MessageInput,
   onEvent: (event: RunEvent) => void,
 ): Promise<Outcome> {
@@ -31,7 +31,7 @@ export async function ask(
   let runId: string | null = null;
   let interrupted = false;
   const cancel = () => {
-    if (runId !== null) cancelling.push(cancelRun(client, path, runId).catch((error) => leaving.abort(error)));
+    if (runId !== null) cancelling.push(cancelRun(client, agent, runId).catch((error) => leaving.abort(error)));
   };
   const onInterrupt = () => {
     if (interrupted) {
@@ -46,7 +46,7 @@ export async function ask(
   };
   process.on("SIGINT", onInterrupt);
   try {
-    for await (const event of sendMessage(client, path, message, leaving.signal)) {
+    for await (const event of client.send(agent, message, { signal: leaving.signal })) {
       if (runId === null) {
         runId = event.runId;
         if (interrupted) cancel();
@@ -67,3 +67,12 @@ export async function ask(
 }
 
 const NEXT: Record<string, string> = { model_error: "on the host, check the model: roost doctor" };
+
+/** Asks the server to cancel a run; does nothing if it has ended. */
+async function cancelRun(client: Client, agent: AgentRecord, runId: string): Promise<void> {
+  try {
+    await client.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...idsOf(agent), runId } });
+  } catch (error) {
+    if (!isRefusal(error) || error.code !== "not_found") throw error;
+  }
+}

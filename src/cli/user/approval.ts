@@ -1,8 +1,7 @@
-import type { ApprovalRecord } from "../../approvals/record.ts";
 import type { ApprovalStatus } from "../../approvals/status.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
 import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
-import type { Client } from "./client.ts";
+import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { confirm } from "./prompt.ts";
 
@@ -14,12 +13,13 @@ interface DecisionOptions extends Options {
   note?: string;
 }
 
-const pathOf = (approvalId: string): string => `/v1/approvals/${encodeURIComponent(approvalId)}`;
+const APPROVAL = "/v1/approvals/{approvalId}";
+type ApprovalRecord = Records["Approval"];
 
 /** `roost approval list`: the open ones, newest first. */
 export async function listApprovals({ status, ...options }: Options & { status: ApprovalStatus }): Promise<void> {
   const client = openClient(options);
-  const approvals = await client.all<ApprovalRecord>(`/v1/approvals?status=${encodeURIComponent(status)}`);
+  const approvals = await Array.fromAsync(client.all("/v1/approvals", { query: { status } }));
   if (options.json) {
     printJson(approvals);
     return;
@@ -45,7 +45,7 @@ const summaryOf = ({ questions, input }: ApprovalRecord): string =>
 
 /** `roost approval show APPROVAL`: all of it. */
 export async function showApproval(approvalId: string, options: Options): Promise<void> {
-  const approval = await openClient(options).call<ApprovalRecord>("GET", pathOf(approvalId));
+  const approval = await openClient(options).get(APPROVAL, { path: { approvalId } });
   if (options.json) printJson(approval);
   else print(approval);
 }
@@ -86,18 +86,16 @@ export async function approve(
   { note, remember, yes, ...options }: DecisionOptions & { remember?: true; yes?: true },
 ): Promise<void> {
   const client = openClient(options);
-  const approval = await client.call<ApprovalRecord>("GET", pathOf(approvalId));
+  const approval = await client.get(APPROVAL, { path: { approvalId } });
   if (!options.json) print(approval);
   await confirm("Approve this?", yes);
   const { inputHash } = approval;
-  const decision = { decision: "approve", inputHash, ...(remember && { remember }) };
-  await decide(client, approvalId, { ...decision, ...(note !== undefined && { note }) }, options);
+  await decide(client, approvalId, { decision: "approve", inputHash, remember, note }, options);
 }
 
 /** `roost approval deny APPROVAL` */
 export async function deny(approvalId: string, { note, ...options }: DecisionOptions): Promise<void> {
-  const decision = { decision: "deny", ...(note !== undefined && { note }) };
-  await decide(openClient(options), approvalId, decision, options);
+  await decide(openClient(options), approvalId, { decision: "deny", note }, options);
 }
 
 /** `roost approval answer APPROVAL ANSWER…`: one for each question, in their order. */
@@ -106,15 +104,19 @@ export async function answer(
   answers: string[],
   { note, ...options }: DecisionOptions,
 ): Promise<void> {
-  const decision = { decision: "answer", answers, ...(note !== undefined && { note }) };
-  await decide(openClient(options), approvalId, decision, options);
+  await decide(openClient(options), approvalId, { decision: "answer", answers, note }, options);
 }
 
-async function decide(client: Client, approvalId: string, body: object, { json }: Options): Promise<void> {
-  const approval = await client.call<ApprovalRecord>("POST", `${pathOf(approvalId)}/decision`, {
-    body,
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-  });
+interface Decision {
+  decision: "approve" | "deny" | "answer";
+  inputHash?: string;
+  answers?: string[];
+  remember?: true | undefined;
+  note?: string | undefined;
+}
+
+async function decide(client: Client, approvalId: string, body: Decision, { json }: Options): Promise<void> {
+  const approval = await client.post(`${APPROVAL}/decision`, { path: { approvalId }, body });
   if (json) {
     printJson(approval);
     return;

@@ -1,32 +1,7 @@
 import { formatMoney } from "../../lib/money.ts";
 import { cents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
-import type { Client, Page } from "./client.ts";
+import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-
-export interface BillingRecord {
-  balance: string;
-  currency: string;
-  pricePerHour: string;
-  minimumTopUp: string;
-  runningInstances: number;
-  estimatedEmptyAt: string | null;
-  networks: string[];
-}
-
-interface UsageRecord {
-  day: string;
-  cost: string;
-}
-
-interface TransactionRecord {
-  type: string;
-  amount: string;
-  balanceAfter: string;
-  instanceId: string | null;
-  txHash: string | null;
-  network: string | null;
-  createdAt: string;
-}
 
 const DAYS = 14;
 const DAY_MS = 86_400_000;
@@ -35,11 +10,8 @@ const LINES = 10;
 /** `roost billing`: the balance, how long it will last, what it was spent on; as JSON, the API's record with those */
 export async function showBilling(options: ServerOptions & { json?: true }): Promise<void> {
   const client = openClient(options);
-  const billing = await client.call<BillingRecord>("GET", "/v1/billing");
-  const { data: transactions } = await client.call<Page<TransactionRecord>>(
-    "GET",
-    `/v1/billing/transactions?limit=${LINES}`,
-  );
+  const billing = await client.get("/v1/billing");
+  const { data: transactions } = await client.get("/v1/billing/transactions", { query: { limit: LINES } });
   const days = await readDays(client, Date.now());
   if (options.json) {
     const costs = [...days].map(([day, cost]) => ({ day, cost: formatMoney(cost) }));
@@ -71,7 +43,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
   );
 }
 
-function fieldsOf(billing: BillingRecord, url: string): [name: string, value: string][] {
+function fieldsOf(billing: Records["Billing"], url: string): [name: string, value: string][] {
   const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
@@ -88,9 +60,8 @@ function fieldsOf(billing: BillingRecord, url: string): [name: string, value: st
   ];
 }
 
-const PAGE = 100;
 /** Enough for a thousand instances every day. */
-const MAX_PAGES = (DAYS * 1_000) / PAGE;
+const MAX_ROWS = DAYS * 1_000;
 
 /** The cost of each of the last days in micro-USDC, oldest first, including days without usage. */
 async function readDays(client: Client, nowMs: number): Promise<Map<string, bigint>> {
@@ -98,16 +69,10 @@ async function readDays(client: Client, nowMs: number): Promise<Map<string, bigi
   const costs = new Map<string, bigint>();
   for (let ago = DAYS - 1; ago >= 0; ago--) costs.set(dayAt(nowMs - ago * DAY_MS), 0n);
   const from = dayAt(nowMs - (DAYS - 1) * DAY_MS);
-  for (let after = "", pages = 0; pages < MAX_PAGES; pages++) {
-    const page = await client.call<Page<UsageRecord>>(
-      "GET",
-      `/v1/billing/usage?from=${from}&limit=${PAGE}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`,
-    );
-    for (const { day, cost } of page.data) {
-      costs.set(day, (costs.get(day) ?? 0n) + BigInt(cost.replace(".", "")));
-    }
-    if (page.nextCursor === null || page.nextCursor === after) break;
-    after = page.nextCursor;
+  let rows = 0;
+  for await (const { day, cost } of client.all("/v1/billing/usage", { query: { from } })) {
+    costs.set(day, (costs.get(day) ?? 0n) + BigInt(cost.replace(".", "")));
+    if (++rows === MAX_ROWS) break;
   }
   return costs;
 }

@@ -9,18 +9,21 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
+import type { Answer, Operation } from "../../../clients/typescript/src/index.ts";
 import { BUNDLE_BOUNDS, SKILLS_PART } from "../../bundles/format.ts";
-import type { ImportRecord } from "../../bundles/record.ts";
 import { readTar, TarError } from "../../bundles/tar.ts";
 import { MAX_ARCHIVE_BYTES } from "../../http/bounds.ts";
 import { describeSystemError } from "../../lib/system-error.ts";
+import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, mayDraw, note, printJson, say, streamBytes } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { findAgent, findInstance, instancePath } from "./find.ts";
+import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
 import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
 
-const TYPE = "application/gzip";
+/** The server packs a bundle before it sends any of it, and unpacks one before it answers. */
+const { fileDeadlineMs: deadlineMs } = OUTGOING.command;
+type ImportRecord = Answer<Operation<"post", `${typeof INSTANCE}/import`>>;
 
 interface ExportOptions extends ServerOptions {
   history?: true;
@@ -32,18 +35,25 @@ interface ExportOptions extends ServerOptions {
 /** `roost agent export INSTANCE AGENT`: into a file that only its owner can read, whole or not at all. */
 export async function exportAgent(instance: string, given: string, options: ExportOptions): Promise<void> {
   const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
+  const agent = await findAgent(client, instance, given);
   const file = options.output ?? `${safeName(agent.slug)}.tar.gz`;
   const isPiped = file === "-";
   if (isPiped && mayDraw())
     throw new UsageError("a bundle is not for a terminal", "give a file with --output, or a pipe");
   if (!isPiped && !options.force && existsSync(file))
     throw new Failure(`${file} exists already`, "--force replaces it");
-  const bundle = await client.download(`${path}/bundle?history=${options.history === true}`, TYPE);
+  const history = options.history === true ? "true" : "false";
+  const answer = await client.open("get", `${AGENT}/bundle`, { path: idsOf(agent), query: { history }, deadlineMs });
+  const bundle = bundleIn(answer);
   const bytes = isPiped ? await pipe(bundle) : await save(bundle, file);
   if (isPiped) return;
   if (options.json) printJson({ file, bytes });
   else say(`Exported ${agent.displayName} to ${file} (${sizeOf(bytes)}).`);
+}
+
+function bundleIn(answer: Response): ReadableStream<Uint8Array> {
+  if (answer.headers.get("content-type") === "application/gzip" && answer.body !== null) return answer.body;
+  throw new Failure("the server answered without a bundle", "is it a Roost server?");
 }
 
 /** A server names the agent, but not where a file goes. */
@@ -95,11 +105,11 @@ export async function importAgent(instance: string, from: string, options: Impor
       "export the agent without its history, or with fewer files",
     );
   }
-  const name = options.name === undefined ? "" : `?name=${encodeURIComponent(options.name)}`;
-  const path = `${instancePath(await findInstance(client, instance))}/import${name}`;
-  const imported = await client.call<ImportRecord>("POST", path, {
-    file: { bytes, type: TYPE },
-    headers: { "Idempotency-Key": crypto.randomUUID() },
+  const imported = await client.post(`${INSTANCE}/import`, {
+    path: { instanceId: await findInstance(client, instance) },
+    query: { name: options.name },
+    body: bytes,
+    deadlineMs,
   });
   if (options.json) printJson(imported);
   else showImported(imported, instance, from);

@@ -4,9 +4,9 @@ import { colours, note, promptOf, say, sayText } from "../output.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
-import type { Client } from "./client.ts";
+import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { type AgentRecord, findAgent, findConversation } from "./find.ts";
+import { AGENT, type AgentRecord, findAgent, findConversation } from "./find.ts";
 import { showRecentMessages } from "./recent-messages.ts";
 
 const HELP = `  /clear  delete this conversation and start a new one
@@ -14,10 +14,10 @@ const HELP = `  /clear  delete this conversation and start a new one
   /quit   leave (or Ctrl-D)
   Ctrl-C  stop the answer; press it again to leave`;
 
-/** Where a conversation is: its agent's path, and its id unless it is the default one. */
+/** Where a conversation is: its agent, and its id unless it is the default one. */
 interface Place {
   client: Client;
-  path: string;
+  agent: AgentRecord;
   conversationId: string | undefined;
 }
 
@@ -28,18 +28,18 @@ export async function chat(
   { conversation, ...options }: ServerOptions & { conversation?: string },
 ): Promise<void> {
   const client = openClient(options);
-  const { path, agent } = await findAgent(client, instance, given);
+  const agent = await findAgent(client, instance, given);
   const conversationId =
-    conversation === undefined ? undefined : (await findConversation(client, path, conversation)).conversationId;
-  const place = { client, path, conversationId };
-  if (process.stdin.isTTY && process.stdout.isTTY) await converse(place, agent);
+    conversation === undefined ? undefined : (await findConversation(client, agent, conversation)).conversationId;
+  const place = { client, agent, conversationId };
+  if (process.stdin.isTTY && process.stdout.isTTY) await converse(place);
   else await answerLines(place);
 }
 
-async function converse(place: Place, agent: AgentRecord): Promise<void> {
+async function converse(place: Place): Promise<void> {
   const history = openHistory();
-  const name = agent.displayName;
-  await showRecentMessages(place.client, place.path, place.conversationId);
+  const name = place.agent.displayName;
+  await showRecentMessages(place.client, place.agent, place.conversationId);
   say(colours.bold(name), " ", colours.dim("is listening. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
@@ -63,30 +63,27 @@ async function converse(place: Place, agent: AgentRecord): Promise<void> {
     } catch (error) {
       if (error instanceof Interrupted) return;
       // The conversation continues after an error that the user can do something about; any other ends the command.
-      if (!(error instanceof Failure)) throw error;
+      if (!(error instanceof Failure || error instanceof RoostError)) throw error;
       note(colours.red(explain(error).line ?? ""));
     }
   }
 }
 
 /** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Interrupted` and failures. */
-async function answer({ client, path, conversationId }: Place, name: string, message: string): Promise<boolean> {
+async function answer({ client, agent, conversationId }: Place, name: string, message: string): Promise<boolean> {
   const view = openAnswerView(name);
-  const { cancelled } = await ask(client, path, { message, conversationId }, view.show).finally(view.end);
+  const { cancelled } = await ask(client, agent, messageTo(conversationId, message), view.show).finally(view.end);
   return cancelled;
 }
 
 /** Carries out a chat command such as /clear; false if the text is not a command. */
-async function obey({ client, path, conversationId }: Place, text: string): Promise<boolean> {
+async function obey({ client, agent, conversationId }: Place, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
       sayText(HELP);
       return true;
     case "/clear":
-      await client.call(
-        "DELETE",
-        `${path}/messages${conversationId === undefined ? "" : `?conversationId=${encodeURIComponent(conversationId)}`}`,
-      );
+      await client.delete(`${AGENT}/messages`, { path: agent, query: { conversationId } });
       say(colours.dim("This is a new conversation."));
       return true;
     default:
@@ -95,6 +92,9 @@ async function obey({ client, path, conversationId }: Place, text: string): Prom
       return true;
   }
 }
+
+const messageTo = (conversationId: string | undefined, message: string) =>
+  conversationId === undefined ? { message } : { message, conversationId };
 
 type Typed = { kind: "text"; text: string } | { kind: "interrupt" } | { kind: "end" };
 
@@ -122,13 +122,13 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
 
 /** For pipes: prints only the text of each answer. */
 async function answerLines(place: Place): Promise<void> {
-  const { client, path, conversationId } = place;
+  const { client, agent, conversationId } = place;
   const lines = createInterface({ input: process.stdin, terminal: false });
   for await (const line of lines) {
     const text = line.trim();
     if (text === "/quit") return;
     if (text === "" || (await obey(place, text))) continue;
-    const { reply, cancelled } = await ask(client, path, { message: line, conversationId }, () => undefined);
+    const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), () => undefined);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }

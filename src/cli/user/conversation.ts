@@ -1,8 +1,15 @@
 import { Failure } from "../failure.ts";
 import { colours, printJson, printTable, say, shortTime } from "../output.ts";
-import type { Page } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { type ConversationRecord, findAgent, findConversation } from "./find.ts";
+import {
+  AGENT,
+  CONVERSATION,
+  CONVERSATIONS,
+  type ConversationRecord,
+  findAgent,
+  findConversation,
+  idsOf,
+} from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
@@ -10,10 +17,10 @@ interface Options extends ServerOptions {
 }
 
 /** `roost conversation list INSTANCE AGENT`: the latest activity first. */
-export async function listConversations(instance: string, agent: string, options: Options): Promise<void> {
+export async function listConversations(instance: string, givenAgent: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
-  const conversations = await client.all<ConversationRecord>(`${path}/conversations`);
+  const agent = await findAgent(client, instance, givenAgent);
+  const conversations = await Array.fromAsync(client.all(CONVERSATIONS, { path: agent }));
   if (options.json) {
     printJson(conversations);
     return;
@@ -35,53 +42,49 @@ export async function listConversations(instance: string, agent: string, options
 /** `roost conversation new INSTANCE AGENT` */
 export async function newConversation(
   instance: string,
-  agent: string,
+  givenAgent: string,
   { title, ...options }: Options & { title?: string },
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
-  const made = await client.call<ConversationRecord>("POST", `${path}/conversations`, {
-    body: title === undefined ? {} : { title },
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-  });
+  const agent = await findAgent(client, instance, givenAgent);
+  const made = await client.post(CONVERSATIONS, { path: agent, body: { title } });
   print("Begun", made, options);
 }
 
 /** `roost conversation fork INSTANCE AGENT CONVERSATION`: up to and including a message, the last one if none is named. */
 export async function forkConversation(
   instance: string,
-  agent: string,
+  givenAgent: string,
   given: string,
   { message, ...options }: Options & { message?: string },
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
-  const { conversationId } = await findConversation(client, path, given);
-  const lastOf = `${path}/messages?order=desc&limit=1&conversationId=${encodeURIComponent(conversationId)}`;
-  const messageId = message ?? (await client.call<Page<{ messageId: string }>>("GET", lastOf)).data[0]?.messageId;
+  const agent = await findAgent(client, instance, givenAgent);
+  const { conversationId } = await findConversation(client, agent, given);
+  const last = { order: "desc", limit: 1, conversationId } as const;
+  const messageId = message ?? (await client.get(`${AGENT}/messages`, { path: agent, query: last })).data[0]?.messageId;
   if (messageId === undefined) {
     throw new Failure("there is nothing to fork: nothing was said in this conversation yet");
   }
-  const made = await client.call<ConversationRecord>(
-    "POST",
-    `${path}/conversations/${encodeURIComponent(conversationId)}/fork`,
-    { body: { messageId }, headers: { "Idempotency-Key": crypto.randomUUID() } },
-  );
+  const made = await client.post(`${CONVERSATION}/fork`, {
+    path: { ...idsOf(agent), conversationId },
+    body: { messageId },
+  });
   print("Forked into", made, options);
 }
 
 /** `roost conversation delete INSTANCE AGENT CONVERSATION`: with its messages; its runs are cancelled. */
 export async function deleteConversation(
   instance: string,
-  agent: string,
+  givenAgent: string,
   given: string,
   options: Options & { yes?: true },
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
-  const { conversationId } = await findConversation(client, path, given);
+  const agent = await findAgent(client, instance, givenAgent);
+  const { conversationId } = await findConversation(client, agent, given);
   await confirm(`Delete the conversation ${given} with its messages?`, options.yes);
-  const deleted = await client.call("DELETE", `${path}/conversations/${encodeURIComponent(conversationId)}`);
+  const deleted = await client.delete(CONVERSATION, { path: { ...idsOf(agent), conversationId } });
   if (options.json) printJson(deleted);
   else say(`Deleted ${conversationId}.`);
 }

@@ -1,20 +1,20 @@
+import type { AgentEvent } from "../../../clients/typescript/src/index.ts";
 import { colours, type Piece, stream, streamJson } from "../output.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
-import { followAgent, type StreamedEvent } from "./follow.ts";
 
 /** `roost events INSTANCE AGENT`: the agent's events, one per line, until Ctrl-C. */
 export async function showEvents(
   instance: string,
-  agent: string,
+  given: string,
   { json, after, ...options }: ServerOptions & { json?: true; after?: number },
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
+  const agent = await findAgent(client, instance, given);
   const leaving = new AbortController();
   process.once("SIGINT", () => leaving.abort());
   try {
-    for await (const event of followAgent(client, path, after ?? null, leaving.signal)) {
+    for await (const event of client.events(agent, { after, signal: leaving.signal })) {
       if (json) streamJson(event);
       else stream(...lineOf(event), "\n");
     }
@@ -23,7 +23,7 @@ export async function showEvents(
   }
 }
 
-function lineOf(event: StreamedEvent): Piece[] {
+function lineOf(event: AgentEvent): Piece[] {
   const { id, type, createdAt, ...own } = event;
   const { agentId: _, runId, ...rest } = own as Record<string, unknown>;
   const detail = Object.keys(rest).length === 0 ? "" : ` ${JSON.stringify(rest)}`;

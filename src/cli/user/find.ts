@@ -1,80 +1,51 @@
 import { Failure } from "../failure.ts";
-import type { Client } from "./client.ts";
+import type { Client, Records } from "./client.ts";
 
-export interface InstanceRecord {
-  instanceId: string;
-  name: string;
-  status: string;
-  statusReason: string | null;
-  createdAt: string;
-  agentCount: number;
-  billing: { pricePerHour: string; accrued: string; currency: string };
-}
-
-export interface AgentRecord {
-  agentId: string;
-  instanceId: string;
-  name: string;
-  slug: string;
-  displayName: string;
-  model: string | null;
-  tools?: Record<string, string>;
-  /** Only the names, in lists. */
-  files: string[] | Record<string, string>;
-  createdAt: string;
-  updatedAt: string;
-}
-
-export interface ConversationRecord {
-  conversationId: string;
-  title: string | null;
-  isDefault: boolean;
-  origin: { type: string; id: string | null };
-  messageCount: number;
-  updatedAt: string;
-}
+/** An agent; in lists it has only the names of its files. */
+export type AgentRecord = Records["Agent"] | Records["ListedAgent"];
+export type ConversationRecord = Records["Conversation"];
 
 const ID = /^(inst|agt|conv)_[0-9a-f]{32}$/;
 
 /** The id of an instance given by id or name. Throws if none or several have the name. */
 export async function findInstance(client: Client, given: string): Promise<string> {
   if (ID.test(given)) return given;
-  const named = (await client.all<InstanceRecord>("/v1/instances")).filter(({ name }) => name === given);
+  const named: Records["Instance"][] = [];
+  for await (const instance of client.all("/v1/instances")) if (instance.name === given) named.push(instance);
   return only(named, `instance "${given}"`, "roost instance list").instanceId;
 }
 
-/** An agent given by id, slug or name, and its path in the API. */
-export async function findAgent(
-  client: Client,
-  givenInstance: string,
-  given: string,
-): Promise<{ path: string; agent: AgentRecord }> {
-  const agents = agentsPath(await findInstance(client, givenInstance));
-  if (ID.test(given)) {
-    const path = `${agents}/${given}`;
-    return { path, agent: await client.call<AgentRecord>("GET", path) };
-  }
-  const all = await client.all<AgentRecord>(agents);
-  const agent =
+/** An agent given by id, slug or name. */
+export async function findAgent(client: Client, givenInstance: string, given: string): Promise<AgentRecord> {
+  const instanceId = await findInstance(client, givenInstance);
+  if (ID.test(given)) return await client.get(AGENT, { path: { instanceId, agentId: given } });
+  const all = await Array.fromAsync(client.all(AGENTS, { path: { instanceId } }));
+  return (
     all.find(({ slug }) => slug === given) ??
     only(
       all.filter(({ name }) => name === given),
       `agent "${given}"`,
       `roost agent list ${shellWord(givenInstance)}`,
-    );
-  return { path: `${agents}/${agent.agentId}`, agent };
+    )
+  );
 }
 
 /** A conversation that a command names by id or title, or `default`. Throws if none or several have the title. */
-export async function findConversation(client: Client, path: string, given: string): Promise<ConversationRecord> {
-  if (ID.test(given)) return await client.call<ConversationRecord>("GET", `${path}/conversations/${given}`);
-  const all = await client.all<ConversationRecord>(`${path}/conversations`);
+export async function findConversation(client: Client, agent: AgentRecord, given: string): Promise<ConversationRecord> {
+  if (ID.test(given)) return await client.get(CONVERSATION, { path: { ...idsOf(agent), conversationId: given } });
+  const all = await Array.fromAsync(client.all(CONVERSATIONS, { path: agent }));
   const found = all.filter(({ isDefault, title }) => (given === "default" ? isDefault : title === given));
   return only(found, `conversation "${given}"`, "roost conversation list INSTANCE AGENT");
 }
 
-export const instancePath = (instanceId: string): string => `/v1/instances/${instanceId}`;
-export const agentsPath = (instanceId: string): string => `${instancePath(instanceId)}/agents`;
+/** Paths of the API that several commands use. */
+export const INSTANCE = "/v1/instances/{instanceId}";
+export const AGENTS = `${INSTANCE}/agents` as const;
+export const AGENT = `${AGENTS}/{agentId}` as const;
+export const CONVERSATIONS = `${AGENT}/conversations` as const;
+export const CONVERSATION = `${CONVERSATIONS}/{conversationId}` as const;
+
+export const idsOf = ({ instanceId, agentId }: AgentRecord) => ({ instanceId, agentId });
 
 const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 

@@ -1,7 +1,8 @@
 import type { InstanceStatus } from "../../instances/schema.ts";
 import { cents, colours, printJson, printTable, say, shortTime } from "../output.ts";
+import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { findInstance, type InstanceRecord, instancePath } from "./find.ts";
+import { findInstance, INSTANCE } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
@@ -10,8 +11,8 @@ interface Options extends ServerOptions {
 
 /** `roost instance list`: newest first. */
 export async function listInstances(options: Options & { status?: InstanceStatus }): Promise<void> {
-  const filter = options.status === undefined ? "" : `?status=${options.status}`;
-  const instances = await openClient(options).all<InstanceRecord>(`/v1/instances${filter}`);
+  const { status } = options;
+  const instances = await Array.fromAsync(openClient(options).all("/v1/instances", { query: { status } }));
   if (options.json) printJson(instances);
   else
     printTable(
@@ -31,21 +32,17 @@ export async function listInstances(options: Options & { status?: InstanceStatus
 
 /** `roost instance create NAME` */
 export async function createInstance(name: string, options: Options): Promise<void> {
-  const instance = await openClient(options).call<InstanceRecord>("POST", "/v1/instances", {
-    body: { name },
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-  });
-  print(instance, options);
+  print(await openClient(options).post("/v1/instances", { body: { name } }), options);
 }
 
 /** `roost instance start|stop INSTANCE` */
 export async function setRunning(given: string, action: "start" | "stop", options: Options): Promise<void> {
   const client = openClient(options);
-  const path = instancePath(await findInstance(client, given));
-  print(await client.call<InstanceRecord>("POST", `${path}/${action}`), options);
+  const path = { instanceId: await findInstance(client, given) };
+  print(await client.post(`${INSTANCE}/${action}`, { path }), options);
 }
 
-function print(instance: InstanceRecord, { json }: Options): void {
+function print(instance: Records["Instance"], { json }: Options): void {
   if (json) printJson(instance);
   else say(`${instance.name} is ${instance.status}  `, colours.dim(instance.instanceId));
 }
@@ -55,7 +52,7 @@ export async function deleteInstance(given: string, options: Options & { yes?: t
   const client = openClient(options);
   const instanceId = await findInstance(client, given);
   await confirm(`Delete the instance ${given} with its agents, secrets and history?`, options.yes);
-  const deleted = await client.call("DELETE", instancePath(instanceId));
+  const deleted = await client.delete(INSTANCE, { path: { instanceId } });
   if (options.json) printJson(deleted);
   else say(`Deleted ${instanceId}.`);
 }

@@ -1,8 +1,6 @@
 import { hostname } from "node:os";
-import { Failure } from "../failure.ts";
 import { cents, note, printJson, say } from "../output.ts";
-import type { AccountRecord } from "./account.ts";
-import { ApiError, type Client, createClient, DEFAULT_URL } from "./client.ts";
+import { type Client, createClient, DEFAULT_URL, explainError, isRefusal, type Records, RoostError } from "./client.ts";
 import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 
@@ -27,14 +25,14 @@ export async function login(options: LoginOptions): Promise<void> {
   else say(`Signed in to ${url} as ${account.email}: the balance is ${cents(account.balance)} ${account.currency}.`);
 }
 
-async function saveKey(url: string, key: string, profile: string | undefined): Promise<AccountRecord> {
-  const account = await createClient(url, key).call<AccountRecord>("GET", "/v1/auth/me");
+async function saveKey(url: string, key: string, profile: string | undefined): Promise<Records["Account"]> {
+  const account = await createClient(url, key).get("/v1/auth/me");
   const { accountId, email } = account;
   saveLogin(profile ?? profileFor(url, email), { url, key, keyId: null, accountId, email });
   return account;
 }
 
-async function signIn(url: string, options: LoginOptions): Promise<AccountRecord> {
+async function signIn(url: string, options: LoginOptions): Promise<Records["Account"]> {
   const prompt = openPrompt();
   try {
     const client = createClient(url, null);
@@ -46,12 +44,12 @@ async function signIn(url: string, options: LoginOptions): Promise<AccountRecord
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
     // With all that the token may do: a person signs in here, who decides about approvals too.
-    const body = { name, scopes: ["read", "write", "chat", "approve"] };
-    const made = await signedIn.call<{ key: string; keyId: string }>("POST", "/v1/auth/keys", { body });
+    const body = { name, scopes: ["read", "write", "chat", "approve"] as const };
+    const { key = "", keyId } = await signedIn.post("/v1/auth/keys", { body: { ...body, scopes: [...body.scopes] } });
     const { accountId } = account;
     const profile = options.profile ?? profileFor(url, account.email);
     const before = loginOf(profile);
-    saveLogin(profile, { url, key: made.key, keyId: made.keyId, accountId, email: account.email });
+    saveLogin(profile, { url, key, keyId, accountId, email: account.email });
     if (before?.url === url && before.accountId === accountId) await revoke(signedIn, before.keyId);
     await signOut(signedIn);
     return account;
@@ -69,32 +67,31 @@ function profileFor(url: string, email: string): string {
 
 async function sendCode(client: Client, email: string, invite: string | undefined, prompt: Prompt): Promise<void> {
   const send = (inviteCode?: string) =>
-    client.call("POST", "/v1/auth/send-code", { body: inviteCode === undefined ? { email } : { email, inviteCode } });
+    client.post("/v1/auth/send-code", { body: inviteCode === undefined ? { email } : { email, inviteCode } });
   try {
     await send(invite);
   } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "invite_required" || invite !== undefined) throw error;
+    if (!isRefusal(error) || error.code !== "invite_required" || invite !== undefined) throw error;
     note("This e-mail address is new here: registering takes an invite code.");
     await send(await prompt.ask("Invite: "));
   }
 }
 
-interface SignedIn {
-  token: string;
-  account: AccountRecord;
-}
-
 const TRIES = 3;
 
-async function verify(client: Client, email: string, prompt: Prompt): Promise<SignedIn> {
+async function verify(
+  client: Client,
+  email: string,
+  prompt: Prompt,
+): Promise<{ token: string; account: Records["Account"] }> {
   for (let tried = 1; ; tried++) {
     const code = (await prompt.ask("Code: ")).replaceAll(/\s/g, "");
     try {
-      return await client.call<SignedIn>("POST", "/v1/auth/verify-code", { body: { email, code } });
+      return await client.post("/v1/auth/verify-code", { body: { email, code } });
     } catch (error) {
-      const wrong = error instanceof ApiError && (error.status === 401 || error.status === 400);
+      const wrong = isRefusal(error) && (error.status === 401 || error.status === 400);
       if (!wrong || tried === TRIES) throw error;
-      note(error.message);
+      note(explainError(error).message);
     }
   }
 }
@@ -103,17 +100,17 @@ async function verify(client: Client, email: string, prompt: Prompt): Promise<Si
 async function revoke(client: Client, keyId: string | null): Promise<void> {
   if (keyId === null) return;
   try {
-    await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
+    await client.delete("/v1/auth/keys/{keyId}", { path: { keyId } });
   } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "not_found") throw error;
+    if (!isRefusal(error) || error.code !== "not_found") throw error;
   }
 }
 
 /** Ends the token that created the key. A failure does not fail the login: the token expires within a day. */
 async function signOut(client: Client): Promise<void> {
   try {
-    await client.call("POST", "/v1/auth/sign-out");
+    await client.post("/v1/auth/sign-out");
   } catch (error) {
-    if (!(error instanceof Failure)) throw error;
+    if (!(error instanceof RoostError)) throw error;
   }
 }

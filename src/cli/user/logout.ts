@@ -1,6 +1,6 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
-import { ApiError, createClient } from "./client.ts";
+import { createClient, explainError, isRefusal, RoostError } from "./client.ts";
 import { deleteLogin, type Login, type LoginChoice, requireLogin } from "./credentials.ts";
 
 export interface LogoutOptions extends LoginChoice {
@@ -28,13 +28,15 @@ export async function logout(options: LogoutOptions): Promise<void> {
 async function end({ url, key, keyId }: Login): Promise<boolean> {
   const client = createClient(url, key);
   try {
-    if (keyId === null) await client.call("POST", "/v1/auth/sign-out");
-    else await client.call("DELETE", `/v1/auth/keys/${encodeURIComponent(keyId)}`);
+    if (keyId === null) await client.post("/v1/auth/sign-out");
+    else await client.delete("/v1/auth/keys/{keyId}", { path: { keyId } });
     return true;
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return true;
-    if (error instanceof ApiError && error.status === 403 && keyId === null) return false;
-    if (!(error instanceof Failure)) throw error;
-    throw new Failure(error.message, "to delete the login here only: roost logout --local", { cause: error });
+    if (isRefusal(error) && (error.status === 401 || error.status === 404)) return true;
+    if (isRefusal(error) && error.status === 403 && keyId === null) return false;
+    if (!(error instanceof RoostError)) throw error;
+    throw new Failure(explainError(error).message, "to delete the login here only: roost logout --local", {
+      cause: error,
+    });
   }
 }

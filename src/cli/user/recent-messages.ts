@@ -1,6 +1,6 @@
-import type { MessageRecord } from "../../messages/record.ts";
 import { colours, oneLine, printable, say, terminalColumns } from "../output.ts";
-import type { Client, Page } from "./client.ts";
+import type { Client, Records } from "./client.ts";
+import { AGENT, type AgentRecord } from "./find.ts";
 import { wrapText } from "./word-wrap.ts";
 
 const MESSAGES = 6;
@@ -10,12 +10,9 @@ const CHARACTERS = 4_000;
 const INDENT = "  ";
 
 /** Shows the last messages of a resumed conversation, dim; long ones are cut. */
-export async function showRecentMessages(client: Client, path: string, conversationId?: string): Promise<void> {
-  const of = conversationId === undefined ? "" : `&conversationId=${encodeURIComponent(conversationId)}`;
-  const { data, nextCursor } = await client.call<Page<MessageRecord>>(
-    "GET",
-    `${path}/messages?order=desc&limit=${MESSAGES}${of}`,
-  );
+export async function showRecentMessages(client: Client, agent: AgentRecord, conversationId?: string): Promise<void> {
+  const query = { order: "desc", limit: MESSAGES, conversationId } as const;
+  const { data, nextCursor } = await client.get(`${AGENT}/messages`, { path: agent, query });
   if (nextCursor !== null) say(colours.dim("…"));
   for (const message of data.toReversed()) for (const line of linesOf(message)) say(colours.dim(line));
 }
@@ -26,7 +23,7 @@ const ENDINGS: Record<string, string> = {
   cancelled: "· cancelled",
 };
 
-function linesOf({ role, message, sender, finishReason }: MessageRecord): string[] {
+function linesOf({ role, message, sender, finishReason }: Records["Message"]): string[] {
   const who = role === "user" && sender.type === "human" ? "you" : oneLine(sender.name);
   const text = printable(message).trim();
   const lines = wrapText(`${who}> ${text.slice(0, CHARACTERS)}`, (terminalColumns() ?? 80) - INDENT.length);

@@ -1,11 +1,13 @@
-import type { Page } from "../../http/paging.ts";
-import type { ScheduleRecord, SlotRecord } from "../../schedules/record.ts";
 import { Failure } from "../failure.ts";
 import { printFields, printJson, printTable, say, shortTime } from "../output.ts";
-import type { Client } from "./client.ts";
+import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { findAgent } from "./find.ts";
+import { AGENT, findAgent, idsOf } from "./find.ts";
 import { confirm } from "./prompt.ts";
+
+const SCHEDULES = `${AGENT}/schedules` as const;
+const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
+type ScheduleRecord = Records["Schedule"];
 
 interface Options extends ServerOptions {
   json?: true;
@@ -15,9 +17,9 @@ interface NewScheduleOptions extends Options {
   cron?: string;
   every?: number;
   timeZone?: string;
-  missed?: string;
+  missed?: ScheduleRecord["missed"];
   activeHours?: { from: string; to: string };
-  conversation?: string;
+  conversation?: ScheduleRecord["conversation"];
   announce?: boolean;
   model?: string;
 }
@@ -33,8 +35,8 @@ const TIMES = {
 /** `roost schedule list INSTANCE AGENT` */
 export async function listSchedules(instance: string, agent: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
-  const schedules = await client.all<ScheduleRecord>(`${path}/schedules`);
+  const path = idsOf(await findAgent(client, instance, agent));
+  const schedules = await Array.fromAsync(client.all(SCHEDULES, { path }));
   if (options.json) {
     printJson(schedules);
     return;
@@ -56,8 +58,8 @@ const nextOf = ({ enabled, nextAt }: ScheduleRecord): string =>
 /** `roost schedule show INSTANCE AGENT SCHEDULE`: with what became of its last times. */
 export async function showSchedule(instance: string, agent: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const { at, schedule } = await findSchedule(client, instance, agent, given);
-  const { data: slots } = await client.call<Page<SlotRecord>>("GET", `${at}/slots?limit=${SHOWN_SLOTS}`);
+  const { path, schedule } = await findSchedule(client, instance, agent, given);
+  const { data: slots } = await client.get(`${SCHEDULE}/slots`, { path, query: { limit: SHOWN_SLOTS } });
   if (options.json) {
     printJson({ ...schedule, slots });
     return;
@@ -88,16 +90,13 @@ export async function createSchedule(
   { cron, every, timeZone, missed, activeHours, conversation, announce, model, ...options }: NewScheduleOptions,
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
+  const path = idsOf(await findAgent(client, instance, agent));
   const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   const body = {
     ...{ name, message, cron: cron ?? null, timeZone: zone, missed, activeHours, conversation, announce, model },
     everySeconds: every === undefined ? null : Math.round(every / 1000),
   };
-  const made = await client.call<ScheduleRecord>("POST", `${path}/schedules`, {
-    body,
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-  });
+  const made = await client.post(SCHEDULES, { path, body });
   if (options.json) printJson(made);
   else say(`${made.name} is due next at ${nextOf(made)} (${made.scheduleId}).`);
 }
@@ -105,10 +104,8 @@ export async function createSchedule(
 /** `roost schedule run INSTANCE AGENT SCHEDULE` */
 export async function runSchedule(instance: string, agent: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const { at } = await findSchedule(client, instance, agent, given);
-  const started = await client.call<{ runId: string }>("POST", `${at}/run`, {
-    headers: { "Idempotency-Key": crypto.randomUUID() },
-  });
+  const { path } = await findSchedule(client, instance, agent, given);
+  const started = await client.post(`${SCHEDULE}/run`, { path });
   if (options.json) printJson(started);
   else say(`It runs (${started.runId}). To see how: roost events ${instance} ${agent}`);
 }
@@ -121,27 +118,24 @@ export async function deleteSchedule(
   { yes, ...options }: Options & { yes?: true },
 ): Promise<void> {
   const client = openClient(options);
-  const { at, schedule } = await findSchedule(client, instance, agent, given);
+  const { path, schedule } = await findSchedule(client, instance, agent, given);
   await confirm(`Delete the schedule ${schedule.name}?`, yes);
-  const gone = await client.call<{ scheduleId: string }>("DELETE", at);
+  const gone = await client.delete(SCHEDULE, { path });
   if (options.json) printJson(gone);
   else say(`${schedule.name} is deleted.`);
 }
 
 /** A schedule given by its id or name. Throws if none or several have the name. */
-async function findSchedule(
-  client: Client,
-  instance: string,
-  agent: string,
-  given: string,
-): Promise<{ at: string; schedule: ScheduleRecord }> {
-  const { path } = await findAgent(client, instance, agent);
-  const all = await client.all<ScheduleRecord>(`${path}/schedules`);
-  const fits = all.filter(({ scheduleId, name }) => scheduleId === given || name === given);
+async function findSchedule(client: Client, instance: string, agent: string, given: string) {
+  const ids = idsOf(await findAgent(client, instance, agent));
+  const fits: ScheduleRecord[] = [];
+  for await (const schedule of client.all(SCHEDULES, { path: ids })) {
+    if (schedule.scheduleId === given || schedule.name === given) fits.push(schedule);
+  }
   const [schedule] = fits;
   if (schedule === undefined) {
     throw new Failure(`there is no schedule ${given}; roost schedule list ${instance} ${agent} shows them all`);
   }
   if (fits.length > 1) throw new Failure(`several schedules are called ${given}; name one by its id`);
-  return { at: `${path}/schedules/${schedule.scheduleId}`, schedule };
+  return { path: { ...ids, scheduleId: schedule.scheduleId }, schedule };
 }

@@ -15,16 +15,16 @@ const MAX_BYTES = 128 * 1024;
  */
 export async function send(
   instance: string,
-  agent: string,
+  given: string,
   text: string,
   { json, ...options }: ServerOptions & { json?: true },
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findAgent(client, instance, agent);
+  const agent = await findAgent(client, instance, given);
   const message = text === "-" ? await readMessage() : text;
   const streaming = process.stdout.isTTY === true && !json;
   const view: AnswerView = streaming ? openAnswerView(null) : { show() {}, end() {} };
-  const { reply, cancelled } = await ask(client, path, { message }, view.show).finally(view.end);
+  const { reply, cancelled } = await ask(client, agent, { message }, view.show).finally(view.end);
   if (reply !== null && json) printJson(reply);
   else if (reply !== null && !streaming) sayText(reply.message);
   if (cancelled) throw new Failure("the answer was cancelled");

@@ -1,34 +1,17 @@
 import { note, printJson, printTable, say, shortTime } from "../output.ts";
 import { createClient } from "./client.ts";
 import { openClient, type ServerOptions, serverOf } from "./credentials.ts";
-import { findInstance, instancePath } from "./find.ts";
+import { findInstance, INSTANCE } from "./find.ts";
 
 interface Options extends ServerOptions {
   json?: true;
-}
-
-interface CatalogSkill {
-  name: string;
-  version: string;
-  description: string;
-  requires: { secrets: string[]; hosts: string[] };
-}
-
-interface InstalledSkill {
-  name: string;
-  version: string;
-  source: string;
-  installedAt: string;
-  requires: { hosts: string[] };
-  missingSecrets: string[];
-  missingTools: string[];
 }
 
 const words = (names: readonly string[]): string => names.join(" ") || "-";
 
 /** `roost skill list`: the server's catalog; needs no account. */
 export async function listCatalog(options: Options): Promise<void> {
-  const skills = await createClient(serverOf(options), null).all<CatalogSkill>("/v1/skills");
+  const skills = await Array.fromAsync(createClient(serverOf(options), null).all("/v1/skills"));
   if (options.json) printJson(skills);
   else
     printTable(
@@ -45,12 +28,13 @@ export async function listCatalog(options: Options): Promise<void> {
     );
 }
 
-const skillsPath = (instanceId: string): string => `${instancePath(instanceId)}/skills`;
+const SKILLS = `${INSTANCE}/skills` as const;
 
 /** `roost skill list INSTANCE`: what is installed. */
 export async function listInstalled(instance: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const skills = await client.all<InstalledSkill>(skillsPath(await findInstance(client, instance)));
+  const instanceId = await findInstance(client, instance);
+  const skills = await Array.fromAsync(client.all(SKILLS, { path: { instanceId } }));
   if (options.json) printJson(skills);
   else
     printTable(
@@ -77,8 +61,8 @@ export async function installSkill(
   const { from } = options;
   const body = from === undefined ? { name } : { files: await (await import("./bundle.ts")).skillIn(from, name) };
   const client = openClient(options);
-  const path = skillsPath(await findInstance(client, instance));
-  const skill = await client.call<InstalledSkill>("POST", path, { body });
+  const instanceId = await findInstance(client, instance);
+  const skill = await client.post(SKILLS, { path: { instanceId }, body });
   if (options.json) printJson(skill);
   else {
     say(`Installed ${skill.name} ${skill.version}.`);
@@ -93,8 +77,8 @@ export async function installSkill(
 /** `roost skill remove INSTANCE NAME` */
 export async function removeSkill(instance: string, name: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const path = skillsPath(await findInstance(client, instance));
-  const removed = await client.call("DELETE", `${path}/${encodeURIComponent(name)}`);
+  const instanceId = await findInstance(client, instance);
+  const removed = await client.delete(`${SKILLS}/{name}`, { path: { instanceId, name } });
   if (options.json) printJson(removed);
   else say(`Removed ${name}.`);
 }

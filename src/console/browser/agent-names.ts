@@ -1,6 +1,6 @@
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { nameOf } from "./dom.ts";
-import type { Agent } from "./records.ts";
+import { AGENT } from "./records.ts";
 
 const names = new Map<string, Promise<string>>();
 
@@ -9,7 +9,7 @@ export function agentName(instanceId: string, agentId: string): HTMLElement {
   const element = nameOf("…");
   let name = names.get(agentId);
   if (!name) {
-    name = call<Agent>("GET", `/instances/${instanceId}/agents/${agentId}`).then(
+    name = roost.get(AGENT, { path: { instanceId, agentId } }).then(
       ({ displayName }) => displayName,
       () => agentId,
     );

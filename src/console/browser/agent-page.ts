@@ -32,7 +32,7 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       await Promise.all([
         reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),
         reportErrors(part("tools", HTMLElement), () =>
-          showTools(`/instances/${instanceId}/agents/${agent.agentId}`, isStillWanted),
+          showTools({ instanceId, agentId: agent.agentId }, isStillWanted),
         ),
       ]);
     },

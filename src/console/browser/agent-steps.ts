@@ -1,6 +1,6 @@
+import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
 import { make, makeAlert, reportErrors } from "./dom.ts";
-import type { RunEvent } from "./run.ts";
 
 /** What an agent did for an answer: its plan, and the calls of tools with what they brought. */
 export interface Steps {
@@ -54,12 +54,12 @@ export function makeSteps(): Steps {
     call.element.append(make("pre", isError ? "failed" : "", output));
   }
 
-  function show({ type, toolCallId = "", name = "", input, output = "", isError = false, items }: RunEvent): void {
-    if (type === "tool.started") begin(toolCallId, name, input);
-    else if (type === "tool.completed") end(toolCallId, output, isError);
-    else if (type === "plan.updated" && items) {
-      plan.hidden = items.length === 0;
-      plan.replaceChildren(...items.map(planItem));
+  function show(event: RunEvent): void {
+    if (event.type === "tool.started") begin(event.toolCallId, event.name, event.input);
+    else if (event.type === "tool.completed") end(event.toolCallId, event.output, event.isError);
+    else if (event.type === "plan.updated") {
+      plan.hidden = event.items.length === 0;
+      plan.replaceChildren(...event.items.map(planItem));
     }
   }
 

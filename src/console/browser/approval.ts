@@ -1,5 +1,5 @@
 import { visibleJson } from "../../lib/visible-json.ts";
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { attempt, make, makeAlert, makeButton } from "./dom.ts";
 import type { Approval } from "./records.ts";
 
@@ -53,11 +53,11 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     if (isMine) element.focus();
     whenDecided(decision);
   }
-  const decide = (body: object) => async () => {
+  const decide = (body: Decision) => async () => {
     isMine = true;
-    decided(await call<Approval>("POST", `/approvals/${approvalId}/decision`, body));
+    decided(await roost.post("/v1/approvals/{approvalId}/decision", { path: { approvalId }, body }));
   };
-  const button = (text: string, className: string, body: () => object) =>
+  const button = (text: string, className: string, body: () => Decision) =>
     makeButton(text, className, () => decide(body())());
   const deny = (text: string) => button(text, "quiet", () => ({ decision: "deny" }));
 
@@ -90,6 +90,13 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   element.append(alert);
 
   return { element, decided };
+}
+
+interface Decision {
+  decision: "approve" | "deny" | "answer";
+  inputHash?: string;
+  remember?: boolean;
+  answers?: string[];
 }
 
 type Question = NonNullable<Approval["questions"]>[number];

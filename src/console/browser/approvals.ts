@@ -1,13 +1,13 @@
 import { visibleJson } from "../../lib/visible-json.ts";
 import { agentName } from "./agent-names.ts";
 import { briefOf } from "./agent-steps.ts";
-import { all, call } from "./api.ts";
+import { roost } from "./api.ts";
 import { type Asked, type Decided, outcomeOf, showApproval } from "./approval.ts";
 import { ago, attempt, confirmPress, make, part, reportErrors } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
 import { hashOf } from "./instances.ts";
 import { approvalsChanged, followOpenApprovals, OPEN_APPROVALS, readOpenApprovals } from "./open-approvals.ts";
-import type { Approval, ApprovalRule, Instance, Page } from "./records.ts";
+import { type Approval, type ApprovalRule, INSTANCE, type Page } from "./records.ts";
 
 const view = part("view-approvals", HTMLElement);
 const list = part("approval-list", HTMLUListElement);
@@ -49,7 +49,7 @@ export function openApprovals(): () => Promise<void> {
 
   /** Shows how one was decided that is not open any more. */
   async function settle(approvalId: string, row: Row): Promise<void> {
-    row.decided(await call<Approval>("GET", `/approvals/${approvalId}`));
+    row.decided(await roost.get("/v1/approvals/{approvalId}", { path: { approvalId } }));
   }
 
   function follow(page: Page<Approval>): void {
@@ -71,7 +71,7 @@ export function openApprovals(): () => Promise<void> {
   more.addEventListener("click", () => {
     void attempt(more, async () => {
       if (cursor === null) return;
-      const page = await call<Page<Approval>>("GET", `${OPEN_APPROVALS}&after=${encodeURIComponent(cursor)}`);
+      const page = await roost.get("/v1/approvals", { query: { ...OPEN_APPROVALS, after: cursor } });
       cursor = page.nextCursor;
       add(page);
     });
@@ -140,7 +140,8 @@ function makeRow(approval: Approval): Row {
 }
 
 async function* decidedApprovals(): AsyncGenerator<Approval, undefined> {
-  for await (const approval of all<Approval>("/approvals?limit=50")) if (approval.status !== "open") yield approval;
+  const all = roost.all("/v1/approvals", { query: { limit: 50 } });
+  for await (const approval of all) if (approval.status !== "open") yield approval;
 }
 
 function decidedRow(approval: Approval): HTMLElement {
@@ -154,8 +155,8 @@ function decidedRow(approval: Approval): HTMLElement {
 type Remembered = ApprovalRule & { instanceId: string };
 
 async function* rememberedRules(): AsyncGenerator<Remembered, undefined> {
-  for await (const { instanceId } of all<Instance>("/instances?limit=100")) {
-    for await (const rule of all<ApprovalRule>(`/instances/${instanceId}/approval-rules?limit=50`)) {
+  for await (const { instanceId } of roost.all("/v1/instances")) {
+    for await (const rule of roost.all(`${INSTANCE}/approval-rules`, { path: { instanceId }, query: { limit: 50 } })) {
       yield { ...rule, instanceId };
     }
   }
@@ -174,7 +175,7 @@ function ruleRow({ ruleId, instanceId, agentId, tool, host, method }: Remembered
     button,
   );
   confirmPress(button, "Really ask?", async () => {
-    await call("DELETE", `/instances/${instanceId}/approval-rules/${ruleId}`);
+    await roost.delete(`${INSTANCE}/approval-rules/{ruleId}`, { path: { instanceId, ruleId } });
     item.remove();
     rules.querySelector("summary")?.focus();
   });

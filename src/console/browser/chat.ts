@@ -1,9 +1,9 @@
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
 import { type Choice, costOf, hashOf, stateOf } from "./instances.ts";
 import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
-import type { Account, Agent, Instance } from "./records.ts";
+import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
 
 const intro = part("intro", HTMLElement);
@@ -92,10 +92,9 @@ export function createChat(parts: ChatParts): Chat {
     earlier.hidden = true;
     cancel.hidden = true;
     part("to-agent", HTMLAnchorElement).href = `${hashOf(next.instance.instanceId, agent.agentId)}/tools`;
-    const agentPath = `/instances/${next.instance.instanceId}/agents/${agent.agentId}`;
     let isLoaded = false;
     talk = openTalk({
-      agentPath,
+      agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       log,
       hasTools: hasTools(parts, agent),
       busy: (is) => {
@@ -121,16 +120,19 @@ export function createChat(parts: ChatParts): Chat {
   keepAtEnd();
   start.addEventListener("click", () => {
     void attempt(start, async () => {
-      const instance = choice?.instance ?? (await call<Instance>("POST", "/instances", { name: "My first instance" }));
-      const agent = await call<Agent>("POST", `/instances/${instance.instanceId}/agents`, { name: "Ada" });
+      const instance = choice?.instance ?? (await roost.post("/v1/instances", { body: { name: "My first instance" } }));
+      const { instanceId } = instance;
+      const agent = await roost.post(`${INSTANCE}/agents`, { path: { instanceId }, body: { name: "Ada" } });
       made(instance, agent);
       spent();
     });
   });
   power.addEventListener("click", () => {
     void attempt(power, async () => {
-      const verb = choice?.instance.status === "running" ? "stop" : "start";
-      const instance = await call<Instance>("POST", `/instances/${choice?.instance.instanceId}/${verb}`);
+      if (!choice) return;
+      const { status, instanceId } = choice.instance;
+      const verb = status === "running" ? "stop" : "start";
+      const instance = await roost.post(`${INSTANCE}/${verb}`, { path: { instanceId } });
       showInstance(instance);
       instanceChanged(instance);
       spent();
@@ -159,7 +161,9 @@ export function createChat(parts: ChatParts): Chat {
   earlier.addEventListener("click", () => void attempt(earlier, async () => talk?.loadEarlier()));
   confirmPress(clear, "Sure?", async () => {
     const cleared = choice;
-    await call("DELETE", `/instances/${cleared?.instance.instanceId}/agents/${cleared?.agent?.agentId}/messages`);
+    if (!cleared?.agent) return;
+    const { instanceId } = cleared.instance;
+    await roost.delete(`${AGENT}/messages`, { path: { instanceId, agentId: cleared.agent.agentId } });
     if (cleared === choice) await open(cleared);
     input.focus();
   });

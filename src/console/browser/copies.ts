@@ -1,11 +1,13 @@
-import type { ImportRecord } from "../../bundles/record.ts";
-import { open } from "./api.ts";
+import type { Answer, Operation } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
 import { attempt, make, nameOf, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./instances.ts";
 import type { Agent } from "./records.ts";
 
 /** A host packs and unpacks a bundle before it answers. */
 const TIMEOUT_MS = 300_000;
+
+type ImportRecord = Answer<Operation<"post", "/v1/instances/{instanceId}/import">>;
 
 /** Arms the download of an agent and the import of another. Returns what shows it for one agent. */
 export function openCopies(imported: () => Promise<void>): (instanceId: string, agent: Agent) => void {
@@ -19,9 +21,12 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
     void attempt(download, async () => {
       if (!of) return;
       const { instanceId, agentId, slug } = of;
-      const history = part("copy-history", HTMLInputElement).checked;
-      const path = `/instances/${instanceId}/agents/${agentId}/bundle?history=${history}`;
-      const answer = await open("GET", path, undefined, AbortSignal.timeout(TIMEOUT_MS));
+      const history = part("copy-history", HTMLInputElement).checked ? "true" : "false";
+      const answer = await roost.open("get", "/v1/instances/{instanceId}/agents/{agentId}/bundle", {
+        path: { instanceId, agentId },
+        query: { history },
+        deadlineMs: TIMEOUT_MS,
+      });
       const link = make("a");
       link.href = URL.createObjectURL(await answer.blob());
       link.download = `${slug}.tar.gz`;
@@ -37,8 +42,8 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
       told.textContent = "It is being imported…";
       review.replaceChildren();
       try {
-        const answer = await open("POST", `/instances/${instanceId}/import`, chosen, AbortSignal.timeout(TIMEOUT_MS));
-        show((await answer.json()) as ImportRecord);
+        const path = { instanceId };
+        show(await roost.post("/v1/instances/{instanceId}/import", { path, body: chosen, deadlineMs: TIMEOUT_MS }));
       } catch (error) {
         told.textContent = "";
         throw error;

@@ -1,4 +1,4 @@
-import { ApiError } from "./api.ts";
+import { toldError } from "./told-error.ts";
 
 /** The page's element with this id. Throws if the page and its scripts do not match. */
 export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
@@ -72,8 +72,7 @@ export function alertFor(control: HTMLElement): HTMLElement | null {
 }
 
 export function showError(alert: HTMLElement, error: unknown): void {
-  const { message, nextStep } =
-    error instanceof ApiError ? error : { message: "this page has failed", nextStep: `Reload it. (${String(error)})` };
+  const { message, nextStep } = toldError(error);
   alert.replaceChildren(make("strong", "", message), nextStep);
   alert.hidden = false;
 }

@@ -1,9 +1,9 @@
+import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
 import { make } from "./dom.ts";
 import { approvalsChanged } from "./open-approvals.ts";
-import type { Message } from "./records.ts";
-import type { RunEvent } from "./run.ts";
+import type { Approval, Message } from "./records.ts";
 
 /** A question and its answer: one run's part of the conversation. */
 export interface Exchange {
@@ -43,6 +43,12 @@ export function makeExchange(): Exchange {
     for (const one of asked.values()) one.decided({ status: "cancelled", decidedBy: null, answers: null });
     asked.clear();
   };
+  function showAsked(approval: Approval): void {
+    const shown = showApproval(approval, approvalsChanged);
+    asked.set(approval.approvalId, shown);
+    approvalsChanged();
+    answer.append(shown.element);
+  }
   return {
     element,
     ask: (question) => element.prepend(make("div", "turn user", make("p", "said", question))),
@@ -58,47 +64,39 @@ export function makeExchange(): Exchange {
     },
     offerSteps: steps.offer,
     show(event) {
-      const { type, delta, message, name, approval, error } = event;
       steps.show(event);
-      switch (type) {
+      switch (event.type) {
         case "message.delta":
           thinking(false);
           note.textContent = "";
-          said.append(delta ?? "");
+          said.append(event.delta);
           break;
         case "run.restarted":
           said.textContent = "";
           thinking(true);
           break;
         case "tool.started":
-          note.textContent = `using ${name}`;
+          note.textContent = `using ${event.name}`;
           break;
         case "run.waiting":
           thinking(false);
           note.textContent = "waiting for a decision";
           break;
         case "approval.requested":
-          if (approval) {
-            const shown = showApproval(approval, approvalsChanged);
-            asked.set(approval.approvalId, shown);
-            approvalsChanged();
-            answer.append(shown.element);
-          }
+          showAsked(event.approval);
           break;
         case "approval.decided":
-          if (approval) {
-            asked.get(approval.approvalId)?.decided(approval);
-            asked.delete(approval.approvalId);
-          }
+          asked.get(event.approval.approvalId)?.decided(event.approval);
+          asked.delete(event.approval.approvalId);
           break;
         case "run.resumed":
           this.begin();
           break;
         case "message.completed":
-          if (message) this.finish(message);
+          this.finish(event.message);
           break;
         case "run.failed":
-          explain(error?.message ?? "the run failed");
+          explain(event.error.message);
           break;
         case "run.cancelled":
           explain("cancelled");

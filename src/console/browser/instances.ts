@@ -1,7 +1,9 @@
-import { all, call } from "./api.ts";
+import { roost } from "./api.ts";
 import { attempt, make, part } from "./dom.ts";
 import { cents, isNothing } from "./money.ts";
-import type { Agent, Instance, Page } from "./records.ts";
+import { AGENT, type Agent, INSTANCE, type Instance, type Page } from "./records.ts";
+
+const AGENTS = `${INSTANCE}/agents` as const;
 
 const list = part("instance-list", HTMLUListElement);
 const more = part("more-instances", HTMLButtonElement);
@@ -67,8 +69,7 @@ export function listInstances(
   let current: { instanceId: string; agentId: string | null } | undefined;
 
   async function readPage(after: string | null): Promise<Page<Instance>> {
-    const cursorQuery = after === null ? "" : `&after=${encodeURIComponent(after)}`;
-    const page = await call<Page<Instance>>("GET", `/instances?limit=100${cursorQuery}`);
+    const page = await roost.get("/v1/instances", { query: { limit: 100, after: after ?? undefined } });
     for (const instance of page.data) {
       show(instance);
       changed(instance);
@@ -117,7 +118,7 @@ export function listInstances(
     const { instanceId, agentCount } = row.instance;
     row.agentsRead = agentCount;
     const links: HTMLElement[] = [];
-    for await (const { agentId, displayName } of all<Agent>(`/instances/${instanceId}/agents?limit=100`)) {
+    for await (const { agentId, displayName } of roost.all(AGENTS, { path: { instanceId } })) {
       links.push(linkTo(instanceId, agentId, displayName));
     }
     if (links.length === 0) links.push(linkTo(instanceId, null, "No agent yet"));
@@ -140,9 +141,8 @@ export function listInstances(
   }
 
   const agentIn = async (instanceId: string, agentId: string | null): Promise<Agent | null> => {
-    const agents = `/instances/${instanceId}/agents`;
-    if (agentId !== null) return call<Agent>("GET", `${agents}/${agentId}`);
-    return (await call<Page<Agent>>("GET", `${agents}?limit=1`)).data[0] ?? null;
+    if (agentId !== null) return roost.get(AGENT, { path: { instanceId, agentId } });
+    return (await roost.get(AGENTS, { path: { instanceId }, query: { limit: 1 } })).data[0] ?? null;
   };
 
   /** The newest running instance with an agent, else the newest with an agent, else the newest. */
@@ -156,7 +156,7 @@ export function listInstances(
     const instance =
       instanceId === null
         ? likeliest()
-        : (rows.get(instanceId)?.instance ?? (await call<Instance>("GET", `/instances/${instanceId}`)));
+        : (rows.get(instanceId)?.instance ?? (await roost.get(INSTANCE, { path: { instanceId } })));
     if (!instance) {
       current = undefined;
       return chosen(null);

@@ -1,6 +1,6 @@
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { attempt, confirmPress, day, make, part } from "./dom.ts";
-import type { ApiKey, Page } from "./records.ts";
+import type { ApiKey } from "./records.ts";
 
 const list = part("key-list", HTMLUListElement);
 const more = part("more-keys", HTMLButtonElement);
@@ -17,8 +17,7 @@ const shown = part("shown-key", HTMLElement);
 export function openKeys(keyMade: (key: string | null) => void): () => void {
   let cursor: string | null = null;
   const load = async () => {
-    const after = cursor === null ? "" : `&after=${encodeURIComponent(cursor)}`;
-    const page = await call<Page<ApiKey>>("GET", `/auth/keys?limit=20${after}`);
+    const page = await roost.get("/v1/auth/keys", { query: { limit: 20, after: cursor ?? undefined } });
     list.append(...page.data.map(keyRow));
     cursor = page.nextCursor;
     more.hidden = cursor === null;
@@ -28,14 +27,16 @@ export function openKeys(keyMade: (key: string | null) => void): () => void {
     event.preventDefault();
     void attempt(form, async () => {
       const ownName = name.value.trim();
-      const input = { scopes: scopes.value.split(" "), ...(ownName && { name: ownName }) };
-      const record = await call<ApiKey & { key: string }>("POST", "/auth/keys", input);
+      const wanted = scopes.value.split(" ") as ApiKey["scopes"];
+      const { key = "", ...record } = await roost.post("/v1/auth/keys", {
+        body: { scopes: wanted, name: ownName || undefined },
+      });
       list.prepend(keyRow(record));
       name.value = "";
-      shown.textContent = record.key;
+      shown.textContent = key;
       made.hidden = false;
       made.focus();
-      keyMade(record.key);
+      keyMade(key);
     });
   });
   part("key-stored", HTMLButtonElement).addEventListener("click", () => {
@@ -67,7 +68,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     revoke,
   );
   confirmPress(revoke, "Really revoke?", async () => {
-    await call("DELETE", `/auth/keys/${key.keyId}`);
+    await roost.delete("/v1/auth/keys/{keyId}", { path: { keyId: key.keyId } });
     row.remove();
     name.focus();
   });

@@ -1,8 +1,8 @@
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { part } from "./dom.ts";
 import type { Approval, Page } from "./records.ts";
 
-export const OPEN_APPROVALS = "/approvals?status=open&limit=20";
+export const OPEN_APPROVALS = { status: "open", limit: 20 } as const;
 /** Events of runs come in bursts: after one, the count waits for this long for others. */
 const BURST_MS = 250;
 
@@ -17,10 +17,10 @@ export function followOpenApprovals(listener: typeof follow): void {
   follow = listener;
 }
 
-/** Reads what waits for a decision, and shows in the navigation how much it is. Throws `ApiError`. */
+/** Reads what waits for a decision, and shows in the navigation how much it is. Throws if they cannot be. */
 export async function readOpenApprovals(): Promise<void> {
   const mine = ++asked;
-  const page = await call<Page<Approval>>("GET", OPEN_APPROVALS);
+  const page = await roost.get("/v1/approvals", { query: OPEN_APPROVALS });
   // A later answer tells more.
   if (mine !== asked) return;
   const count = page.data.length + (page.nextCursor === null ? "" : "+");

@@ -1,6 +1,6 @@
 import { describeHidden, findHidden } from "../../skills/hidden-characters.ts";
-import { ApiError } from "./api.ts";
 import { make, makeButton, part, reportErrors } from "./dom.ts";
+import { ToldError } from "./told-error.ts";
 import { visible, visibleFile } from "./visible-text.ts";
 
 const fold = part("own-skill", HTMLDetailsElement);
@@ -44,9 +44,9 @@ export function chooseOwnSkill(install: (files: Files) => Promise<void>): void {
   });
 }
 
-const refused = (message: string, nextStep: string): ApiError => new ApiError("invalid_request", message, nextStep);
+const refused = (message: string, nextStep: string): ToldError => new ToldError(message, nextStep);
 
-/** By their names in the folder. Throws `ApiError` for what the host would not accept. */
+/** By their names in the folder. Throws `ToldError` for what the host would not accept. */
 async function readFiles(given: readonly File[], inFolder: boolean): Promise<Files> {
   const named = given
     .map((file) => ({ file, name: inFolder ? file.webkitRelativePath.split("/").slice(1).join("/") : file.name }))

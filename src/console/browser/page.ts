@@ -1,5 +1,5 @@
 import { createAgentPage } from "./agent-page.ts";
-import { call, isSignedIn, joinSession, shareSession, signOut, takeNotice } from "./api.ts";
+import { isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
@@ -9,7 +9,7 @@ import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
-import type { Account, Billing, Host } from "./records.ts";
+import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
 import { placeOf, showView } from "./views.ts";
@@ -38,10 +38,10 @@ async function open(): Promise<void> {
   });
 }
 
-const readAccount = () => call<Account>("GET", "/auth/me");
+const readAccount = () => roost.get("/v1/auth/me");
 
 async function showPages(account: Account): Promise<void> {
-  const [billing, host] = await Promise.all([call<Billing>("GET", "/billing"), call<Host>("GET", "/host")]);
+  const [billing, host] = await Promise.all([roost.get("/v1/billing"), roost.get("/v1/host")]);
   const charges = !isNothing(billing.pricePerHour) || !isNothing(billing.minimumLaunchBalance);
   const facts: Facts = { billing, charges, host };
   const filling: Filling = { key: null, instanceId: null, agentId: null };

@@ -1,6 +1,8 @@
-import { ApiError, beginSession, callSignedOut, readSession } from "./api.ts";
+import { RoostError } from "../../../clients/typescript/src/index.ts";
+import { beginSession, readSession, stranger } from "./api.ts";
 import { attempt, clearFieldErrors, part, showError, showFieldError } from "./dom.ts";
 import type { Account } from "./records.ts";
+import { ToldError } from "./told-error.ts";
 
 interface SignedIn {
   token: string;
@@ -57,7 +59,7 @@ function askToReplace(current: Account, link: string): Promise<Account> {
 }
 
 const redeem = async (link: string): Promise<Account> =>
-  startSession(await callSignedOut("/auth/redeem-link", { link }));
+  startSession(await stranger.post("/v1/auth/redeem-link", { body: { link } }));
 
 /** Shows the forms for signing in with a code; calls `signedIn` when one is accepted. */
 export function offerSignIn(signedIn: (account: Account) => void): void {
@@ -77,7 +79,7 @@ export function offerSignIn(signedIn: (account: Account) => void): void {
 
 async function askForCode(): Promise<void> {
   const invite = inviteCode.value.trim();
-  await callSignedOut("/auth/send-code", { email: email.value, ...(invite && { inviteCode: invite }) });
+  await stranger.post("/v1/auth/send-code", { body: { email: email.value, inviteCode: invite || undefined } });
   for (const place of enterForm.querySelectorAll(".asked-for")) place.textContent = email.value.trim();
   showForm(enterForm, code);
 }
@@ -85,7 +87,7 @@ async function askForCode(): Promise<void> {
 async function enterCode(): Promise<Account> {
   const given = { email: email.value, code: code.value.replaceAll(/\s/g, "") };
   const ownName = name.value.trim();
-  return startSession(await callSignedOut("/auth/verify-code", { ...given, ...(ownName && { name: ownName }) }));
+  return startSession(await stranger.post("/v1/auth/verify-code", { body: { ...given, name: ownName || undefined } }));
 }
 
 /** Explains an error next to the field that it is about. Throws an error that is about no field. */
@@ -94,7 +96,7 @@ async function withFieldErrors(form: HTMLFormElement, work: () => Promise<void>)
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
+    if (!(error instanceof RoostError)) throw error;
     const fault = form === askForm ? faultOfAsking(error) : faultOfCode(error);
     if (fault === null) throw explain(error);
     const [field, words] = fault;
@@ -104,7 +106,7 @@ async function withFieldErrors(form: HTMLFormElement, work: () => Promise<void>)
 
 type Fault = [field: HTMLInputElement, words: string];
 
-function faultOfAsking({ code, message }: ApiError): Fault | null {
+function faultOfAsking({ code, message }: RoostError): Fault | null {
   if (code === "invalid_request" && message.startsWith("email")) {
     return [email, "This is not an e-mail address. One looks like ada@example.com."];
   }
@@ -119,26 +121,26 @@ function faultOfAsking({ code, message }: ApiError): Fault | null {
   return [email, `There is no account for ${email.value.trim()} here. Is it spelt right? ${newcomers}`];
 }
 
-function faultOfCode({ code: refused }: ApiError): Fault | null {
+function faultOfCode({ code: refused }: RoostError): Fault | null {
   if (refused === "invalid_request") return [code, "A code has eight digits."];
   if (refused !== "unauthorized") return null;
   return [code, "This code is wrong or expired. A code is valid for ten minutes, and only the newest one works."];
 }
 
-function explain(error: ApiError): ApiError {
-  const { code, message, nextStep, retryAfterSeconds: seconds } = error;
+function explain(error: RoostError): Error {
+  const { code, retryAfterSeconds: seconds } = error;
   switch (code) {
     case "rate_limited": {
       const when =
         seconds === null ? "later" : seconds < 90 ? `in ${seconds} seconds` : `in ${Math.ceil(seconds / 60)} minutes`;
-      return new ApiError(code, "Too many tries", `Try again ${when}.`);
+      return new ToldError("Too many tries", `Try again ${when}.`);
     }
     case "forbidden":
-      return new ApiError(code, "This account is suspended", "Ask the operator of this host.");
+      return new ToldError("This account is suspended", "Ask the operator of this host.");
     case "invite_required":
-      return new ApiError(code, "The invite has been used up", "Ask the operator of this host for another.");
+      return new ToldError("The invite has been used up", "Ask the operator of this host for another.");
     default:
-      return new ApiError(code, message, nextStep);
+      return error;
   }
 }
 

@@ -1,4 +1,4 @@
-import { call } from "./api.ts";
+import { roost } from "./api.ts";
 import { attempt, day, make, makeAlert, reportErrors } from "./dom.ts";
 import type { CatalogSkill, InstalledSkill, Skill } from "./records.ts";
 import { visibleFile } from "./visible-text.ts";
@@ -8,7 +8,7 @@ export interface Installation {
   skill: InstalledSkill;
   /** The skill of this name in the catalog. */
   known: CatalogSkill | undefined;
-  /** Stores a secret that it lacks. Throws `ApiError`. */
+  /** Stores a secret that it lacks. Throws if it cannot be. */
   store(name: string, value: string): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ function textOf(name: string): HTMLElement {
   const alert = makeAlert();
   const section = make("section", "", alert);
   void reportErrors(alert, async () => {
-    const { instructions, files } = await call<{ instructions: string; files: string[] }>("GET", `/skills/${name}`);
+    const { instructions, files } = await roost.get("/v1/skills/{name}", { path: { name } });
     const scripts = files.filter((file) => file.endsWith(".js"));
     const others = files.filter((file) => !scripts.includes(file) && file !== "SKILL.md");
     if (scripts.length > 0) section.append(make("p", "", "Its scripts, run in the sandbox: ", ...codes(scripts)));

@@ -1,9 +1,11 @@
-import { ApiError, all, call } from "./api.ts";
+import { RoostError } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
 import { confirmPress, make, makeButton, part } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
 import { chooseOwnSkill } from "./own-skill.ts";
-import type { CatalogSkill, InstalledSkill, Instance, Skill } from "./records.ts";
+import { type CatalogSkill, INSTANCE, type InstalledSkill, type Instance, type Skill } from "./records.ts";
 import { describeSkill } from "./skill-details.ts";
+import { ToldError } from "./told-error.ts";
 
 const section = part("skills", HTMLElement);
 const list = part("skill-list", HTMLUListElement);
@@ -11,15 +13,18 @@ const told = part("skill-told", HTMLElement);
 const catalogFold = part("catalog", HTMLDetailsElement);
 const ownFold = part("own-skill", HTMLDetailsElement);
 
+const SKILLS = `${INSTANCE}/skills` as const;
+
 /** The skills of an instance: what is installed, the catalog, and one's own. Returns a function that shows them. */
 export function openSkills(): (instance: Instance) => Promise<void> {
-  let path = "";
+  /** The id of the instance that is shown. */
+  let shown = "";
   let installed = new Map<string, InstalledSkill>();
   let catalog: Promise<Map<string, CatalogSkill>> | undefined;
 
   /** The same for everybody, so it is read once; after an error it is read again. */
   function readCatalog(): Promise<Map<string, CatalogSkill>> {
-    catalog ??= Array.fromAsync(all<CatalogSkill>("/skills?limit=100")).then(
+    catalog ??= Array.fromAsync(roost.all("/v1/skills")).then(
       (skills) => new Map(skills.map((skill) => [skill.name, skill])),
     );
     catalog.catch(() => {
@@ -30,8 +35,9 @@ export function openSkills(): (instance: Instance) => Promise<void> {
 
   /** Shows what is installed now, with this one opened. */
   async function read(of: string, opened?: string): Promise<void> {
-    const [skills, known] = await Promise.all([Array.fromAsync(all<InstalledSkill>(`${of}?limit=100`)), readCatalog()]);
-    if (of !== path) return;
+    const installedSkills = roost.all(SKILLS, { path: { instanceId: of } });
+    const [skills, known] = await Promise.all([Array.fromAsync(installedSkills), readCatalog()]);
+    if (of !== shown) return;
     installed = new Map(skills.map((skill) => [skill.name, skill]));
     list.replaceChildren(...skills.map((skill) => installedRow(skill, known.get(skill.name), skill.name === opened)));
     section.classList.remove("loading");
@@ -40,30 +46,30 @@ export function openSkills(): (instance: Instance) => Promise<void> {
   }
 
   async function install(to: string, choice: { name: string } | { files: Record<string, string> }): Promise<void> {
-    const skill = await call<InstalledSkill>("POST", to, choice).catch((error) => {
+    const skill = await roost.post(SKILLS, { path: { instanceId: to }, body: choice }).catch((error) => {
       throw withNextStep(error);
     });
-    if (to !== path) return;
+    if (to !== shown) return;
     await read(to, skill.name);
     told.textContent = `${skill.name} is installed.`;
     list.querySelector<HTMLElement>("details[open] summary")?.focus();
   }
 
   function installedRow(skill: InstalledSkill, known: CatalogSkill | undefined, isOpen: boolean): HTMLLIElement {
-    const of = path;
+    const of = shown;
     const remove = make("button", "quiet", "Remove");
     remove.type = "button";
     remove.setAttribute("aria-label", `Remove ${skill.name}`);
     confirmPress(remove, "Really remove?", async () => {
-      await call("DELETE", `${of}/${skill.name}`);
-      if (of !== path) return;
+      await roost.delete(`${SKILLS}/{name}`, { path: { instanceId: of, name: skill.name } });
+      if (of !== shown) return;
       await read(of);
       told.textContent = `${skill.name} is removed.`;
       told.focus();
     });
     const store = async (key: string, value: string) => {
-      await call("POST", of.replace(/skills$/, "secrets"), { key, value });
-      if (of !== path) return;
+      await roost.post(`${INSTANCE}/secrets`, { path: { instanceId: of }, body: { key, value } });
+      if (of !== shown) return;
       await read(of, skill.name);
       told.textContent = `${key} is stored.`;
       told.focus();
@@ -78,7 +84,7 @@ export function openSkills(): (instance: Instance) => Promise<void> {
   }
 
   function catalogRow(skill: CatalogSkill): HTMLLIElement {
-    const to = path;
+    const to = shown;
     return skillRow(skill, installed.has(skill.name) ? ["installed"] : [], false, () => {
       const isThere = installed.has(skill.name);
       const action = isThere
@@ -95,15 +101,14 @@ export function openSkills(): (instance: Instance) => Promise<void> {
     },
     catalogRow,
   );
-  chooseOwnSkill((files) => install(path, { files }));
+  chooseOwnSkill((files) => install(shown, { files }));
 
   return async ({ instanceId }) => {
-    const of = `/instances/${instanceId}/skills`;
-    path = of;
+    shown = instanceId;
     list.replaceChildren();
     told.textContent = "";
     section.classList.add("loading");
-    await read(of);
+    await read(instanceId);
   };
 }
 
@@ -126,9 +131,9 @@ function skillRow(skill: Skill, marks: string[], isOpen: boolean, about: () => H
 }
 
 function withNextStep(error: unknown): unknown {
-  if (!(error instanceof ApiError)) return error;
+  if (!(error instanceof RoostError)) return error;
   const { code, message } = error;
-  if (code === "invalid_request") return new ApiError(code, message, "Correct the file, then choose the files again.");
-  if (code === "conflict") return new ApiError(code, message, "Remove what is in the way, then install it again.");
+  if (code === "invalid_request") return new ToldError(message, "Correct the file, then choose the files again.");
+  if (code === "conflict") return new ToldError(message, "Remove what is in the way, then install it again.");
   return error;
 }

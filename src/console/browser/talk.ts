@@ -1,13 +1,13 @@
-import { call } from "./api.ts";
+import type { AgentIds, RunEvent } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
-import type { Message, Page, Run } from "./records.ts";
-import { followRun, sendMessage } from "./run.ts";
+import { AGENT, type Message } from "./records.ts";
 
 /** The open conversation with one agent. */
 export interface Talk {
-  /** Resolves when the conversation is loaded. Throws `ApiError` if it cannot be. */
+  /** Resolves when the conversation is loaded. Throws if it cannot be. */
   loaded: Promise<void>;
-  /** Sends a message and shows it at once. If it is rejected, removes it again and throws `ApiError`. */
+  /** Sends a message and shows it at once. If it is rejected, removes it again and throws. */
   send(text: string): Promise<void>;
   /** Cancels the run in progress; its partial answer is kept. */
   cancel(): Promise<void>;
@@ -18,7 +18,7 @@ export interface Talk {
 }
 
 export interface TalkParts {
-  agentPath: string;
+  agent: AgentIds;
   log: HTMLElement;
   /** Whether the agent's model can call tools. */
   hasTools: boolean;
@@ -38,11 +38,13 @@ interface Turn {
 const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
 const NEAR_END_PX = 80;
+/** Of sending a message: without an answer it is sent again with the same key, so it is stored only once. */
+const SEND_RETRIES = 5;
+const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agentPath, log, hasTools, busy, settled, hasEarlier, failed } = parts;
-  const messages = `${agentPath}/messages`;
+  const { agent, log, hasTools, busy, settled, hasEarlier, failed } = parts;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
   /** Unfinished runs in order; the first is followed. */
@@ -54,6 +56,18 @@ export function openTalk(parts: TalkParts): Talk {
   let sending: Promise<unknown> = Promise.resolve();
   let unsent = 0;
   let loading: Promise<void> = Promise.resolve();
+
+  const sendMessage = (message: string) =>
+    roost.post(PATH, {
+      path: agent,
+      body: { message },
+      headers: { Prefer: "respond-async" },
+      retries: SEND_RETRIES,
+    });
+  const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
+  /** A run's events, which are all that this stream has. */
+  const followRun = (runId: string) =>
+    roost.events(agent, { runId, signal: closing.signal }) as AsyncIterable<RunEvent>;
 
   const toEnd = () => {
     log.scrollTop = log.scrollHeight;
@@ -77,7 +91,7 @@ export function openTalk(parts: TalkParts): Talk {
       if (message.role === "user") exchange.ask(message.message);
       else {
         exchange.finish(message);
-        if (hasTools) exchange.offerSteps(() => followRun(agentPath, message.runId, closing.signal));
+        if (hasTools) exchange.offerSteps(() => followRun(message.runId));
       }
     }
     return fresh;
@@ -92,7 +106,7 @@ export function openTalk(parts: TalkParts): Talk {
 
   async function withdraw(turn: Turn): Promise<void> {
     try {
-      await call("POST", `${agentPath}/runs/${turn.runId}/cancel`);
+      await cancelRun(turn.runId);
       // If its turn has come meanwhile, its events show how it ends.
       if (turns.indexOf(turn) > 0) {
         turns.splice(turns.indexOf(turn), 1);
@@ -112,8 +126,8 @@ export function openTalk(parts: TalkParts): Talk {
       for (let [turn] = turns; turn && !closing.signal.aborted; [turn] = turns) {
         const { runId, exchange } = turn;
         exchange.begin();
-        for await (const event of followRun(agentPath, runId, closing.signal)) {
-          if (event.message) newest = event.message.messageId;
+        for await (const event of followRun(runId)) {
+          if (event.type === "message.completed") newest = event.message.messageId;
           keepAtEnd(() => exchange.show(event));
         }
         turns.shift();
@@ -138,7 +152,7 @@ export function openTalk(parts: TalkParts): Talk {
     const found: Turn[] = [];
     for (const { runId } of open.reverse()) {
       const exchange = exchanges.get(runId);
-      const run = await call<Run>("GET", `${agentPath}/runs/${runId}`);
+      const run = await roost.get(`${AGENT}/runs/{runId}`, { path: { ...agent, runId } });
       if (!exchange || closing.signal.aborted) return;
       if (UNFINISHED.has(run.status)) found.unshift({ runId, exchange });
       else {
@@ -151,7 +165,7 @@ export function openTalk(parts: TalkParts): Talk {
   const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
 
   async function load(): Promise<void> {
-    const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=${PAGE}`);
+    const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE } });
     if (closing.signal.aborted) return;
     if (!page.data.some(({ messageId }) => messageId === newest)) {
       // The first load; or everything shown was cleared elsewhere, or is far behind.
@@ -186,7 +200,7 @@ export function openTalk(parts: TalkParts): Talk {
       exchange.begin();
       log.append(exchange.element);
       toEnd();
-      const sent = sending.then(() => sendMessage(agentPath, text));
+      const sent = sending.then(() => sendMessage(text));
       sending = sent.catch(() => undefined);
       try {
         const { runId, messageId } = await sent;
@@ -204,12 +218,11 @@ export function openTalk(parts: TalkParts): Talk {
     },
     async cancel() {
       const [turn] = turns;
-      if (turn) await call("POST", `${agentPath}/runs/${turn.runId}/cancel`);
+      if (turn) await cancelRun(turn.runId);
     },
     async loadEarlier() {
       if (earlier === null) return;
-      const after = encodeURIComponent(earlier);
-      const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=${PAGE}&after=${after}`);
+      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, after: earlier } });
       if (closing.signal.aborted) return;
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
@@ -219,7 +232,7 @@ export function openTalk(parts: TalkParts): Talk {
     },
     async catchUp() {
       if (following || unsent > 0) return;
-      const page = await call<Page<Message>>("GET", `${messages}?order=desc&limit=1`);
+      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1 } });
       if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
       loading = load();
       await loading;

@@ -1,6 +1,7 @@
-import { all, call } from "./api.ts";
+import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
 import { attempt, make, part } from "./dom.ts";
-import type { Agent, Policy, Tool } from "./records.ts";
+import { AGENT, type Agent, type Policy, type Tool } from "./records.ts";
 
 const form = part("tool-form", HTMLFormElement);
 const list = part("tool-list", HTMLUListElement);
@@ -26,10 +27,10 @@ interface Choice {
 
 /**
  * Shows what an agent may do, and lets its owner change it: all changes are saved together. Returns a function that shows
- * an agent's tools, given the path of the agent.
+ * an agent's tools.
  */
-export function openTools(): (agentPath: string, isStillWanted: () => boolean) => Promise<void> {
-  let path = "";
+export function openTools(): (agent: AgentIds, isStillWanted: () => boolean) => Promise<void> {
+  let path: AgentIds | null = null;
   let choices: Choice[] = [];
   const wanted = ({ select }: Choice) => (select.value || null) as Policy | null;
   const changed = () => choices.filter((choice) => wanted(choice) !== choice.saved);
@@ -62,8 +63,9 @@ export function openTools(): (agentPath: string, isStillWanted: () => boolean) =
     event.preventDefault();
     void attempt(form, async () => {
       const saved = path;
+      if (saved === null) return;
       const tools = Object.fromEntries(changed().map((choice) => [choice.name, wanted(choice)]));
-      const agent = await call<Agent>("PATCH", saved, { tools });
+      const agent = await roost.patch(AGENT, { path: saved, body: { tools } });
       if (saved !== path) return;
       for (const choice of choices) choice.saved = agent.tools[choice.name] ?? null;
       showBar();
@@ -72,17 +74,17 @@ export function openTools(): (agentPath: string, isStillWanted: () => boolean) =
     });
   });
 
-  return async (agentPath, isStillWanted) => {
+  return async (ids, isStillWanted) => {
     told.textContent = "";
     choices = [];
     list.replaceChildren();
     showBar();
     const [tools, agent] = await Promise.all([
-      Array.fromAsync(all<Tool>(`${agentPath}/tools?limit=100`)),
-      call<Agent>("GET", agentPath),
+      Array.fromAsync(roost.all(`${AGENT}/tools`, { path: ids })),
+      roost.get(AGENT, { path: ids }),
     ]);
     if (!isStillWanted()) return;
-    path = agentPath;
+    path = ids;
     show(tools, agent);
   };
 }

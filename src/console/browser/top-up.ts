@@ -1,7 +1,8 @@
-import { ApiError, call } from "./api.ts";
+import { RoostError } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
 import { attempt, part } from "./dom.ts";
 import { exact } from "./money.ts";
-import type { PayOption, Quote } from "./records.ts";
+import type { Quote } from "./records.ts";
 
 const ask = part("ask-quote", HTMLFormElement);
 const amount = part("top-up-amount", HTMLInputElement);
@@ -15,7 +16,7 @@ const paid = part("paid", HTMLElement);
 export function openTopUp(minimum: string, balanceChanged: () => void): void {
   part("top-up-least", HTMLElement).textContent = exact(minimum);
   amount.placeholder = exact(minimum);
-  let options: PayOption[] = [];
+  let options: Quote["options"] = [];
   const showOption = () => {
     const option = options.find((one) => one.network === network.value);
     if (option) part("quote-recipient", HTMLElement).textContent = option.recipient;
@@ -34,15 +35,14 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
     event.preventDefault();
     void attempt(ask, async () => {
       const wanted = amount.value.trim();
-      const quote = await call("POST", "/billing/top-up", wanted === "" ? {} : { amount: wanted }).catch(quoteOf);
-      show(quote as Quote);
+      show(await askQuote(wanted === "" ? {} : { amount: wanted }));
     });
   });
   proof.addEventListener("submit", (event) => {
     event.preventDefault();
     void attempt(proof, async () => {
       const payment = JSON.stringify({ txHash: hash.value.trim(), network: network.value });
-      const added = await call<{ amount: string }>("POST", "/billing/top-up", {}, { "X-PAYMENT": payment });
+      const added = await roost.post("/v1/billing/top-up", { body: {}, headers: { "X-PAYMENT": payment } });
       hash.value = "";
       bill.hidden = true;
       paid.textContent = `${exact(added.amount)} USDC received.`;
@@ -53,7 +53,12 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
 }
 
 /** A quote comes as an error response: 402. */
-function quoteOf(error: unknown): Quote {
-  if (error instanceof ApiError && error.quote) return error.quote;
-  throw error;
+async function askQuote(body: { amount?: string }): Promise<Quote> {
+  const error = await roost.post("/v1/billing/top-up", { body }).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  const quote = error instanceof RoostError ? error.details.x402 : undefined;
+  if (quote === undefined) throw error;
+  return quote;
 }

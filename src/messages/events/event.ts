@@ -1,42 +1,13 @@
-import type { ApprovalRecord } from "../../approvals/record.ts";
+import type { z } from "zod";
 import { isoTime } from "../../lib/clock.ts";
-import type { PlanItem } from "../../tools/ports.ts";
-import type { Wait } from "../../tools/tool.ts";
-import type { MessageRecord } from "../record.ts";
 import type { StoredEvent } from "../schema.ts";
+import type { EventRecord } from "./event-record.ts";
 
-/** Everything that can happen to an agent, as its event stream reports it (docs/contract/api.md, Events). */
-export type AgentEvent =
-  | {
-      type: "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
-      runId: string;
-    }
-  | { type: "run.waiting"; runId: string; calls: { toolCallId: string; name: string; waitsFor: Wait }[] }
-  | { type: "message.delta"; runId: string; delta: string }
-  /** `step` is the model call, from 1; `following`: the calls after the first of the same answer, if there are any. */
-  | ({ type: "tool.started"; runId: string; step: number; following?: StartedCall[] } & StartedCall)
-  | { type: "tool.completed"; runId: string; toolCallId: string; name: string; output: string; isError: boolean }
-  | { type: "message.completed"; runId: string; message: MessageRecord }
-  | { type: "plan.updated"; runId: string; items: PlanItem[] }
-  | { type: "approval.requested" | "approval.decided"; runId: string; approval: ApprovalRecord }
-  | { type: "run.failed"; runId: string; error: { code: string; message: string } }
-  | {
-      type: "schedule.failing" | "schedule.disabled";
-      scheduleId: string;
-      name: string;
-      failuresInARow: number;
-      reason: string;
-    }
-  | { type: "agent.updated" | "agent.deleted" }
-  | { type: "instance.status"; status: string }
-  | { type: "instance.runway"; reason: string; secondsLeft: number; stopsAt: string };
+type Shown = z.output<typeof EventRecord>;
+type Reported<Event> = Event extends unknown ? Omit<Event, "id" | "agentId" | "conversationId" | "createdAt"> : never;
 
-export interface StartedCall {
-  toolCallId: string;
-  name: string;
-  /** JSON, or the model's text if that is not JSON. */
-  input: unknown;
-}
+/** Everything that can happen to an agent, as it is reported: the log adds the rest of what its stream shows. */
+export type AgentEvent = Reported<Shown>;
 
 const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 

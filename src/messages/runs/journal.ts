@@ -1,7 +1,7 @@
 import { inputAsText } from "../../runtime/call-input.ts";
 import type { JournalCall, JournalStep } from "../../runtime/protocol.ts";
-import type { StartedCall } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
+import type { StartedCall } from "../events/event-record.ts";
 import type { Run, StoredEvent } from "../schema.ts";
 import type { SavedJournal } from "./parking-queries.ts";
 

@@ -1,7 +1,8 @@
 import type { ToolCall } from "../../models/engine.ts";
 import { inputAsJson } from "../../runtime/call-input.ts";
 import type { LoopEvent, LoopOutcome, Usage } from "../../runtime/protocol.ts";
-import type { AgentEvent, StartedCall } from "../events/event.ts";
+import type { AgentEvent } from "../events/event.ts";
+import type { StartedCall } from "../events/event-record.ts";
 import type { Run } from "../schema.ts";
 
 /** The progress of a run, in memory: the database is updated in batches. */

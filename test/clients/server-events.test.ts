@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readServerEvents, type ServerEvent } from "../../src/cli/user/sse.ts";
+import { readServerEvents, type ServerEvent } from "../../clients/typescript/src/server-events.ts";
 
 const streamOf = (chunks: Uint8Array[], end = true) =>
   new ReadableStream<Uint8Array>({
@@ -20,10 +20,7 @@ const TEXT =
 
 test("events are read however the network splits them; an unfinished one is ignored", async () => {
   const bytes = new TextEncoder().encode(TEXT);
-  const expected = [
-    { id: "1", data: '{"é":"日本"}' },
-    { id: "2", data: "x\ny" },
-  ];
+  const expected = [{ data: '{"é":"日本"}' }, { data: "x\ny" }];
   for (const size of [1, 2, 3, 7, bytes.length]) {
     const chunks = [];
     for (let at = 0; at < bytes.length; at += size) chunks.push(bytes.slice(at, at + size));

@@ -1,6 +1,5 @@
-/** One server-sent event; `id` is null if the stream has sent none. */
+/** One server-sent event. */
 export interface ServerEvent {
-  id: string | null;
   data: string;
 }
 
@@ -9,16 +8,17 @@ const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 /**
  * The events of a `text/event-stream` body as they arrive. Throws if the server is silent for `silenceMs` (it pings
- * every 15 s); ends when the body ends. Leaving the loop closes the connection.
+ * every 15 s); ends when the body ends. Leaving the loop closes the connection. `onRetry` is told how many milliseconds
+ * the server wants a client to wait before it connects again.
  */
 export async function* readServerEvents(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,
+  onRetry: (ms: number) => void = () => undefined,
 ): AsyncGenerator<ServerEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
-  let id: string | null = null;
   let data: string[] = [];
   try {
     for (;;) {
@@ -30,24 +30,21 @@ export async function* readServerEvents(
       for (const raw of lines) {
         const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw;
         if (line === "" && data.length > 0) {
-          yield { id, data: data.join("\n") };
+          yield { data: data.join("\n") };
           data = [];
         } else if (line.startsWith("data:")) data.push(line.slice(line.startsWith(" ", 5) ? 6 : 5));
-        else if (line.startsWith("id:")) id = line.slice(3).trim();
+        else if (/^retry: ?\d{1,6}$/.test(line)) onRetry(Number(line.slice(6)));
       }
     }
   } finally {
-    // Not awaited: a stuck connection would keep the command from ending.
-    void reader.cancel().catch(() => undefined);
+    // Not awaited: a stuck connection would keep the program from ending.
+    reader.cancel().catch(() => undefined);
   }
 }
 
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no data for ${ms / 1000} s`)), ms);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no data for ${ms / 1000} s`)), ms);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

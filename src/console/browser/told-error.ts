@@ -1,0 +1,38 @@
+import { RoostError } from "../../../clients/typescript/src/index.ts";
+
+/** An error in words for a person, with what can be done about it. */
+export class ToldError extends Error {
+  constructor(
+    message: string,
+    readonly nextStep: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What a person is told about an error. */
+export function toldError(error: unknown): ToldError {
+  if (error instanceof ToldError) return error;
+  if (!(error instanceof RoostError)) return new ToldError("this page has failed", `Reload it. (${String(error)})`);
+  const { code, message, requestId } = error;
+  switch (code) {
+    case "unreachable":
+    case "timeout":
+    case "disconnected":
+      return new ToldError("the server does not answer", "Check that it is running, then try again.");
+    case "payment_required":
+      return new ToldError(message, "Ask the operator of this host for credit, or top up under Account.");
+    case "not_found":
+      return new ToldError(message, "It may have been removed meanwhile. Reload the page to see what there is.");
+    case "rate_limited":
+      return new ToldError(message, "Wait a moment, then try again.");
+    case "instance_not_ready":
+      return new ToldError(message, "Start the instance, then send the message again.");
+    case "model_error":
+      return new ToldError(message, "On the host, roost doctor shows what is wrong with the model.");
+    case "internal_error":
+      return new ToldError(message, `The host's log has the details under request ${requestId ?? ""}.`);
+    default:
+      return new ToldError(message, "");
+  }
+}

@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { ApprovalRecord } from "../../approvals/record.ts";
+import { idForm } from "../../lib/forms.ts";
+import { record } from "../../lib/record.ts";
+import { WAIT_KINDS } from "../../tools/tool.ts";
+import { MessageRecord } from "../record.ts";
+
+const StartedCall = z.object({
+  toolCallId: z.string(),
+  name: z.string(),
+  input: z.unknown().describe("JSON, or the model's text if that is not JSON"),
+});
+export type StartedCall = z.output<typeof StartedCall>;
+
+/** What every event has. */
+const anEvent = {
+  id: z.int().describe("Increases for each agent; a stream continues after it"),
+  agentId: idForm("agt"),
+  createdAt: z.iso.datetime(),
+};
+const ofRun = { ...anEvent, runId: idForm("run"), conversationId: idForm("conv") };
+
+/** An event of an agent's stream: the JSON of its `data` (docs/contract/api.md, Events). */
+export const EventRecord = record("AgentEvent", () =>
+  z.discriminatedUnion("type", [
+    z.object({
+      ...ofRun,
+      type: z.enum(["run.queued", "run.started", "run.restarted", "run.resumed", "run.completed", "run.cancelled"]),
+    }),
+    z.object({
+      ...ofRun,
+      type: z.literal("run.waiting"),
+      calls: z.array(
+        z.object({
+          toolCallId: z.string(),
+          name: z.string(),
+          waitsFor: z.object({ kind: z.enum(WAIT_KINDS), id: z.string() }),
+        }),
+      ),
+    }),
+    z.object({ ...ofRun, type: z.literal("message.delta"), delta: z.string().describe("More of the answer's text") }),
+    z.object({
+      ...ofRun,
+      type: z.literal("tool.started"),
+      ...StartedCall.shape,
+      step: z.int().describe("The model call, counted from 1"),
+      following: z.array(StartedCall).optional().describe("The calls after the first of the same answer, if any"),
+    }),
+    z.object({
+      ...ofRun,
+      type: z.literal("tool.completed"),
+      toolCallId: z.string(),
+      name: z.string(),
+      output: z.string(),
+      isError: z.boolean(),
+    }),
+    z.object({
+      ...ofRun,
+      type: z.literal("plan.updated"),
+      items: z.array(z.object({ text: z.string(), done: z.boolean() })),
+    }),
+    z.object({ ...ofRun, type: z.enum(["approval.requested", "approval.decided"]), approval: ApprovalRecord }),
+    z.object({ ...ofRun, type: z.literal("message.completed"), message: MessageRecord }),
+    z.object({
+      ...ofRun,
+      type: z.literal("run.failed"),
+      error: z.object({ code: z.string(), message: z.string() }),
+    }),
+    z.object({
+      ...anEvent,
+      type: z.enum(["schedule.failing", "schedule.disabled"]),
+      scheduleId: idForm("sched"),
+      name: z.string(),
+      failuresInARow: z.int(),
+      reason: z.string(),
+    }),
+    z.object({ ...anEvent, type: z.enum(["agent.updated", "agent.deleted"]) }),
+    z.object({ ...anEvent, type: z.literal("instance.status"), status: z.string() }),
+    z.object({
+      ...anEvent,
+      type: z.literal("instance.runway"),
+      reason: z.string(),
+      secondsLeft: z.number(),
+      stopsAt: z.iso.datetime(),
+    }),
+  ]),
+);
