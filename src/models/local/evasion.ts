@@ -21,9 +21,9 @@ const AGAINST =
 export const advisesAgainst = (text: string): boolean => AGAINST.test(text);
 
 /** A title, which it would make up, or a dislike of what it has just recommended. */
-const SPOILS_READING = /["“]\p{Lu}|\bI(?:['’]m| am) not\b/u;
+const NAMES_WORK = /["“]\p{Lu}|\bI(?:['’]m| am) not\b/u;
 
-export const spoilsReading = (text: string): boolean => SPOILS_READING.test(text);
+export const namesWork = (text: string): boolean => NAMES_WORK.test(text);
 
 const STRAY =
   /\b(?:internet|online|web ?sites?|blogs?|podcasts?|artificial intelligence|robotics|social media|technolog\w*|tech|renewable|sustainab\w*|climate change|fashion trends?|history of (?:transport\w*|trains?|your)|france|french|articles?|clients?|customers?|company|projects?|the team|buddy|mate)\b/giu;

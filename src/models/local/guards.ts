@@ -4,9 +4,9 @@
  */
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
-import { advisesAgainst, deniesRole, isAkin, isVague, spoilsReading, strays, takesBack } from "./evasion.ts";
+import { advisesAgainst, deniesRole, isAkin, isVague, namesWork, strays, takesBack } from "./evasion.ts";
 import { asksForName, nameTold } from "./introduction.ts";
-import { asksForAdvice, asksForReading } from "./openings.ts";
+import { asksForAdvice, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
@@ -60,7 +60,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   const wantsAdvice = asksForAdvice(question);
-  const wantsReading = asksForReading(question);
+  const wantsWorks = asksForWorks(question);
   // "I do not know" is an honest answer to it, and any subject may be the right one.
   const wantsFact = !wantsAdvice && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
@@ -90,7 +90,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
 
   const evades = (text: string) =>
     takesBack(text) ||
-    (wantsReading && spoilsReading(text)) ||
+    (wantsWorks && namesWork(text)) ||
     strays(text, conversation) ||
     told.some((words) => deniesRole(text, words));
 

@@ -35,13 +35,23 @@ export const isGreeting = (message: string): boolean =>
 const ADVICE =
   /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|what(?: is|['’]s) (?:a|the) (?:good|nice|best)\b.{0,30}\bfor|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
 
-const READING =
-  /\b(?:(?:should|can|could) \w+(?: \w+)? read|(?:recommend|suggest)\b.{0,30}\b(?:books?|novels?|read)|(?:which|what) (?:books?|novels?) (?:should|would|could|can|do) (?:you|i|we))\b/i;
+/** Works of which there are kinds. Left alone, the model makes up their titles; it knows their genres. */
+const WORKS = [
+  { works: "books", verb: "read", nouns: "books?|novels?" },
+  { works: "films", verb: "watch", nouns: "films?|movies?|series" },
+  { works: "music", verb: "listen to|hear", nouns: "music|songs?|albums?" },
+].map(({ works, verb, nouns }) => ({
+  openings: [`I recommend ${works} in genres such as`],
+  asked: new RegExp(
+    `\\b(?:(?:should|can|could) \\w+(?: \\w+)? (?:${verb})|(?:recommend|suggest)\\b.{0,30}\\b(?:${nouns})|(?:which|what) (?:${nouns}) (?:should|would|could|can|do) (?:you|i|we))\\b`,
+    "i",
+  ),
+}));
 
-/** Whether somebody asks what to read. */
-export const asksForReading = (question: string): boolean => READING.test(question);
+/** Whether somebody asks what to read, watch or listen to. */
+export const asksForWorks = (question: string): boolean => WORKS.some(({ asked }) => asked.test(question));
 
-export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForReading(question);
+export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForWorks(question);
 
 /** "My favourite season is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
@@ -63,12 +73,7 @@ const KINDS: readonly Kind[] = [
       es: ["Por favor,", "Lo siento, pero"],
     },
   },
-  {
-    // Left alone, it makes up titles; it knows genres.
-    ownLast: true,
-    asked: READING,
-    openings: { en: ["I recommend books in genres such as", "I recommend something light, such as a"], de: [], es: [] },
-  },
+  ...WORKS.map(({ asked, openings }): Kind => ({ ownLast: true, asked, openings: { en: openings, de: [], es: [] } })),
   {
     ownLast: true,
     asked: /\bwhat (?:can|should|could) (?:i|we) do\b/i,
