@@ -42,7 +42,7 @@ export const models = {
 };
 
 function modelMemory(): Setting<number | null> {
-  const meaning = "the memory for the models that were added with `roost models`, all loaded ones together";
+  const meaning = "the memory for pulled and imported models, all loaded ones together";
   const setting = whole("ROOST_MODEL_MEMORY", 0, meaning, { min: 64, max: 16_777_216, unit: "MiB" });
   const read = (value: string) => (value === "" ? null : setting.read(value));
   return { ...setting, fallback: "", fallbackShown: "half of the machine's", read };
@@ -51,7 +51,7 @@ function modelMemory(): Setting<number | null> {
 /** Paths are appended to it. */
 function modelHub(): Setting<string> {
   const expects = "an http or https URL without ? or #";
-  const meaning = "the hub that `roost models pull` fetches models from";
+  const meaning = "the hub that models are pulled from";
   const setting = url("ROOST_MODEL_HUB", "https://huggingface.co", meaning, expects);
   return { ...setting, read: (value) => (/[?#]/.test(value) ? undefined : setting.read(value)?.replace(/\/+$/, "")) };
 }

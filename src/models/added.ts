@@ -96,7 +96,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     const [missing] = missingFiles(model);
     if (missing !== undefined) {
       throw new ModelError("unavailable", `The files of ${LOCAL_PREFIX}${name} are missing. ${ASK}`, {
-        detail: `${model.folder} has no whole ${missing}: add the model again with roost models`,
+        detail: `${model.folder} has no whole ${missing}: pull or import the model again`,
       });
     }
     if (bytes <= memoryBytes) return { name, version: addedAt, bytes };

@@ -25,9 +25,7 @@ export const Model = record("Model", () =>
 );
 export type Model = z.output<typeof Model>;
 
-export const ModelList = z.lazy(() =>
-  z.object({ object: z.literal("list"), data: z.array(Model), has_more: z.boolean() }),
-);
+export const ModelList = z.object({ object: z.literal("list"), data: z.array(Model), has_more: z.boolean() });
 
 /** An account's agents as OpenAI's clients see them: as models. */
 export interface AgentModels {

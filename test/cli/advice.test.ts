@@ -15,7 +15,7 @@ const READ = [
 ];
 
 /** Words after "roost" that are not commands: "roost is serving", labels of keys, what a shell completes. */
-const NO_COMMANDS = ["is", "host", "-n"];
+const NO_COMMANDS = ["is", "host", "-n", "http://127.0.0.1:7373/v1/mcp"];
 
 /** The completion scripts, and the examples of the help, which another test parses. */
 const OTHERS = /^src\/cli\/(completion|examples)/;
@@ -34,13 +34,14 @@ function adviceOf(text: string): string[] {
 
 const bare = (word: string): string => word.replaceAll(/^['(]+|['.,;:)]+$/g, "");
 const isValue = (word: string): boolean => /^(?:[A-Z][A-Z_]*|VALUE|\$\w+|\S+@\S+|\d\S*)$/.test(word);
-const isName = (word: string): boolean => /^[a-z]+$/.test(word);
+/** Also a file's. */
+const isName = (word: string): boolean => /^(?:[a-z]+|\S*[./]\S+)$/.test(word);
 
 /** What is wrong with it; null if it can be run once its capitalised placeholders are filled in. */
 function faultOf(advice: string): string | null {
   // The command continues on the next line, which this does not read.
   if (advice.includes("\\\\")) return null;
-  const [line = ""] = advice.split(/\s[>|&]/);
+  const [line = ""] = advice.split(/\s[>|&#]/);
   const words = line.trim().split(/\s+/).map(bare);
   let command: Command = createProgram();
   while (command.commands.length > 0) {

@@ -58,6 +58,13 @@ export const recordOf = (text: string) => ({
   answers: [text],
   note: text,
   decidedBy: text,
+  cron: text,
+  timeZone: text,
+  enabled: true,
+  nextAt: TIME,
+  slotAt: TIME,
+  reason: text,
+  conversation: text,
   expiresAt: TIME,
   tainted: true,
   version: text,
@@ -110,7 +117,8 @@ export const recordOf = (text: string) => ({
 
 export const RECORD = recordOf(EVIL);
 
-const LISTS = /\/(instances|agents|skills|secrets|usage|transactions|messages|files|conversations|approvals)$/;
+const LISTS =
+  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

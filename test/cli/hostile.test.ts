@@ -17,6 +17,8 @@ import {
   startHostileServer,
 } from "./hostile-server.ts";
 
+const SCHEDULE = `sched_${"0".repeat(32)}`;
+
 let home: Home;
 let server: HostileServer;
 beforeAll(() => {
@@ -68,6 +70,14 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "approval approve": { words: ["approval", "approve", "x"] },
   "approval deny": { words: ["approval", "deny", "x"] },
   "approval answer": { words: ["approval", "answer", "x", "yes"] },
+  "schedule list": { words: ["schedule", "list", INSTANCE, AGENT], list: true },
+  "schedule show": {
+    words: ["schedule", "show", INSTANCE, AGENT, SCHEDULE],
+    json: { ...RECORD, slots: [RECORD] },
+  },
+  "schedule create": { words: ["schedule", "create", INSTANCE, AGENT, "x", "y", "--every", "1h"] },
+  "schedule run": { words: ["schedule", "run", INSTANCE, AGENT, SCHEDULE] },
+  "schedule delete": { words: ["schedule", "delete", INSTANCE, AGENT, SCHEDULE, "--yes"] },
   "skill list": { words: ["skill", "list"], list: true },
   "skill install": { words: ["skill", "install", INSTANCE, "x"] },
   "skill remove": { words: ["skill", "remove", INSTANCE, "x"] },

@@ -21,7 +21,11 @@ beforeAll(async () => {
   const { runId } = (await person.ask("POST", at, sent, { Prefer: "respond-async" })).body;
   const conversationId = agentId.replace("agt_", "conv_");
   const approvalId = storeApproval(server, { accountId: person.accountId, instanceId, agentId });
+  const hourly = { name: "Hourly", message: "hi", everySeconds: 3600 };
+  const schedules = `/v1/instances/${instanceId}/agents/${agentId}/schedules`;
+  const { scheduleId } = (await person.ask("POST", schedules, hourly)).body;
   ids = {
+    scheduleId,
     approvalId,
     instanceId,
     agentId,

@@ -119,7 +119,7 @@ const WITHOUT = new Set([
   ...["cli/operator/serve.ts", "http/listener.ts", "meter/meter-timer.ts"],
   ...["meter/runway-notice.ts", "models/local/supervisor.ts", "payments/finality.ts", "payments/payment-timer.ts"],
   ...["payments/facilitator/facilitated-payments.ts", "runtime/host.ts", "sandbox/sandbox.ts"],
-  ...["storage/audit-checkpoints.ts"],
+  ...["storage/audit-checkpoints.ts", "schedules/notice.ts", "schedules/schedule-timer.ts", "bundles/import.ts"],
 ]);
 
 test("files that serve requests and runs write no line without an id", async () => {

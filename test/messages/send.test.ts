@@ -22,6 +22,7 @@ test("a message is answered with the agent's message record", async () => {
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     usage: { promptTokens: 12, completionTokens: 3, totalTokens: 15 },
     finishReason: "stop",
+    origin: null,
   });
 });
 

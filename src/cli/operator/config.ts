@@ -21,10 +21,12 @@ const meanings = new Map(allSettings().map(({ name, meaning }) => [name, meaning
 const meaningOf = ({ name }: SettingValue): string => meanings.get(name) ?? "";
 
 const GAP = "  ";
+/** A longer name, as other programs' variables have, is on a line of its own. */
+const MAX_NAME = 32;
 
 /** A terminal is too narrow for four columns: the source goes below the value, and long cells wrap. */
 function printWrapped(settings: readonly SettingValue[], columns: number): void {
-  const name = Math.max(...settings.map((setting) => setting.name.length));
+  const name = Math.max(...settings.map((setting) => setting.name.length).filter((length) => length <= MAX_NAME));
   const room = Math.max(40, columns - name - 2 * GAP.length);
   const value = Math.min(40, Math.floor(room * 0.45));
   const meaning = room - value;
@@ -35,8 +37,9 @@ function printWrapped(settings: readonly SettingValue[], columns: number): void 
     const source = setting.source === "default" ? [] : wrapText(`(${setting.source})`, value);
     const values = [...wrapText(setting.value.replaceAll(",", ", ") || "-", value), ...source];
     const meant = wrapText(meaningOf(setting), meaning);
+    if (setting.name.length > name) say(setting.name);
     for (let at = 0; at < Math.max(values.length, meant.length); at++) {
-      say(line(at === 0 ? setting.name : "", values[at] ?? "", meant[at] ?? ""));
+      say(line(at === 0 && setting.name.length <= name ? setting.name : "", values[at] ?? "", meant[at] ?? ""));
     }
   }
 }

@@ -166,7 +166,7 @@ function tell(kind: string, what: string, why: string): void {
 export async function skillIn(from: string, skill: string): Promise<Record<string, string>> {
   const files = isFolder(from) ? skillInOpenClaw(from, skill) : await skillInBundle(readBundle(from), skill);
   if (files === null)
-    throw new Failure(`there is no skill ${skill} in ${from}`, "roost agent import lists those that are");
+    throw new Failure(`there is no skill ${skill} in ${from}`, "importing the bundle lists its skills");
   return files;
 }
 

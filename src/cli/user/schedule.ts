@@ -9,6 +9,8 @@ const SCHEDULES = `${AGENT}/schedules` as const;
 const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
 type ScheduleRecord = Records["Schedule"];
 
+const ID = /^sched_[0-9a-f]{32}$/;
+
 interface Options extends ServerOptions {
   json?: true;
 }
@@ -128,9 +130,13 @@ export async function deleteSchedule(
 /** A schedule given by its id or name. Throws if none or several have the name. */
 async function findSchedule(client: Client, instance: string, agent: string, given: string) {
   const ids = idsOf(await findAgent(client, instance, agent));
+  if (ID.test(given)) {
+    const path = { ...ids, scheduleId: given };
+    return { path, schedule: await client.get(SCHEDULE, { path }) };
+  }
   const fits: ScheduleRecord[] = [];
   for await (const schedule of client.all(SCHEDULES, { path: ids })) {
-    if (schedule.scheduleId === given || schedule.name === given) fits.push(schedule);
+    if (schedule.name === given) fits.push(schedule);
   }
   const [schedule] = fits;
   if (schedule === undefined) {
