@@ -5525,23 +5525,20 @@ export interface operations {
                      *         {
                      *           "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *           "name": "Ada",
-                     *           "message": "text",
-                     *           "cron": null,
+                     *           "name": "Morning",
+                     *           "message": "Suggest a poem.",
+                     *           "cron": "0 8 * * *",
                      *           "everySeconds": null,
-                     *           "timeZone": "text",
+                     *           "timeZone": "Europe/Berlin",
                      *           "enabled": true,
                      *           "missed": "run_once",
-                     *           "activeHours": {
-                     *             "from": "text",
-                     *             "to": "text"
-                     *           },
+                     *           "activeHours": null,
                      *           "conversation": "own",
                      *           "announce": true,
-                     *           "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "model": null,
                      *           "nextAt": "2026-11-22T10:00:00.000Z",
                      *           "lastSlot": "2026-11-22T10:00:00.000Z",
-                     *           "failuresInARow": 1,
+                     *           "failuresInARow": 0,
                      *           "createdAt": "2026-11-22T10:00:00.000Z",
                      *           "updatedAt": "2026-11-22T10:00:00.000Z"
                      *         }
@@ -5644,23 +5641,20 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "message": "text",
-                     *       "cron": null,
+                     *       "name": "Morning",
+                     *       "message": "Suggest a poem.",
+                     *       "cron": "0 8 * * *",
                      *       "everySeconds": null,
-                     *       "timeZone": "text",
+                     *       "timeZone": "Europe/Berlin",
                      *       "enabled": true,
                      *       "missed": "run_once",
-                     *       "activeHours": {
-                     *         "from": "text",
-                     *         "to": "text"
-                     *       },
+                     *       "activeHours": null,
                      *       "conversation": "own",
                      *       "announce": true,
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": null,
                      *       "nextAt": "2026-11-22T10:00:00.000Z",
                      *       "lastSlot": "2026-11-22T10:00:00.000Z",
-                     *       "failuresInARow": 1,
+                     *       "failuresInARow": 0,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -5707,23 +5701,20 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "message": "text",
-                     *       "cron": null,
+                     *       "name": "Morning",
+                     *       "message": "Suggest a poem.",
+                     *       "cron": "0 8 * * *",
                      *       "everySeconds": null,
-                     *       "timeZone": "text",
+                     *       "timeZone": "Europe/Berlin",
                      *       "enabled": true,
                      *       "missed": "run_once",
-                     *       "activeHours": {
-                     *         "from": "text",
-                     *         "to": "text"
-                     *       },
+                     *       "activeHours": null,
                      *       "conversation": "own",
                      *       "announce": true,
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": null,
                      *       "nextAt": "2026-11-22T10:00:00.000Z",
                      *       "lastSlot": "2026-11-22T10:00:00.000Z",
-                     *       "failuresInARow": 1,
+                     *       "failuresInARow": 0,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -5857,23 +5848,20 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "message": "text",
-                     *       "cron": null,
+                     *       "name": "Morning",
+                     *       "message": "Suggest a poem.",
+                     *       "cron": "0 8 * * *",
                      *       "everySeconds": null,
-                     *       "timeZone": "text",
+                     *       "timeZone": "Europe/Berlin",
                      *       "enabled": true,
                      *       "missed": "run_once",
-                     *       "activeHours": {
-                     *         "from": "text",
-                     *         "to": "text"
-                     *       },
+                     *       "activeHours": null,
                      *       "conversation": "own",
                      *       "announce": true,
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": null,
                      *       "nextAt": "2026-11-22T10:00:00.000Z",
                      *       "lastSlot": "2026-11-22T10:00:00.000Z",
-                     *       "failuresInARow": 1,
+                     *       "failuresInARow": 0,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
