@@ -276,6 +276,8 @@ test("calls that the crash prevented are made afterwards, and earlier ones are n
   const asked = it.mock.requests.length;
   const runId = await it.queue("time?");
   await it.mock.arrived(asked + 2);
+  // The model is asked while the last results are still being written.
+  await it.until("tool.completed", runId, ({ data }) => data.toolCallId === "c3");
   // The state after a crash once the second call has started.
   const { store } = it.server.foundation;
   const isLater = `type = 'tool.completed' AND data NOT LIKE '%"c1"%' OR data LIKE '{"step":1,"toolCallId":"c3"%'`;
