@@ -210,9 +210,18 @@ export async function createFeatures(
     // One that has come to its end has asked for nothing that is open.
     ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
   });
+  const scheduling = createScheduling({
+    ...{ store, clock, log, agents, instances, quotas, modelChoice, messaging: conversations },
+    tell:
+      config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
+  });
+  const { schedules } = scheduling;
   const arrivals = createArrivals({ store, clock, workspaces, quotas, removals });
   const { transfer } = conversations;
-  const exports = createExports({ dataDir, clock, workspaces, skills, rules, transfer, secretValues: secrets.values });
+  const exports = createExports({
+    ...{ dataDir, clock, workspaces, skills, schedules, rules, transfer },
+    secretValues: secrets.values,
+  });
   const imports = createImports({
     dataDir,
     store,
@@ -221,6 +230,7 @@ export async function createFeatures(
     arrivals,
     workspaces,
     transfer,
+    schedules,
     quotas,
     catalog,
     skills,
@@ -228,11 +238,6 @@ export async function createFeatures(
     toolNames,
     mayHaveTool,
     modelAllowed: modelChoice.allows,
-  });
-  const schedules = createScheduling({
-    ...{ store, clock, log, agents, instances, quotas, modelChoice, messaging: conversations },
-    tell:
-      config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
   });
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
@@ -254,7 +259,7 @@ export async function createFeatures(
     agents,
     secrets,
     conversations,
-    schedules,
+    scheduling,
   };
 }
 

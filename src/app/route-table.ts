@@ -99,7 +99,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
-    ...scheduleRoutes({ agents, ...features.schedules }),
+    ...scheduleRoutes({ agents, ...features.scheduling }),
     ...openAiRoutes({
       clock,
       models: createAgentModels(store.db, agents),

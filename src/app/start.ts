@@ -194,7 +194,7 @@ async function startOn(
   const meterTimer = createMeterTimer(meter, store, foundation.clock, log);
   meterTimer.run();
   paymentGateway.run();
-  features.schedules.timer.run();
+  features.scheduling.timer.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   // Requests that wait already come before what only tidies up.
   await new Promise((resolve) => setTimeout(resolve));
@@ -215,7 +215,7 @@ async function startOn(
     url: listener.url,
     routes,
     meterTimer,
-    scheduleTimer: features.schedules.timer,
+    scheduleTimer: features.scheduling.timer,
     runs: conversations.runs,
     approvals: features.approvals,
     async settled() {
@@ -232,7 +232,7 @@ async function startOn(
       clearTimeout(probing);
       housekeeping.stop();
       await backups?.stop();
-      await features.schedules.timer.stop();
+      await features.scheduling.timer.stop();
       conversations.hub.endAll();
       lasting.stop();
       await listener.stop();

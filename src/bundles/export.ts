@@ -9,6 +9,7 @@ import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Transfer } from "../messages/transfer.ts";
+import type { Schedules } from "../schedules/schedules.ts";
 import type { Skills } from "../skills/skills.ts";
 import { pauseAfter } from "../storage/background-work.ts";
 import {
@@ -18,11 +19,14 @@ import {
   MANIFEST_FILE,
   type Manifest,
   manifestOf,
+  SCHEDULES_PART,
   SKILLS_PART,
   WORKSPACE_PART,
 } from "./format.ts";
 import { createLineWriter, headingOf } from "./history.ts";
+import { tooMany } from "./places.ts";
 import { createRedaction, type Redaction } from "./redaction.ts";
+import { scheduleFile } from "./schedules.ts";
 import { openScratchFile, type Range, type ScratchFile } from "./scratch-file.ts";
 import { tarEnd, tarHeader, tarPadding } from "./tar.ts";
 
@@ -33,6 +37,7 @@ export interface ExportParts {
   skills: Pick<Skills, "list" | "read">;
   rules: Pick<ApprovalRules, "page">;
   transfer: Transfer;
+  schedules: Pick<Schedules, "page">;
   /** All values of an instance's secrets, by name. */
   secretValues(instanceId: string): ReadonlyMap<string, string>;
 }
@@ -71,7 +76,7 @@ interface Kept {
 }
 
 export function createExports(parts: ExportParts): Exports {
-  const { dataDir, clock, workspaces, skills, rules, transfer, secretValues } = parts;
+  const { dataDir, clock, workspaces, skills, schedules, rules, transfer, secretValues } = parts;
   const places = createSlots(PLACES);
 
   /** The workspace's files, copied while nothing else of the account changes one. */
@@ -133,6 +138,14 @@ export function createExports(parts: ExportParts): Exports {
         leftOut(SKILLS_PART + name);
       }
       await pauseAfter(performance.now() - startedMs);
+    }
+  }
+
+  async function keepSchedules(agentId: string, kept: Kept[], scratch: ScratchFile): Promise<void> {
+    for (const [index, schedule] of schedules.page(agentId, null, BUNDLE_BOUNDS.schedules).entries()) {
+      const name = `${SCHEDULES_PART}${String(index + 1).padStart(3, "0")}.json`;
+      const range = await scratch.append(scheduleFile(schedule));
+      kept.push({ name, range, modifiedAtMs: schedule.updatedAt, isFinal: false });
     }
   }
 
@@ -201,6 +214,7 @@ export function createExports(parts: ExportParts): Exports {
       });
       const { instanceId, agentId } = agent;
       await keepSkills(instanceId, kept, scratch, leftOut.add);
+      await keepSchedules(agentId, kept, scratch);
       const redaction = await createRedaction(secretValues(instanceId));
       if (withHistory) await keepHistory(moment, kept, scratch, redaction);
       const manifest: Omit<Manifest, "bundle" | "version"> = {
@@ -272,19 +286,3 @@ const tooLong = () =>
     "conflict",
     `history: expected at most ${BUNDLE_BOUNDS.historyBytes} bytes of messages; export the agent without it, or delete conversations`,
   );
-
-/** The account's bundles, or those of all. */
-export const tooMany = (whose: "each" | "total"): AppError =>
-  whose === "each"
-    ? new AppError(
-        "rate_limited",
-        "too many bundles of the account are being packed or unpacked; wait for one of them",
-        {
-          retryAfterSeconds: 5,
-        },
-      )
-    : new AppError("internal_error", "this host packs and unpacks as many bundles as it can; try again in a moment", {
-        status: 503,
-        retryAfterSeconds: 5,
-        isKept: false,
-      });

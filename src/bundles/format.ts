@@ -10,6 +10,7 @@ import { MAX_FILE_BYTES, MAX_WORKSPACE_BYTES, MAX_WORKSPACE_FILES } from "../wor
  *   manifest.json            first: what the agent is called, and what its owner says about its tools
  *   workspace/<file>         its files, whatever they hold
  *   skills/<skill>/<file>    the skills of its instance
+ *   schedules/<number>.json  what it does at certain times
  *   history/<number>.jsonl   a conversation: what it is, then its messages, oldest first
  *
  * A part that a reader does not know is left out and listed, so that later versions may add some.
@@ -17,6 +18,7 @@ import { MAX_FILE_BYTES, MAX_WORKSPACE_BYTES, MAX_WORKSPACE_FILES } from "../wor
 export const MANIFEST_FILE = "manifest.json";
 export const WORKSPACE_PART = "workspace/";
 export const SKILLS_PART = "skills/";
+export const SCHEDULES_PART = "schedules/";
 export const HISTORY_PART = "history/";
 
 const MIB = 1024 * 1024;
@@ -30,6 +32,8 @@ export const BUNDLE_BOUNDS = {
   skills: 100,
   filesOfSkill: 64,
   skillBytes: MAX_SKILL_TEXT_BYTES,
+  schedules: 100,
+  scheduleBytes: 256 * 1024,
   /** Conversations besides the default one. */
   conversations: 1_000,
   historyBytes: 64 * MIB,
@@ -46,7 +50,8 @@ const MAX_LISTED = 100;
 const MAX_LISTED_CHARACTERS = 300;
 
 const labelForm = "one line of 1 to 100 characters";
-const label = z
+/** A name that is shown. */
+export const label = z
   .string({ error: labelForm })
   .trim()
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== "" && [...text].length <= 100, {

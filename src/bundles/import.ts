@@ -4,18 +4,20 @@ import type { Arrivals } from "../agents/arrivals.ts";
 import type { Agent, ToolPolicies } from "../agents/schema.ts";
 import type { Workspaces } from "../agents/workspaces.ts";
 import type { Instance } from "../instances/schema.ts";
+import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { NewMessage } from "../messages/queries.ts";
 import type { Transfer } from "../messages/transfer.ts";
+import type { ScheduleSettings, Schedules } from "../schedules/schedules.ts";
 import { pauseAfter } from "../storage/background-work.ts";
 import type { Store } from "../storage/store.ts";
 import type { Policy } from "../tools/tool.ts";
-import { tooMany } from "./export.ts";
 import { type Manifest, refusal } from "./format.ts";
 import { createLineReader, linesIn, parseHeading } from "./history.ts";
+import { tooMany } from "./places.ts";
 import { type Review, reviewSkills, type SkillReviewParts } from "./review.ts";
 import { clearScratch, scratchPath } from "./scratch-file.ts";
 import { type Unpacked, unpack } from "./unpack.ts";
@@ -28,6 +30,7 @@ export interface ImportParts extends SkillReviewParts {
   arrivals: Arrivals;
   workspaces: Pick<Workspaces, "index">;
   transfer: Transfer;
+  schedules: Pick<Schedules, "create">;
   quotas: Pick<Quotas, "requireRoom">;
   mayHaveTool(name: string): boolean;
   modelAllowed(model: string, instanceId: string): boolean;
@@ -65,7 +68,7 @@ const ROWS_AT_ONCE = 100;
 const TEXT_AT_ONCE = 256 * 1024;
 
 export function createImports(parts: ImportParts): Imports {
-  const { dataDir, store, clock, log, arrivals, workspaces, transfer, quotas } = parts;
+  const { dataDir, store, clock, log, arrivals, workspaces, transfer, schedules, quotas } = parts;
   const places = createSlots(PLACES);
   let clearing: Promise<void> = Promise.resolve();
 
@@ -116,13 +119,25 @@ export function createImports(parts: ImportParts): Imports {
     return messages;
   }
 
+  async function addSchedule(find: () => Instance, agent: Agent, settings: ScheduleSettings): Promise<void> {
+    const { name, model } = settings;
+    const own = model !== null && parts.modelAllowed(model, agent.instanceId) ? model : null;
+    try {
+      await slice(() => schedules.create(agent, find().accountId, { ...settings, model: own }));
+    } catch (error) {
+      if (error instanceof AppError && error.code === "invalid_request")
+        throw refusal(`schedule ${name}: ${error.message}`);
+      throw error;
+    }
+  }
+
   async function arrive<T>(
     find: () => Instance,
     unpacked: Unpacked,
     name: string | null,
     commit: Commit<Instance, Imported, T>,
   ): Promise<T> {
-    const { manifest, workspace, skills, history, leftOut } = unpacked;
+    const { manifest, workspace, skills, history, schedules: planned, leftOut } = unpacked;
     const { instanceId } = find();
     const reviewed = await reviewSkills(parts, instanceId, skills, leftOut.add);
     const { tools, off } = sortPolicies(manifest.agent.tools, parts.mayHaveTool);
@@ -133,6 +148,7 @@ export function createImports(parts: ImportParts): Imports {
       policies: off,
       rules: manifest.rules,
       model: isOffered ? null : model,
+      schedules: planned.map(({ name, cron, everySeconds, timeZone }) => ({ name, cron, everySeconds, timeZone })),
       leftOut: leftOut.list(),
     };
     const input = {
@@ -144,6 +160,7 @@ export function createImports(parts: ImportParts): Imports {
     const agent = await slice(() => arrivals.begin(find(), input));
     try {
       await addFiles(agent, unpacked);
+      for (const settings of planned) await addSchedule(find, agent, settings);
       let messages = 0;
       for (const [index, path] of history.entries()) messages += await addConversation(find, agent, path, index === 0);
       const slug = name === null ? (manifest.agent.slug ?? null) : null;

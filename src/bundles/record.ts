@@ -31,6 +31,16 @@ export const ImportRecord = z.object({
       .array(z.object({ tool: z.string(), host: z.string().nullable(), method: z.string().nullable() }))
       .describe("What was not asked again where it comes from, and is asked here"),
     model: z.string().nullable().describe("The model that this host does not offer: the agent has the default one"),
+    schedules: z
+      .array(
+        z.object({
+          name: z.string(),
+          cron: z.string().nullable(),
+          everySeconds: z.int().nullable(),
+          timeZone: z.string(),
+        }),
+      )
+      .describe("They are switched off"),
     leftOut: names.describe("Parts of the bundle that were not imported"),
   }),
 });

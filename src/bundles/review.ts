@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import type { Schedule } from "../schedules/schema.ts";
 import type { Catalog } from "../skills/catalog.ts";
 import { fingerprint } from "../skills/fingerprint.ts";
 import { parseSkill, type SkillNeeds } from "../skills/skill-file.ts";
@@ -33,6 +34,8 @@ export interface Review {
   rules: Manifest["rules"];
   /** The model that this host does not offer: the agent has the default one. */
   model: string | null;
+  /** They are off. */
+  schedules: Pick<Schedule, "name" | "cron" | "everySeconds" | "timeZone">[];
   leftOut: string[];
 }
 

@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { IndexedFile } from "../agents/workspace-files.ts";
 import { AppError } from "../lib/app-error.ts";
+import type { ScheduleSettings } from "../schedules/schedules.ts";
 import { syncFolderSoon, writeNewFileSoon } from "../workspace/disk.ts";
 import { foldName, NO_NAMES, type PathEntry, parseFileName, pathEntries, refuseClash } from "../workspace/file-name.ts";
 import {
@@ -15,9 +16,11 @@ import {
   type Manifest,
   parseManifest,
   refusal,
+  SCHEDULES_PART,
   SKILLS_PART,
   WORKSPACE_PART,
 } from "./format.ts";
+import { parseSchedule } from "./schedules.ts";
 import { readTar, type TarEntry, TarError } from "./tar.ts";
 
 /** What was in a bundle. Nothing in it was used. */
@@ -28,6 +31,8 @@ export interface Unpacked {
   files: IndexedFile[];
   /** By name, the files of each skill that are text. */
   skills: Map<string, Map<string, string>>;
+  /** All switched off. */
+  schedules: ScheduleSettings[];
   /** Files of conversations. */
   history: string[];
   leftOut: LeftOut;
@@ -36,6 +41,7 @@ export interface Unpacked {
 /** Writes that wait for the disk at once: they share it with everybody's commits. */
 const WRITE_CONCURRENCY = 4;
 const HISTORY_NAME = new RegExp(`^${HISTORY_PART}[0-9]{1,6}\\.jsonl$`);
+const SCHEDULE_NAME = new RegExp(`^${SCHEDULES_PART}[0-9]{1,3}\\.json$`);
 const MAX_NAME = 1_024;
 
 /**
@@ -80,6 +86,7 @@ async function unpackEntries(entries: AsyncIterable<TarEntry>, folder: string, w
   const files = createFileWriter(workspace);
   const skills = createSkillReader(leftOut.add);
   const history = createHistoryWriter(folder);
+  const schedules: ScheduleSettings[] = [];
   const names = new Set<string>();
   let manifest: Manifest | null = null;
   try {
@@ -96,7 +103,11 @@ async function unpackEntries(entries: AsyncIterable<TarEntry>, folder: string, w
         manifest = read.manifest;
       } else if (name.startsWith(WORKSPACE_PART)) await files.add(name.slice(WORKSPACE_PART.length), entry);
       else if (name.startsWith(SKILLS_PART)) await skills.add(name, entry);
-      else if (HISTORY_NAME.test(name)) await history.add(entry);
+      else if (SCHEDULE_NAME.test(name)) {
+        if (schedules.length >= BUNDLE_BOUNDS.schedules)
+          throw refusal(`expected at most ${BUNDLE_BOUNDS.schedules} schedules`);
+        schedules.push(parseSchedule(await entry.bytes(BUNDLE_BOUNDS.scheduleBytes), name));
+      } else if (HISTORY_NAME.test(name)) await history.add(entry);
       else leftOut.add(name);
     }
   } finally {
@@ -109,6 +120,7 @@ async function unpackEntries(entries: AsyncIterable<TarEntry>, folder: string, w
     workspace,
     files: await files.end(),
     skills: skills.end(),
+    schedules,
     history: history.paths,
     leftOut,
   };

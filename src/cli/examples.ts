@@ -103,6 +103,8 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost schedule create home librarian Morning 'A poem?' --cron '0 8 * * *'",
     "roost schedule create home librarian Check 'Anything new?' --every 30m",
   ],
+  "schedule on": ["roost schedule on home librarian Morning"],
+  "schedule off": ["roost schedule off home librarian Morning"],
   "schedule run": ["roost schedule run home librarian Morning"],
   "schedule delete": ["roost schedule delete home librarian Morning --yes"],
   "skill list": ["roost skill list", "roost skill list home"],

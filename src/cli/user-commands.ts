@@ -236,6 +236,11 @@ export function addUserCommands(program: Command): void {
       .action(async (instance, agent, name, message, options) =>
         (await import("./user/schedule.ts")).createSchedule(instance, agent, name, message, options),
       );
+    for (const state of ["on", "off"] as const) {
+      one(state, `switch a schedule ${state}`).action(async (instance, agent, given, options) =>
+        (await import("./user/schedule.ts")).switchSchedule(state, instance, agent, given, options),
+      );
+    }
     one("run", "run a schedule now").action(async (instance, agent, given, options) =>
       (await import("./user/schedule.ts")).runSchedule(instance, agent, given, options),
     );

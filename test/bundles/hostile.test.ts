@@ -23,6 +23,7 @@ const everything = () => ({
   files_indexed: rowsIn("workspace_files"),
   messages: rowsIn("messages"),
   conversations: rowsIn("conversations"),
+  schedules: rowsIn("schedules"),
   changes: rowsIn("workspace_changes"),
   usage: world.server.foundation.store.sqlite.query("SELECT * FROM account_usage").all(),
 });
@@ -42,12 +43,26 @@ const message = (fields: object = {}) =>
     ...{ createdAt: "2026-01-01T00:00:00.000Z", finishReason: null, promptTokens: null, completionTokens: null },
     ...fields,
   });
+const schedule = (fields: object = {}) =>
+  line({
+    ...{ name: "Morning", message: "Hello", cron: "0 8 * * *", everySeconds: null, timeZone: "UTC", missed: "skip" },
+    ...{ activeHours: null, conversation: "own", announce: true, model: null },
+    ...fields,
+  });
+const scheduled = (fields: object): Buffer => bundleOf(manifest(), ["schedules/1.json", schedule(fields)]);
 const named = (name: string): Buffer => bundleOf(manifest(), [name, "x"]);
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const many = (count: number, name: (at: number) => string): Given[] =>
   Array.from({ length: count }, (_, at) => [name(at), ""] as const);
 
 const REFUSED: Record<string, () => Uint8Array> = {
+  "a schedule that is never due": () => scheduled({ cron: "0 0 30 2 *" }),
+  "a schedule of a time zone that is none": () => scheduled({ timeZone: "Mars/Olympus" }),
+  "a schedule with cron and an interval": () => scheduled({ everySeconds: 60 }),
+  "a schedule each second": () => scheduled({ cron: null, everySeconds: 1 }),
+  "a schedule with too long a message": () => scheduled({ message: "x".repeat(32_001) }),
+  "more schedules than an agent may have": () =>
+    bundleOf(manifest(), ...many(101, (at) => `schedules/${at}.json`).map(([name]) => [name, schedule()] as const)),
   "nothing at all": () => new Uint8Array(),
   "what is not compressed": () => tarOf([manifest()]),
   "what is no archive": () => gzipSync("hello ".repeat(1000)),

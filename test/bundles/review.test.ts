@@ -40,6 +40,7 @@ test("what allows an agent anything arrives switched off, and what forbids it so
     policies: tools.filter(({ tool }) => tool !== "web_fetch" && tool !== "delete_file"),
     rules,
     model: "openai:expensive",
+    schedules: [],
     leftOut: [],
   });
   const path = `${world.instance}/agents/${body.agentId}`;

@@ -51,6 +51,31 @@ test("an agent that was exported and imported elsewhere has the same workspace, 
   expect(answer.body.imported).toMatchObject({ files: before.size - 1, messages: 0 });
 });
 
+test("schedules come along switched off, and are listed for review", async () => {
+  const a = await newWorld(here);
+  const { path } = await a.create({ name: "Ada" });
+  const settings = {
+    name: "Morning",
+    message: "Suggest a poem.",
+    cron: "0 8 * * 1-5",
+    timeZone: "Europe/Berlin",
+    missed: "skip",
+    activeHours: { from: "06:00", to: "22:00" },
+    announce: false,
+  };
+  expect((await a.person.ask("POST", `${path}/schedules`, settings)).status).toBe(201);
+  const bundle = await a.export(path);
+  const b = await newWorld(there);
+  const { status, body } = await b.import(bundle);
+  const { name, cron, timeZone } = settings;
+  expect([status, body.review.schedules]).toEqual([201, [{ name, cron, everySeconds: null, timeZone }]]);
+  const agent = `${b.instance}/agents/${body.agentId}`;
+  const { data } = (await b.person.ask("GET", `${agent}/schedules`)).body;
+  expect(data).toMatchObject([{ ...settings, enabled: false, nextAt: null }]);
+  const again = await b.export(agent);
+  expect(partOf(await filesIn(again), "schedules/")).toEqual(partOf(await filesIn(bundle), "schedules/"));
+});
+
 test("a bundle is a gzipped tar archive that any tar opens", async () => {
   const a = await newWorld(here);
   const { path } = await a.create({ name: "Ada" });

@@ -94,6 +94,7 @@ export const recordOf = (text: string) => ({
     policies: [{ tool: text, policy: text }],
     rules: [{ tool: text, host: text, method: text }],
     model: text,
+    schedules: [{ name: text, cron: text, everySeconds: null, timeZone: text }],
     leftOut: [text],
   },
   balance: MONEY,

@@ -76,6 +76,8 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
     json: { ...RECORD, slots: [RECORD] },
   },
   "schedule create": { words: ["schedule", "create", INSTANCE, AGENT, "x", "y", "--every", "1h"] },
+  "schedule on": { words: ["schedule", "on", INSTANCE, AGENT, SCHEDULE] },
+  "schedule off": { words: ["schedule", "off", INSTANCE, AGENT, SCHEDULE] },
   "schedule run": { words: ["schedule", "run", INSTANCE, AGENT, SCHEDULE] },
   "schedule delete": { words: ["schedule", "delete", INSTANCE, AGENT, SCHEDULE, "--yes"] },
   "skill list": { words: ["skill", "list"], list: true },

@@ -4170,6 +4170,14 @@ export interface operations {
                      *           }
                      *         ],
                      *         "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *         "schedules": [
+                     *           {
+                     *             "name": "Ada",
+                     *             "cron": null,
+                     *             "everySeconds": null,
+                     *             "timeZone": "Europe/Berlin"
+                     *           }
+                     *         ],
                      *         "leftOut": [
                      *           "text"
                      *         ]
@@ -4232,6 +4240,13 @@ export interface operations {
                             }[];
                             /** @description The model that this host does not offer: the agent has the default one */
                             model: string | null;
+                            /** @description They are switched off */
+                            schedules: {
+                                name: string;
+                                cron: string | null;
+                                everySeconds: number | null;
+                                timeZone: string;
+                            }[];
                             /** @description Parts of the bundle that were not imported */
                             leftOut: string[];
                         };

@@ -103,6 +103,21 @@ export async function createSchedule(
   else say(`${made.name} is due next at ${nextOf(made)} (${made.scheduleId}).`);
 }
 
+/** `roost schedule on INSTANCE AGENT SCHEDULE`, and `off` */
+export async function switchSchedule(
+  state: "on" | "off",
+  instance: string,
+  agent: string,
+  given: string,
+  options: Options,
+): Promise<void> {
+  const client = openClient(options);
+  const { path } = await findSchedule(client, instance, agent, given);
+  const changed = await client.patch(SCHEDULE, { path, body: { enabled: state === "on" } });
+  if (options.json) printJson(changed);
+  else say(changed.enabled ? `${changed.name} is due next at ${nextOf(changed)}.` : `${changed.name} is off.`);
+}
+
 /** `roost schedule run INSTANCE AGENT SCHEDULE` */
 export async function runSchedule(instance: string, agent: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);

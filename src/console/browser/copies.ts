@@ -74,7 +74,7 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
   };
 }
 
-function factsOf({ skills, policies, rules, model, leftOut }: ImportRecord["review"]): (string | Node)[][] {
+function factsOf({ skills, policies, rules, model, schedules, leftOut }: ImportRecord["review"]): (string | Node)[][] {
   const code = (text: string) => make("code", "", text);
   return [
     ...skills
@@ -90,6 +90,7 @@ function factsOf({ skills, policies, rules, model, leftOut }: ImportRecord["revi
     ...policies.map(({ tool, policy }) => [code(tool), ` has its default policy, not ${policy}.`]),
     ...rules.map(({ tool, host }) => [code(tool), host === null ? "" : ` to ${host}`, " is asked for again."]),
     ...(model === null ? [] : [["The model ", code(model), " is not offered here."]]),
+    ...schedules.map(({ name }) => ["The schedule ", code(name), " is off."]),
     ...leftOut.map((what) => [code(what), " was left out."]),
   ];
 }

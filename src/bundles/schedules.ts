@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
+import type { ScheduleSettings } from "../schedules/schedules.ts";
+import type { Schedule } from "../schedules/schema.ts";
+import { jsonOf, label, refusal } from "./format.ts";
+
+const MAX_MESSAGE = 32_000;
+const message = z
+  .string()
+  .refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
+    error: `text that is not blank, at most ${MAX_MESSAGE} characters`,
+  });
+const wallTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: "a time such as 08:00" });
+
+/** A schedule in a bundle: what its owner decided. When it ran, and whether it is on, stay behind. */
+const Line = z.object({
+  name: label,
+  message,
+  cron: z.string().max(200).nullable(),
+  everySeconds: z.int().min(60).max(31_536_000).nullable(),
+  timeZone: z.string().min(1).max(64),
+  missed: z.enum(WHEN_MISSED),
+  activeHours: z.object({ from: wallTime, to: wallTime }).nullable(),
+  conversation: z.enum(CONVERSATIONS),
+  announce: z.boolean(),
+  model: z.string().min(1).max(200).nullable(),
+});
+
+export function scheduleFile(schedule: Schedule): Buffer {
+  const { name, message, cron, everySeconds, timeZone, missed, conversation, announce, model } = schedule;
+  const { activeFrom: from, activeTo: to } = schedule;
+  const activeHours = from === null || to === null ? null : { from, to };
+  const line = { name, message, cron, everySeconds, timeZone, missed, activeHours, conversation, announce, model };
+  return Buffer.from(`${JSON.stringify(line, null, 2)}\n`);
+}
+
+/** Switched off, whatever the file says. Throws `invalid_request`. */
+export function parseSchedule(bytes: Uint8Array, file: string): ScheduleSettings {
+  const result = Line.safeParse(jsonOf(bytes, file));
+  if (!result.success) {
+    const [issue] = result.error.issues;
+    throw refusal(`${file}: expected another value for ${(issue?.path ?? []).map(String).join(".").slice(0, 100)}`);
+  }
+  const { activeHours, ...settings } = result.data;
+  return { ...settings, enabled: false, activeFrom: activeHours?.from ?? null, activeTo: activeHours?.to ?? null };
+}
