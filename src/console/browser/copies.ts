@@ -6,6 +6,7 @@ import type { Agent } from "./records.ts";
 
 /** A host packs and unpacks a bundle before it answers. */
 const TIMEOUT_MS = 300_000;
+const REVOKE_AFTER_MS = 60_000;
 
 type ImportRecord = Answer<Operation<"post", "/v1/instances/{instanceId}/import">>;
 
@@ -31,7 +32,8 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
       link.href = URL.createObjectURL(await answer.blob());
       link.download = `${slug}.tar.gz`;
       link.click();
-      URL.revokeObjectURL(link.href);
+      // A busy browser begins to read it later: revoked at once, the download would be lost.
+      setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_AFTER_MS);
     });
   });
   file.addEventListener("change", () => {
