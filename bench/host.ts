@@ -25,12 +25,14 @@ const DEFAULT_LIMITS = {
 
 /** The binary, running on a data folder that already holds an account. */
 export interface BenchHost extends AsyncDisposable {
-  server: RunningBinary;
+  readonly server: RunningBinary;
   key: string;
   dataDir: string;
   /** Another account with much credit; returns its API key. */
   signUp(email: string): Promise<string>;
   ask(method: string, path: string, body?: unknown): Promise<Record<string, string>>;
+  /** Stops the server and starts it again on the same folder; returns the milliseconds until its first 200. */
+  restart(between?: () => void): Promise<number>;
 }
 
 /**
@@ -43,10 +45,13 @@ export async function startHost(
 ): Promise<BenchHost> {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-bench-"));
   const lifted = limits === "lifted" ? NO_LIMITS : DEFAULT_LIMITS;
-  const server = await startBinary({ dataDir, env: { ROOST_LOG_LEVEL: "info", ...lifted, ...env } });
+  const start = () => startBinary({ dataDir, env: { ROOST_LOG_LEVEL: "info", ...lifted, ...env } });
+  let server = await start();
   const key = await makeKey(dataDir, server.url, "bench@example.com");
   return {
-    server,
+    get server() {
+      return server;
+    },
     key,
     dataDir,
     signUp: (email) => makeKey(dataDir, server.url, email),
@@ -59,6 +64,14 @@ export async function startHost(
       const answer = (await response.json()) as Record<string, string>;
       if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
       return answer;
+    },
+    async restart(between) {
+      await server.stop();
+      between?.();
+      const begun = performance.now();
+      server = await start();
+      await fetch(new URL("/healthz", server.url));
+      return performance.now() - begun;
     },
     async [Symbol.asyncDispose]() {
       await server.stop();

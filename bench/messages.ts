@@ -3,7 +3,7 @@ import { startHost, startMock } from "./host.ts";
 import { type Load, runLoad } from "./load.ts";
 
 const CONNECTIONS = 64;
-/** A prompt holds the last 100 messages: so many questions, each with its answer, fill it. */
+/** So many questions, each with its answer, make a long prompt. */
 const FULL = 50;
 /** Messages to each agent while throughput is measured: too few to fill a prompt that was empty. */
 const EACH = 20;

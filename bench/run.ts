@@ -4,27 +4,33 @@
  */
 import { cpus } from "node:os";
 import { formatRows, type Row } from "./figure.ts";
+import { benchMemory } from "./memory.ts";
 import { benchMessages } from "./messages.ts";
 import { benchMetering } from "./metering.ts";
 import { benchModel, FIRST_WORDS, type Figure } from "./model.ts";
 import { benchNeighbours } from "./neighbours.ts";
+import { benchPrompts } from "./prompts.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
 import { benchScripts } from "./scripts.ts";
 import { benchStart } from "./start.ts";
 import { benchTools } from "./tools.ts";
 import { benchWeb } from "./web.ts";
+import { benchYear } from "./year.ts";
 
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   start: benchStart,
   requests: () => benchRequests(),
   messages: () => benchMessages(),
+  prompts: benchPrompts,
   scale: benchScale,
   metering: benchMetering,
   scripts: benchScripts,
   tools: benchTools,
+  memory: benchMemory,
   neighbours: () => benchNeighbours(),
   web: benchWeb,
+  year: () => benchYear(),
   model: async () => modelRows(await benchModel()),
 };
 

@@ -12,6 +12,7 @@ import { runAgent } from "../src/runtime/agent-loop.ts";
 import { buildPrompt, PROMPT_FILES, toMessages } from "../src/runtime/prompt.ts";
 import { chooseFiles, chooseTurns, roomOf } from "../src/runtime/prompt-room.ts";
 import type { RunInput, Turn } from "../src/runtime/protocol.ts";
+import { tokensOfTurn } from "../src/runtime/tokens.ts";
 import type { Case, Persona } from "./cases.ts";
 
 export const VARIANTS = ["roost", "plain"] as const;
@@ -62,7 +63,7 @@ async function askAgent(
   const room = roomOf(abilities.contextTokens);
   const files = PROMPT_FILES.map((name) => ({ name, text: defaults.get(name) ?? "" }));
   const own = files.map((file) => (file.name === "SOUL.md" ? { ...file, text: soulOf(persona) } : file));
-  const outlines = history.map(({ role, text }) => ({ role, bytes: Buffer.byteLength(text), read: () => text }));
+  const outlines = history.map((turn) => ({ role: turn.role, tokens: tokensOfTurn(turn), read: () => turn }));
   const run: RunInput = {
     runId: id,
     agentName: persona.name,
@@ -71,7 +72,7 @@ async function askAgent(
     moreSkills: 0,
     readsSkills: false,
     model: abilities,
-    ...chooseTurns(outlines, room),
+    ...chooseTurns(outlines, abilities.contextTokens),
     journal: [],
   };
   const answer = startAnswer();

@@ -34,6 +34,7 @@ interface Kept extends Given {
 if (process.argv[2] === "model-process") await runModelProcess();
 // Ends the process.
 if (process.argv[2] === "tools") await import("./tools/run.ts");
+if (process.argv[2] === "memory") await import("./memory/run.ts");
 
 const { values: options } = parseArgs({
   options: {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { ConsoleFile } from "../src/console/bundle.ts";
 import { LIBRARIES } from "../src/models/local/library.ts";
 import type { Platform } from "./compile.ts";
@@ -6,12 +6,13 @@ import type { Platform } from "./compile.ts";
 /**
  * Embeds the models, ONNX Runtime and the viewer of the API reference in the binary. Importing
  * `"model:<path in models/>"` or `"native:<file of onnxruntime-node>"` (`native:library` is ONNX Runtime itself), `with { type: "file" }`, returns a path to read
- * the file from; with the prefix `sha256:`, its checksum. `gzip:<file of a package>` returns a path to it gzipped.
+ * the file from; with the prefix `sha256:`, its checksum. `gzip:<file of a package>` returns a path to it gzipped. The files
+ * of `split` are taken in place of those of `models/` with the same names.
  */
-export function embedModels(root: string, { os, arch }: Platform): Bun.BunPlugin {
+export function embedModels(root: string, { os, arch }: Platform, split: readonly string[]): Bun.BunPlugin {
   const natives = join(root, "node_modules/onnxruntime-node/bin/napi-v6", os, arch);
   const pathOf = (kind: string, file: string): string => {
-    if (kind === "model") return join(root, "models", file);
+    if (kind === "model") return split.find((path) => basename(path) === basename(file)) ?? join(root, "models", file);
     return join(natives, file === "library" ? LIBRARIES[os] : file);
   };
   return {

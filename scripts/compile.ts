@@ -1,11 +1,20 @@
-import { join, resolve } from "node:path";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { bundleConsole } from "../src/console/bundle.ts";
+import { CHAT_MODEL, CHAT_MODEL_FILE } from "../src/models/local/files.ts";
 import { embedConsole, embedModels } from "./build-plugin.ts";
+import { splitWeights } from "./split-weights.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 
 /** The binary's own entry point, and those of the threads it starts (`new Worker`). */
-const ENTRY_POINTS = ["src/main.ts", "src/runtime/worker.ts", "src/tools/page/worker.ts"];
+const ENTRY_POINTS = [
+  "src/main.ts",
+  "src/runtime/worker.ts",
+  "src/tools/page/worker.ts",
+  "src/memory/search/worker.ts",
+  "src/models/local/session-thread.ts",
+];
 /** Readable in the binary through `src/lib/embedded-folder.ts`. */
 const EMBEDDED_FOLDERS = ["workspaces", "skills"];
 
@@ -22,6 +31,17 @@ export const HERE = { os: process.platform, arch: process.arch } as Platform;
  * Returns the paths of the files that it is made of.
  */
 export async function compile(outfile: string, platform: Platform): Promise<string[]> {
+  await mkdir(dirname(outfile), { recursive: true });
+  const folder = await mkdtemp(`${outfile}.split-`);
+  try {
+    const split = await splitWeights(join(ROOT, "models", CHAT_MODEL, CHAT_MODEL_FILE), folder);
+    return await bundle(outfile, platform, split);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function bundle(outfile: string, platform: Platform, split: readonly string[]): Promise<string[]> {
   const isHere = platform.os === HERE.os && platform.arch === HERE.arch;
   const consoleFiles = await bundleConsole();
   const { metafile } = await Bun.build({
@@ -44,7 +64,7 @@ export async function compile(outfile: string, platform: Platform): Promise<stri
     // Code that a process does not import is not even read: saves `serve` 15 ms and 9 MiB.
     splitting: true,
     define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [embedModels(ROOT, platform), embedConsole(consoleFiles)],
+    plugins: [embedModels(ROOT, platform, split), embedConsole(consoleFiles)],
   });
   return Object.keys(metafile?.inputs ?? {});
 }

@@ -5,6 +5,7 @@ import { SETTINGS } from "./config/settings.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
 import { describeSystemError } from "./lib/system-error.ts";
+import { readModelPrices } from "./limits/model-prices.ts";
 
 /**
  * Invalid settings, a line for each. The server refuses to start, with exit code 78 (docs/contract/operations.md,
@@ -86,10 +87,12 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
   return { config: { ...config, dataDir: resolve(config.dataDir) }, settings };
 }
 
-/** Settings that are valid alone but contradict each other. An invalid one is undefined here. */
+/** Settings that are valid alone but contradict each other, or name what is not there. An invalid one is undefined here. */
 function clashes(config: Partial<Config>): string[] {
-  const { model, openAiBaseUrl, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp, otel } = config;
+  const { model, openAiBaseUrl, modelPrices, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp, otel } = config;
   const problems: string[] = [];
+  const prices = typeof modelPrices === "string" ? readModelPrices(modelPrices) : new Map();
+  if (typeof prices === "string") problems.push(`ROOST_MODEL_PRICES is "${modelPrices}": ${prices}`);
   if (model?.startsWith("openai:") && openAiBaseUrl === null) {
     problems.push(
       `ROOST_MODEL is "${model}", which needs ROOST_OPENAI_BASE_URL: expected the server's URL, with its /v1`,

@@ -9,6 +9,9 @@ if (process.argv[2] === "model-process") {
 } else if (process.argv[2] === "sandbox-script") {
   const { runScriptProcess } = await import("./sandbox/process.ts");
   await runScriptProcess(process.argv[3] ?? "", Number(process.argv[4]));
+} else if (process.argv[2] === "database-check") {
+  const { runCheckProcess } = await import("./storage/check-process.ts");
+  runCheckProcess(process.argv[3] ?? "");
 } else {
   const { runCommandLine } = await import("./cli/cli.ts");
   await runCommandLine(process.argv.slice(2));

@@ -23,7 +23,7 @@ export interface Accounts {
   get(accountId: string): Account;
   /** Creates an account with an opening credit. Call it in a transaction; throws `conflict` if the e-mail is taken. */
   create(input: { email: string; name: string; credit: Micros; note: string }): Account;
-  update(accountId: string, change: { name?: string; monthlyLimit?: Micros | null }): Account;
+  update(accountId: string, change: Partial<Pick<Account, "name" | "monthlyLimit" | "modelLimits">>): Account;
   /** Every token issued before now stops working. */
   revokeTokens(accountId: string): void;
   setSuspended(accountId: string, suspended: boolean): void;

@@ -46,7 +46,7 @@ export interface Keys {
   list(accountId: string, before: string | null, limit: number): ApiKey[];
   /** Throws `not_found`. */
   revoke(accountId: string, keyId: string): void;
-  /** Removes at most `limit` keys that expired 30 days ago. Returns whether there may be more. */
+  /** Removes at most `limit` keys that expired long enough ago. Returns whether there may be more. */
   prune(limit: number): boolean;
 }
 
@@ -84,7 +84,13 @@ export const looksLikeKey = (text: string): boolean => text.startsWith(PREFIX);
 
 const KEY_LENGTH = PREFIX.length + 6 + 43 + 6;
 
-export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
+/** `keepExpiredMs` is null to keep expired keys until there are too many of them. */
+export function createKeys(
+  store: Store,
+  clock: Clock,
+  audit: Audit,
+  keepExpiredMs: number | null = KEEP_EXPIRED_MS,
+): Keys {
   const { db } = store;
   const byHash = prepared(db, () =>
     db
@@ -224,11 +230,12 @@ export function createKeys(store: Store, clock: Clock, audit: Audit): Keys {
       });
     },
     prune(limit) {
+      if (keepExpiredMs === null) return false;
       return store.transaction(() => {
         const old = db
           .select({ keyId: apiKeys.keyId })
           .from(apiKeys)
-          .where(lt(apiKeys.expiresAt, clock.now() - KEEP_EXPIRED_MS))
+          .where(lt(apiKeys.expiresAt, clock.now() - keepExpiredMs))
           .limit(limit);
         return (
           db.delete(apiKeys).where(inArray(apiKeys.keyId, old)).returning({ keyId: apiKeys.keyId }).all().length ===

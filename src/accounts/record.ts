@@ -3,6 +3,7 @@ import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
 import { SCOPES } from "../limits/caller.ts";
+import { ModelLimitsRecord } from "../limits/model-limits.ts";
 import type { ApiKey } from "./schema.ts";
 
 export const AccountRecord = record("Account", () =>
@@ -13,7 +14,13 @@ export const AccountRecord = record("Account", () =>
     createdAt: z.iso.datetime(),
     balance: moneyForm("9.970000"),
     currency: currencyForm,
-    limits: z.object({ monthlyLimit: moneyForm("25.000000").nullable(), spentThisMonth: moneyForm("0.030000") }),
+    limits: z.object({
+      monthlyLimit: moneyForm("25.000000").nullable(),
+      spentThisMonth: moneyForm("0.030000"),
+      tokensPerDay: z.int().nullable().describe("What the operator allows of the host's models; null without a limit"),
+      tokensPerMonth: z.int().nullable().describe("The same for a month"),
+    }),
+    modelLimits: ModelLimitsRecord,
   }),
 );
 

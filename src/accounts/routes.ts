@@ -1,44 +1,39 @@
 import { z } from "zod";
-import { email, money, needsOneOf, time, trimmedText } from "../http/fields.ts";
-import { pageOf, pageQuery, toPage } from "../http/paging.ts";
+import { email, modelLimits, money, needsOneOf, trimmedText } from "../http/fields.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
-import { idForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros, parseMoney } from "../lib/money.ts";
 import { addressKey } from "../limits/address.ts";
-import { authorize, type Caller, SCOPES, USUAL_SCOPES } from "../limits/caller.ts";
+import { type ModelLimitChange, type ModelLimits, showModelLimits, withModelLimits } from "../limits/model-limits.ts";
 import type { Accounts } from "./accounts.ts";
-import type { Keys } from "./keys.ts";
-import { AccountRecord, KeyRecord, SignedIn, showKey } from "./record.ts";
+import { type KeyRouteParts, keyRoutes } from "./key-routes.ts";
+import { AccountRecord, SignedIn } from "./record.ts";
 import type { RevokedTokens } from "./revoked-tokens.ts";
 import type { Account } from "./schema.ts";
 import { CODE_LIFE_SECONDS, type SignIn } from "./sign-in.ts";
 import type { SignInLinks } from "./sign-in-links.ts";
 import type { Tokens } from "./tokens.ts";
 
-export interface AccountRouteParts {
+export interface AccountRouteParts extends KeyRouteParts {
   clock: Clock;
   accounts: Accounts;
   signIn: SignIn;
   links: SignInLinks;
   tokens: Tokens;
-  keys: Keys;
   revokedTokens: RevokedTokens;
   /** What an account has and has used in this calendar month (UTC), up to this moment. */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
+  /** What the operator lets an account take of the host's models; null without a limit. */
+  operatorLimits(accountId: string): Pick<ModelLimits, "tokensPerDay" | "tokensPerMonth">;
   /** Called in the transaction that changes an account's monthly limit. */
   limitChanged(accountId: string): void;
-  /** Throws `not_found` for an instance that is not the caller's. */
-  requireInstance(caller: Caller, instanceId: string): void;
 }
 
 const LINK = "the token of a sign-in link";
-const SCOPE_LIST = `a list of at least one of ${SCOPES.join(", ")}`;
 
 export function accountRoutes(parts: AccountRouteParts): Route[] {
-  const { clock, accounts, signIn, links, tokens, keys, revokedTokens, standingOf, limitChanged, requireInstance } =
-    parts;
+  const { clock, accounts, signIn, links, tokens, revokedTokens, standingOf, operatorLimits, limitChanged } = parts;
 
   function show(account: Account) {
     const { balance, spentThisMonth } = standingOf(account.accountId);
@@ -52,7 +47,9 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       limits: {
         monthlyLimit: account.monthlyLimit === null ? null : formatMoney(account.monthlyLimit),
         spentThisMonth: formatMoney(spentThisMonth),
+        ...operatorLimits(account.accountId),
       },
+      modelLimits: showModelLimits(account.modelLimits),
     };
   }
   async function signedIn(account: Account) {
@@ -146,20 +143,29 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       path: "/v1/auth/me",
       name: "updateAccount",
       tag: "auth",
-      summary: "Change the account's name or monthly limit",
+      summary: "Change the account's name, its monthly limit, or what its models may take",
       access: "account",
       bound: "record",
       body: z
-        .object({ name: trimmedText(1, 100).optional(), monthlyLimit: money.nullable().optional() })
-        .meta(needsOneOf("name", "monthlyLimit")),
+        .object({
+          name: trimmedText(1, 100).optional(),
+          monthlyLimit: money.nullable().optional(),
+          modelLimits: modelLimits.optional(),
+        })
+        .meta(needsOneOf("name", "monthlyLimit", "modelLimits")),
       example: { monthlyLimit: "25.00" },
       answer: AccountRecord,
       commit: "shared",
-      write({ caller, body: { name, monthlyLimit } }) {
-        if (name === undefined && monthlyLimit === undefined) {
-          throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit");
+      write({ caller, body: { name, monthlyLimit, modelLimits } }) {
+        if (name === undefined && monthlyLimit === undefined && modelLimits === undefined) {
+          throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit, modelLimits");
         }
-        const account = accounts.update(caller.accountId, {
+        const { accountId } = caller;
+        if (modelLimits) requireWithin(modelLimits, operatorLimits(accountId));
+        const account = accounts.update(accountId, {
+          ...(modelLimits === undefined
+            ? {}
+            : { modelLimits: withModelLimits(accounts.get(accountId).modelLimits, modelLimits) }),
           ...(name === undefined ? {} : { name }),
           ...(monthlyLimit === undefined
             ? {}
@@ -169,80 +175,7 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
         return show(account);
       },
     }),
-    route({
-      method: "POST",
-      path: "/v1/auth/keys",
-      name: "createKey",
-      tag: "auth",
-      summary: "Create an API key; it is shown only once",
-      description:
-        "A key limited to an instance sees nothing else of the account. `approve` is for keys that decide about what agents ask; it is not among the scopes that a key has by default, and only a caller who has it can give it.",
-      access: "keys",
-      bound: "record",
-      body: z.object({
-        name: trimmedText(1, 100).nullish(),
-        scopes: z
-          .array(z.enum(SCOPES, { error: SCOPE_LIST }), { error: SCOPE_LIST })
-          .min(1, { error: SCOPE_LIST })
-          .max(10, { error: SCOPE_LIST })
-          .optional(),
-        instanceId: z
-          .string({ error: "an instance's id" })
-          .meta(idForm("inst").meta() ?? {})
-          .nullish(),
-        expiresAt: time.meta({ description: "A time in the future", examples: ["2030-01-01T00:00:00Z"] }).nullish(),
-      }),
-      example: { name: "laptop", scopes: ["read", "write", "chat"] },
-      status: 201,
-      // Absent from a replayed answer: the key itself is stored nowhere.
-      answer: z.lazy(() => KeyRecord.unwrap().extend({ key: z.string().optional() })),
-      errors: ["not_found", "conflict"],
-      kept: (result: { key?: string }) => ({ ...result, key: undefined }),
-      commit: "shared",
-      write({ caller, body: { name = null, scopes = USUAL_SCOPES, instanceId = null, expiresAt = null } }) {
-        if (instanceId !== null) requireInstance(caller, instanceId);
-        // Nobody gives away what they do not have.
-        if (scopes.includes("approve")) authorize(caller, "approve");
-        const { key, record } = keys.create(caller.accountId, {
-          name,
-          scopes,
-          instanceId,
-          expiresAt: expiresAt === null ? null : Date.parse(expiresAt),
-        });
-        return { ...showKey(record), key };
-      },
-    }),
-    route({
-      method: "GET",
-      path: "/v1/auth/keys",
-      name: "listKeys",
-      tag: "auth",
-      summary: "List API keys, newest first",
-      access: "keys",
-      bound: "page",
-      query: pageQuery,
-      answer: pageOf(KeyRecord),
-      handle({ caller, query, startPage }) {
-        const start = startPage(`keys ${caller.accountId}`, query());
-        const rows = keys.list(caller.accountId, start.position, start.limit + 1);
-        return toPage(start, rows, (row) => row.keyId, showKey);
-      },
-    }),
-    route({
-      method: "DELETE",
-      path: "/v1/auth/keys/:keyId",
-      name: "deleteKey",
-      tag: "auth",
-      summary: "Revoke an API key",
-      access: "keys",
-      bound: "record",
-      answer: z.object({ keyId: idForm("key"), deleted: z.literal(true) }),
-      commit: "alone",
-      write({ caller, params }) {
-        keys.revoke(caller.accountId, params.keyId);
-        return { keyId: params.keyId, deleted: true };
-      },
-    }),
+    ...keyRoutes(parts),
     route({
       method: "POST",
       path: "/v1/auth/revoke-tokens",
@@ -280,4 +213,14 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       },
     }),
   ];
+}
+
+/** An account's own limits may only be narrower than the operator's. */
+function requireWithin(asked: NonNullable<ModelLimitChange>, allowed: ReturnType<AccountRouteParts["operatorLimits"]>) {
+  for (const name of ["tokensPerDay", "tokensPerMonth"] as const) {
+    const [value, most] = [asked[name], allowed[name]];
+    if (value == null || most === null || value <= most) continue;
+    const param = `modelLimits.${name}`;
+    throw new AppError("invalid_request", `${param}: expected at most ${most}, which this host allows`, { param });
+  }
 }

@@ -1,4 +1,5 @@
 import { blob, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { ModelLimits } from "../limits/model-limits.ts";
 import { micros } from "../storage/columns.ts";
 
 export const accounts = sqliteTable("accounts", {
@@ -9,6 +10,8 @@ export const accounts = sqliteTable("accounts", {
   monthlyLimit: micros("monthly_limit"),
   suspendedAt: integer("suspended_at"),
   createdAt: integer("created_at").notNull(),
+  /** The owner's own, besides the operator's; null without any. */
+  modelLimits: text("model_limits", { mode: "json" }).$type<ModelLimits>(),
 });
 
 export const invites = sqliteTable("invites", {

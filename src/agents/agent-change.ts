@@ -1,7 +1,8 @@
 import { AppError } from "../lib/app-error.ts";
+import type { ModelLimitChange, ModelLimits } from "../limits/model-limits.ts";
 import type { Policy } from "../tools/tool.ts";
 import type { FileChange } from "../workspace/workspace.ts";
-import type { Agent, ToolPolicies } from "./schema.ts";
+import type { Agent, Heartbeat, ModelChoice, ToolPolicies } from "./schema.ts";
 
 export interface NewAgent {
   name: string;
@@ -9,15 +10,26 @@ export interface NewAgent {
   displayName: string | null;
   useDefaults: boolean;
   files: FileChange[];
-  model: string | null;
+  model: ModelChoice | null;
+  modelLimits?: ModelLimits | null;
   tools: PolicyChanges;
+  heartbeat: Heartbeat | null;
 }
 
-export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | "model">> & {
+export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | "model" | "heartbeat">> & {
   files?: FileChange[];
   useDefaults?: true;
+  modelLimits?: ModelLimitChange;
   tools?: PolicyChanges;
 };
+
+/** Called in the transaction of the change. */
+export interface AgentListener {
+  updated?(agent: Agent): void;
+  removed?(agent: Agent): void;
+  /** Its owner has said something about its heartbeat, maybe the same as before. */
+  heartbeatSet?(agent: Agent): void;
+}
 
 /** Tool name → policy; null takes the owner's word back. */
 export type PolicyChanges = Readonly<Record<string, Policy | null>>;

@@ -7,6 +7,7 @@ import type { ToolContext } from "../tools/tool.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
 import { isKeptOutput } from "./kept-outputs.ts";
 import type { Preconditions } from "./preconditions.ts";
+import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentFilesParts {
@@ -15,6 +16,8 @@ export interface AgentFilesParts {
   agents: Pick<Agents, "find" | "writeFile" | "deleteFile">;
   workspaces: Workspaces;
   spend: Host["spend"];
+  /** Keeps who wrote what, in the transaction in which it is written. */
+  noteWrite?(context: ToolContext, name: string, file: IndexedFile, before: Uint8Array | null, after: Uint8Array): void;
 }
 
 /** Only where there is no such file. */
@@ -29,7 +32,8 @@ const MAX_SEEN = 10_000;
  * The workspace as an agent's tools use it. Its changes go the way of a person's: with the same checks and quotas, whole
  * or not at all, and nothing of what somebody else has written meanwhile is lost.
  */
-export function createAgentFiles({ store, instances, agents, workspaces, spend }: AgentFilesParts): WorkspacePort {
+export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
+  const { store, instances, agents, workspaces, spend, noteWrite } = parts;
   const seen = createSeenVersions(MAX_SEEN);
 
   const finding =
@@ -59,12 +63,21 @@ export function createAgentFiles({ store, instances, agents, workspaces, spend }
 
   async function put(context: ToolContext, name: string, bytes: Uint8Array, condition: Preconditions) {
     const find = finding(context);
+    const commit = committing(context, find);
     const { created, etag } = await agents.writeFile(
       find,
       name,
       bytes,
       condition,
-      committing(context, find),
+      (operate) =>
+        commit((found) => {
+          // The file itself is not replaced before the commit.
+          const before =
+            noteWrite && workspaces.isThere(found.agent, name) ? workspaces.read(found.agent, name).bytes : null;
+          const written = operate(found);
+          noteWrite?.(context, written.file.name, written.file, before, bytes);
+          return written;
+        }),
       context.isTainted,
     );
     seen.note(context.runId, name, etag);

@@ -5,14 +5,15 @@ import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
 import type { Caller } from "../limits/caller.ts";
+import { withModelLimits } from "../limits/model-limits.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
-import { type AgentChange, type NewAgent, requireTools, withPolicies } from "./agent-change.ts";
+import { type AgentChange, type AgentListener, type NewAgent, requireTools, withPolicies } from "./agent-change.ts";
 import type { Preconditions } from "./preconditions.ts";
-import { type Agent, agents } from "./schema.ts";
+import { type Agent, agents, type ModelChoice } from "./schema.ts";
 import type { ShownTexts } from "./shown-files.ts";
 import { freeSlug } from "./slug.ts";
 import type { IndexedFile } from "./workspace-files.ts";
@@ -37,12 +38,6 @@ export interface AgentParts {
 export interface AgentWithFiles {
   agent: Agent;
   texts: ShownTexts;
-}
-
-/** Called in the transaction of the change. */
-export interface AgentListener {
-  updated(agent: Agent): void;
-  removed(agent: Agent): void;
 }
 
 /** An agent and its instance. */
@@ -121,11 +116,15 @@ export function createAgents(parts: AgentParts): Agents {
   function touch(agent: Agent): void {
     const updatedAt = Math.max(clock.now(), agent.updatedAt);
     db.update(agents).set({ updatedAt }).where(eq(agents.agentId, agent.agentId)).run();
-    for (const listener of listeners) listener.updated({ ...agent, updatedAt });
+    for (const listener of listeners) listener.updated?.({ ...agent, updatedAt });
   }
 
-  function requireAllowed(model: string | null | undefined, instanceId: string): void {
-    if (model == null || modelChoice.allows(model, instanceId)) return;
+  function tellOfHeartbeat(agent: Agent): void {
+    for (const listener of listeners) listener.heartbeatSet?.(agent);
+  }
+
+  function requireAllowed(model: ModelChoice | null | undefined, instanceId: string): void {
+    if (model == null || [model].flat().every((one) => modelChoice.allows(one, instanceId))) return;
     throw new AppError("invalid_request", `model: expected ${modelChoice.expected}, or null for the host's default`);
   }
 
@@ -168,30 +167,32 @@ export function createAgents(parts: AgentParts): Agents {
             displayName: input.displayName ?? input.name,
             model: input.model,
             tools: withPolicies(null, input.tools),
+            heartbeat: input.heartbeat,
             createdAt: now,
             updatedAt: now,
             indexedAt: now,
           });
           const agent = quotas.within(accountId, "agents", () => insert.returning().get());
           quotas.within(accountId, "workspaceBytes", () => workspaces.change(agent, staged));
+          if (agent.heartbeat !== null) tellOfHeartbeat(agent);
           return { agent, texts: workspaces.texts(agent, changes) };
         });
       });
     },
-    update(find, { files = [], useDefaults, tools: policies = {}, ...fields }, commit) {
+    update(find, { files = [], useDefaults, tools: policies = {}, modelLimits: limited = {}, ...fields }, commit) {
       requireAllowed(fields.model, find().instance.instanceId);
       requireTools(policies, mayHaveTool);
       const set = (agent: Agent): Agent => {
         const tools = withPolicies(agent.tools, policies);
-        const updated = { ...agent, ...fields, tools, updatedAt: Math.max(clock.now(), agent.updatedAt) };
-        db.update(agents)
-          .set({ ...fields, tools, updatedAt: updated.updatedAt })
-          .where(eq(agents.agentId, agent.agentId))
-          .run();
+        const modelLimits = withModelLimits(agent.modelLimits, limited);
+        const change = { ...fields, tools, modelLimits, updatedAt: Math.max(clock.now(), agent.updatedAt) };
+        const updated = { ...agent, ...change };
+        db.update(agents).set(change).where(eq(agents.agentId, agent.agentId)).run();
         return updated;
       };
       const tell = (updated: Agent) => {
-        for (const listener of listeners) listener.updated(updated);
+        for (const listener of listeners) listener.updated?.(updated);
+        if (fields.heartbeat !== undefined) tellOfHeartbeat(updated);
       };
       if (fields.slug === undefined && files.length === 0 && !useDefaults) {
         return commit(({ agent }) => {
@@ -228,7 +229,7 @@ export function createAgents(parts: AgentParts): Agents {
         const staged = await stage({ kind: "remove", slug: find().agent.slug }, []);
         return commit(({ agent }) => {
           const { agentId } = agent;
-          for (const listener of listeners) listener.removed(agent);
+          for (const listener of listeners) listener.removed?.(agent);
           workspaces.change(agent, staged);
           // An id is not a valid slug, so this frees the slug and never names a folder.
           db.update(agents).set({ removedAt: clock.now(), slug: agentId }).where(eq(agents.agentId, agentId)).run();

@@ -11,8 +11,8 @@ import { type Agent, agents } from "./schema.ts";
 import { freeSlug } from "./slug.ts";
 import type { Workspaces } from "./workspaces.ts";
 
-/** How an agent that arrives is called, and what its owner says about its tools. */
-export type Arriving = Pick<Agent, "name" | "displayName" | "model" | "tools">;
+/** How an agent that arrives is called, and what its owner says about its tools and its heartbeat. */
+export type Arriving = Pick<Agent, "name" | "displayName" | "model" | "tools" | "heartbeat">;
 
 /**
  * Agents that arrive with more than one commit should hold, such as a history: their rows are written in slices, and nobody

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hoursOfDay, seconds, timeZoneName } from "../lib/time-forms.ts";
 import { POLICIES, type Policy } from "../tools/tool.ts";
 import type { FileChange } from "../workspace/workspace.ts";
 import { MAX_POLICIES, type PolicyChanges } from "./agent-change.ts";
@@ -6,7 +7,9 @@ import { SLUG } from "./slug.ts";
 import { MAX_FILES_PER_REQUEST } from "./workspaces.ts";
 
 const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
-const MODEL_FORM = "local:<name> or openai:<name>, or null for the host's default";
+/** Models that are tried in turn (docs/contract/api.md, Agents). */
+export const MAX_MODELS = 4;
+const MODEL_FORM = `local:<name> or openai:<name>, a list of at most ${MAX_MODELS} of them, or null for the host's default`;
 const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
 /** Fields of the requests that create and change an agent. */
@@ -14,12 +17,15 @@ export const slug = z
   .string({ error: SLUG_FORM })
   .regex(SLUG, { error: SLUG_FORM })
   .meta({ examples: ["ada"] });
-export const model = z
+const modelName = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
-  .meta({ examples: ["local:smollm2-135m-instruct"] })
-  .nullish();
+  .meta({ examples: ["local:smollm2-135m-instruct"] });
+export const model = z
+  .union([modelName, z.array(modelName).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
+  .nullish()
+  .describe("Of several, the first that can be reached answers; null for the host's default");
 /** Name → text. Not a `z.record`, which drops the name `__proto__`. */
 const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
   z
@@ -43,6 +49,23 @@ export const changedFiles = filesOf(
   "text, or null to delete the file",
   (content) => content === null || isText(content),
 );
+
+/** Often enough for what a person would look after now and then, and not so often that it costs more than it is worth. */
+const MIN_HEARTBEAT_SECONDS = 300;
+const HEARTBEAT_FORM = "an object with everySeconds, timeZone and activeHours, or null for none";
+
+/** How often the agent looks what its HEARTBEAT.md asks of it; also as a bundle has it. */
+export const heartbeat = z
+  .object(
+    {
+      everySeconds: seconds(MIN_HEARTBEAT_SECONDS),
+      timeZone: timeZoneName().default("UTC"),
+      activeHours: hoursOfDay().nullable().default(null),
+    },
+    { error: HEARTBEAT_FORM },
+  )
+  .nullable()
+  .describe("How often it looks what its HEARTBEAT.md asks of it; null for never");
 
 const POLICIES_FORM = `an object of at most ${MAX_POLICIES} tool names, each with ${POLICIES.join(", ")} or null`;
 const isPolicy = (value: unknown): value is Policy | null =>

@@ -3,7 +3,7 @@ import { instances } from "../instances/schema.ts";
 import type { Db } from "../storage/store.ts";
 import { agents } from "./schema.ts";
 
-/** How many agents name each model. Those that name none use the host's, and are under null. */
+/** How many agents name each model, as one of several too. Those that name none use the host's, and are under null. */
 export function countModelUsers(db: Db): Map<string | null, number> {
   const rows = db
     .select({ model: agents.model, users: count() })
@@ -12,5 +12,9 @@ export function countModelUsers(db: Db): Map<string | null, number> {
     .where(and(isNull(agents.removedAt), isNull(instances.removedAt)))
     .groupBy(agents.model)
     .all();
-  return new Map(rows.map(({ model, users }) => [model, users]));
+  const all = new Map<string | null, number>();
+  for (const { model, users } of rows) {
+    for (const name of new Set([model].flat())) all.set(name, (all.get(name) ?? 0) + users);
+  }
+  return all;
 }

@@ -2,6 +2,8 @@ import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
+import { hoursOfDay } from "../lib/time-forms.ts";
+import { ModelLimitsRecord, showModelLimits } from "../limits/model-limits.ts";
 import { POLICIES } from "../tools/tool.ts";
 import type { AgentWithFiles } from "./agents.ts";
 import type { Agent } from "./schema.ts";
@@ -15,10 +17,18 @@ export const agentFields = () => ({
   name: z.string(),
   slug: z.string(),
   displayName: z.string(),
-  model: z.string().nullable(),
+  model: z
+    .union([z.string(), z.array(z.string())])
+    .nullable()
+    .describe("Of several, the first that can be reached answers; null for the host's default"),
+  modelLimits: ModelLimitsRecord,
   tools: z
     .record(z.string(), z.enum(POLICIES))
     .describe("The owner's word on some of its tools; the others have their default policies"),
+  heartbeat: z
+    .object({ everySeconds: z.int(), timeZone: z.string(), activeHours: hoursOfDay().nullable() })
+    .nullable()
+    .describe("How often it looks what its HEARTBEAT.md asks of it"),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
 });
@@ -42,8 +52,10 @@ export const showAgent = (agent: Agent) => ({
   name: agent.name,
   slug: agent.slug,
   displayName: agent.displayName,
-  model: agent.model,
+  model: typeof agent.model === "object" && agent.model !== null ? [...agent.model] : agent.model,
+  modelLimits: showModelLimits(agent.modelLimits),
   tools: { ...agent.tools },
+  heartbeat: agent.heartbeat,
   createdAt: isoTime(agent.createdAt),
   updatedAt: isoTime(agent.updatedAt),
 });

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
-import { flag, needsOneOf, trimmedText } from "../http/fields.ts";
+import { flag, modelLimits, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
-import { changedFiles, model, newFiles, policies, slug } from "./input.ts";
+import { changedFiles, heartbeat, model, newFiles, policies, slug } from "./input.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import type { Agent } from "./schema.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -15,6 +15,7 @@ import type { Workspaces } from "./workspaces.ts";
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 
 const name = trimmedText(1, 100);
+const CHANGEABLE = ["name", "slug", "displayName", "model", "files", "useDefaults", "tools", "heartbeat"] as const;
 const NewAgentInput = z.object({
   name,
   slug: slug.nullish(),
@@ -23,6 +24,7 @@ const NewAgentInput = z.object({
   files: newFiles.nullish(),
   model,
   tools: policies.optional(),
+  heartbeat: heartbeat.optional(),
 });
 const AgentChangeInput = z
   .object({
@@ -32,9 +34,11 @@ const AgentChangeInput = z
     useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
     files: changedFiles.optional(),
     model,
+    modelLimits: modelLimits.optional(),
     tools: policies.optional(),
+    heartbeat: heartbeat.optional(),
   })
-  .meta(needsOneOf("name", "slug", "displayName", "model", "files", "useDefaults", "tools"));
+  .meta(needsOneOf(...CHANGEABLE));
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 
@@ -96,8 +100,17 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       find: instance,
       commit: "shared",
       async handle({ find, body, commit }) {
-        const { name, slug = null, displayName = null, useDefaults, files, model = null, tools = {} } = await body();
-        const input = { name, slug, displayName, useDefaults: useDefaults ?? true, files: files ?? [], model, tools };
+        const {
+          name,
+          slug = null,
+          displayName = null,
+          model = null,
+          tools = {},
+          heartbeat = null,
+          ...rest
+        } = await body();
+        const { useDefaults, files } = { useDefaults: rest.useDefaults ?? true, files: rest.files ?? [] };
+        const input = { name, slug, displayName, useDefaults, files, model, tools, heartbeat };
         return agents.create(find, input, (operate) => commit((found) => showWithTexts(operate(found))));
       },
     }),
@@ -150,10 +163,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       async handle({ find, body, commit }) {
         const change = given(await body());
         if (Object.keys(change).length === 0) {
-          throw new AppError(
-            "invalid_request",
-            "body: expected at least one of name, slug, displayName, model, files, useDefaults, tools",
-          );
+          throw new AppError("invalid_request", `body: expected at least one of ${CHANGEABLE.join(", ")}`);
         }
         await withFreshWorkspace(find(), find);
         return agents.update(find, change, (operate) => commit((found) => showWithTexts(operate(found))));

@@ -1,8 +1,27 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { customType, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { HoursOfDay } from "../lib/time-forms.ts";
+import type { ModelLimits } from "../limits/model-limits.ts";
 import type { Policy } from "../tools/tool.ts";
 
 /** The owner's word on an agent's tools, by their names. */
 export type ToolPolicies = Readonly<Record<string, Policy>>;
+
+/** How often the agent looks what its HEARTBEAT.md asks of it, and at which hours of the zone's day. */
+export interface Heartbeat {
+  everySeconds: number;
+  timeZone: string;
+  activeHours: HoursOfDay | null;
+}
+
+/** One model, or several that are tried in this order. */
+export type ModelChoice = string | readonly string[];
+
+/** Several are a JSON array: no model's name begins like one. */
+const modelChoice = customType<{ data: ModelChoice; driverData: string }>({
+  dataType: () => "text",
+  toDriver: (choice) => (typeof choice === "string" ? choice : JSON.stringify(choice)),
+  fromDriver: (stored) => (stored.startsWith("[") ? (JSON.parse(stored) as string[]) : stored),
+});
 
 export const agents = sqliteTable("agents", {
   agentId: text("agent_id").primaryKey(),
@@ -10,7 +29,7 @@ export const agents = sqliteTable("agents", {
   name: text("name").notNull(),
   slug: text("slug").notNull(),
   displayName: text("display_name").notNull(),
-  model: text("model"),
+  model: modelChoice("model"),
   lastEventId: integer("last_event_id").notNull().default(0),
   createdAt: integer("created_at").notNull(),
   updatedAt: integer("updated_at").notNull(),
@@ -27,6 +46,9 @@ export const agents = sqliteTable("agents", {
   prunedEventId: integer("pruned_event_id").notNull().default(0),
   /** Null where the owner has said nothing. */
   tools: text("tools", { mode: "json" }).$type<ToolPolicies>(),
+  heartbeat: text("heartbeat", { mode: "json" }).$type<Heartbeat>(),
+  /** Null without any. */
+  modelLimits: text("model_limits", { mode: "json" }).$type<ModelLimits>(),
 });
 
 /** The index of workspace files: the contents are on disk. */

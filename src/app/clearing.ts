@@ -1,3 +1,4 @@
+import { QUEUED } from "../memory/schema.ts";
 import { TEXT_EVENTS } from "../messages/events/event-reader.ts";
 import { RUN_STATUSES } from "../messages/schema.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
@@ -12,7 +13,7 @@ const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")} AND type IN ${
 /** Everything that belongs to an instance, an agent or a conversation, in the order in which it is cleared. */
 export function clearingPlan(
   store: Store,
-  { workspaces, conversations }: Pick<Features, "workspaces" | "conversations">,
+  { workspaces, conversations, memory }: Pick<Features, "workspaces" | "conversations" | "memory">,
 ): ClearingPlan {
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
@@ -32,6 +33,8 @@ export function clearingPlan(
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
   const asked: RowsOf = { table: "approvals", by: "conversation_id", key: "approval_id", before: "", batch: 100 };
   const continued: RowsOf = { table: "responses", by: "conversation_id", key: "response_id", before: "", batch: 100 };
+  const stepsOf: RowsOf = { table: "message_steps", by: "conversation_id", key: "message_id", before: "", batch: 100 };
+  const summaries: RowsOf = { table: "summaries", by: "conversation_id", key: "to_seq", before: -1, batch: 8 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
   /** The number of the last message may be given to a new one, which must not count as cleared. */
@@ -69,9 +72,12 @@ export function clearingPlan(
     ],
     conversation: [
       rows(continued),
+      rows(summaries),
+      rows(stepsOf),
       rows(messages),
       ...runs("TRUE"),
       rows(asked),
+      rows({ table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 }),
       rows({ ...told, only: `type IN ${TEXT_EVENTS}` }),
       rows(self("conversations", "conversation_id")),
     ],
@@ -82,6 +88,20 @@ export function clearingPlan(
       rows({ table: "schedules", by: "agent_id", key: "schedule_id", before: "", batch: 10 }),
       rows({ table: "approval_rules", by: "agent_id", key: "rule_id", before: "", batch: 250 }),
       rows({ table: "workspace_files", by: "agent_id", key: "name", before: "", batch: 250 }),
+      rows({ table: "memory_notes", by: "agent_id", key: "note_id", before: -1, batch: 250 }),
+      rows({ table: "memory_files", by: "agent_id", key: "name", before: "", batch: 250 }),
+      ...QUEUED.map((kind) =>
+        rows({
+          table: "memory_queue",
+          by: "agent_id",
+          key: "source",
+          before: "",
+          batch: 250,
+          only: `kind = '${kind}'`,
+        }),
+      ),
+      rows({ table: "memory_vectors_due", by: "agent_id", key: "account_id", before: "", batch: 1 }),
+      { files: memory.clear },
       rows(self("agents", "agent_id")),
     ],
     instance: [

@@ -16,6 +16,7 @@ import { createImports } from "../bundles/import.ts";
 import type { Address } from "../chain/networks.ts";
 import { openWallet } from "../chain/wallet.ts";
 import type { Config } from "../config.ts";
+import { createDelegation } from "../delegation/delegation.ts";
 import { createIdempotency } from "../http/idempotency.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { createPaging } from "../http/paging.ts";
@@ -25,6 +26,9 @@ import { createAccountLimits } from "../limits/account-limits.ts";
 import { capModelCalls, capWorkers, type MachineLimits, modelMemoryBytes } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
 import { createMail } from "../mail/mail.ts";
+import type { Memory } from "../memory/memory.ts";
+import { createNotes } from "../memory/notes.ts";
+import { createRemembering, noteWrites } from "../memory/remembering.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
 import { createMessaging, type Messaging } from "../messages/messaging.ts";
 import { createMeter } from "../meter/meter.ts";
@@ -44,11 +48,13 @@ import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
-import { createCheckpoints } from "../storage/audit-checkpoints.ts";
+import { createCheckpoints, RETENTION } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { isOfServer } from "../tools/toolbox.ts";
+import { createCallModel } from "../usage/call-model.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createModelCalls } from "./model-calls.ts";
 import { measureModelCalls } from "./model-metrics.ts";
 import { createOwnServers } from "./own-servers.ts";
 import { createTools, type ToolChoice } from "./tools.ts";
@@ -57,6 +63,7 @@ import { createWeb } from "./web.ts";
 
 /** Awake workers, and likewise runs with their model calls, per account (docs/contract/api.md, Limits). */
 const MAX_WORK_PER_ACCOUNT = 64;
+const MAX_IDLE_WORKERS_PER_ACCOUNT = 32;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
@@ -91,8 +98,11 @@ export async function createFeatures(
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
   const removals = createRemovals(store, log);
-  const checkpoints = createCheckpoints({ store, clock, log, dataDir, key: hostKeys.auditKey });
-  const keys = createKeys(store, clock, audit);
+  const checkpoints = createCheckpoints({
+    ...{ store, clock, log, dataDir, key: hostKeys.auditKey },
+    retention: { ...RETENTION, maxAgeMs: config.keepAudit ?? Number.POSITIVE_INFINITY },
+  });
+  const keys = createKeys(store, clock, audit, config.keepKeys);
   const revokedTokens = createRevokedTokens(store, clock);
   const tokens = createTokens(hostKeys, clock, revokedTokens);
   const meter = createMeter({
@@ -163,25 +173,45 @@ export async function createFeatures(
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
   const spend: Host["spend"] = (...work) => host.spend(...work);
-  const rooms = { store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills };
+  const delegation = createDelegation({
+    ...{ store, clock, agents, instances },
+    toolbox: () => toolbox,
+    messaging: () => conversations,
+  });
+  const together = delegation.port;
+  const notes = createNotes(store.db, clock);
+  const searchMemory: Memory["search"] = (...search) => memory.memory.search(...search);
+  const rooms = {
+    ...{ store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills, together },
+    searchMemory,
+    noteWrite: noteWrites(notes),
+  };
   const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const memoryBytes = modelMemoryBytes(config.modelMemory);
   const local = { dataDir, cacheDir, memoryBytes, idleMs, answerTokens, log };
   const engines = createEngines(local, openAiOptions(config, log), hostModels, ownServers);
+  const memory = createRemembering({ store, log, dataDir, agents, instances, workspaces, notes, engines });
+  const modelCalls = createModelCalls({
+    ...{ config, foundation, log, limits, engines, ownServers },
+    appendEvent: (agentId, event) => void conversations.events.append(agentId, [event]),
+  });
   const host = createHost({
     clock,
     log,
     toolbox,
     policy,
-    engineOf: engines.of,
-    onModelCall: measureModelCalls(metrics, hostModels.isNamed),
+    callModel: createCallModel({
+      ...{ ...modelCalls, clock, engineOf: engines.of },
+      onModelCall: measureModelCalls(metrics, hostModels.isNamed),
+    }),
     traces,
     idleMs,
     bounds: {
       workers: capWorkers(config.maxAwake, machine),
       workersOfOne: MAX_WORK_PER_ACCOUNT,
+      idleOfOne: MAX_IDLE_WORKERS_PER_ACCOUNT,
       runs: capModelCalls(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS),
       runsOfOne: MAX_WORK_PER_ACCOUNT,
     },
@@ -203,42 +233,33 @@ export async function createFeatures(
     defaultModel: config.model,
     modelFor: ({ originType, originId }) =>
       originType === "schedule" && originId !== null ? scheduledModel(originId) : null,
+    boundsOf: delegation.boundsOf,
     engineOf: engines.of,
+    recall: memory.recall,
+    callLog: modelCalls.callLog,
+    requireBudget: modelCalls.requireBudget,
   });
+  conversations.runs.listen(delegation.listener);
   conversations.runs.listen({
     waiting: approvals.request,
     // One that has come to its end has asked for nothing that is open.
     ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
   });
   const scheduling = createScheduling({
-    ...{ store, clock, log, agents, instances, quotas, modelChoice, messaging: conversations },
+    ...{ store, clock, log, agents, workspaces, instances, quotas, modelChoice, messaging: conversations },
     tell:
       config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
   });
   const { schedules } = scheduling;
   const arrivals = createArrivals({ store, clock, workspaces, quotas, removals });
   const { transfer } = conversations;
-  const exports = createExports({
-    ...{ dataDir, clock, workspaces, skills, schedules, rules, transfer },
-    secretValues: secrets.values,
-  });
-  const imports = createImports({
-    dataDir,
-    store,
-    clock,
-    log,
-    arrivals,
-    workspaces,
-    transfer,
-    schedules,
-    quotas,
-    catalog,
-    skills,
-    secretNames: secrets.names,
-    toolNames,
-    mayHaveTool,
-    modelAllowed: modelChoice.allows,
-  });
+  const bundleParts = {
+    ...{ dataDir, store, clock, log, arrivals, workspaces, transfer, schedules, rules, quotas, catalog, skills },
+    ...{ toolNames, mayHaveTool, modelAllowed: modelChoice.allows },
+    ...{ secretNames: secrets.names, secretValues: secrets.values, untrustedFiles: notes.untrustedFiles },
+  };
+  const exports = createExports(bundleParts);
+  const imports = createImports(bundleParts);
   const authenticate = createAuthentication(accounts, keys, tokens);
   const stillValid = createCredentialCheck({ clock, accounts, keys, revokedTokens });
   const idempotency = createIdempotency(store, clock, hostKeys.requestKey);
@@ -250,6 +271,7 @@ export async function createFeatures(
   return {
     ...held,
     ...run,
+    modelCalls,
     exports,
     imports,
     meter,
@@ -259,7 +281,9 @@ export async function createFeatures(
     agents,
     secrets,
     conversations,
+    delegation,
     scheduling,
+    memory,
   };
 }
 

@@ -11,8 +11,10 @@ import type { Meter } from "../meter/meter.ts";
 import type { PaymentGateway } from "../payments/gateway.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { Life, Retention } from "../storage/retention.ts";
 import type { Db } from "../storage/store.ts";
 import type { Traces } from "../traces/traces.ts";
+import type { Reservations } from "../usage/reservations.ts";
 import type { RunningBackups } from "./backups.ts";
 import type { Tools } from "./tools.ts";
 
@@ -29,7 +31,10 @@ export interface GaugeParts {
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
+  modelCalls: { reservations: Pick<Reservations, "figures"> };
   web: { egress: Pick<Egress, "outcomes" | "connections"> };
+  retention: Pick<Retention, "removed">;
+  lives: readonly Pick<Life, "kind" | "oldest">[];
   /** Null if none is scheduled. */
   backups: Pick<RunningBackups, "figures"> | null;
 }
@@ -57,6 +62,16 @@ const databaseBytes = (dataDir: string): number =>
     0,
   );
 
+function freeInDatabase({ $client: sqlite }: Db): number {
+  const sql = "SELECT freelist_count * page_size AS bytes FROM pragma_freelist_count, pragma_page_size";
+  return sqlite.query<{ bytes: number }, []>(sql).get()?.bytes ?? 0;
+}
+
+function oldestOf({ $client: sqlite }: Db, kind: string, sql: string | undefined): Sample[] {
+  const oldest = sql === undefined ? null : sqlite.query<{ at: number }, []>(sql).get();
+  return oldest ? [{ labels: { kind }, value: oldest.at / 1000 }] : [];
+}
+
 /** What `/metrics` reports besides requests and the process. Each is cheap to read, however much data there is. */
 export function gaugesOf(parts: GaugeParts): Figure[] {
   const {
@@ -70,9 +85,12 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     paymentGateway,
     approvals,
     toolCalls,
+    modelCalls,
     web,
     sandbox,
     backups,
+    retention,
+    lives,
   } = parts;
   const { invoices, payments, health } = paymentGateway;
   const revenue = createRevenue(db);
@@ -109,6 +127,19 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     ),
     gauge("roost_disk_free_bytes", "What the data folder's disk has left", () => freeBytes(dataDir)),
     gauge("roost_database_bytes", "Size of the database's files", () => databaseBytes(dataDir)),
+    gauge("roost_database_free_bytes", "What of it the next rows use first", () => freeInDatabase(db)),
+    gauge(
+      "roost_oldest_timestamp_seconds",
+      "When the life of the oldest row began, by kind",
+      () => lives.flatMap(({ kind, oldest }) => oldestOf(db, kind, oldest)),
+      ["kind"],
+    ),
+    counter(
+      "roost_rows_removed_total",
+      "Rows that have come to the end of their life, by kind",
+      () => lives.map(({ kind }) => ({ labels: { kind }, value: retention.removed().get(kind) ?? 0 })),
+      ["kind"],
+    ),
     gauge("roost_event_streams", "Open event streams", hub.openStreams),
     gauge("roost_approvals_open", "Approvals that wait for a person", approvals.countOpen),
     counter(
@@ -116,6 +147,21 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       "Calls of agents' tools, by what came of them",
       () => toolCalls().map(({ tool, outcome, count }) => ({ labels: { tool, outcome }, value: count })),
       ["tool", "outcome"],
+    ),
+    gauge(
+      "roost_model_reservations",
+      "Model calls that have reserved what they may take",
+      () => modelCalls.reservations.figures().held,
+    ),
+    gauge(
+      "roost_model_calls_waiting",
+      "Model calls that wait for others to give back what they have reserved",
+      () => modelCalls.reservations.figures().waiting,
+    ),
+    counter(
+      "roost_budget_refusals_total",
+      "Messages and model calls refused because of a limit",
+      () => modelCalls.reservations.figures().refused,
     ),
     gauge(
       "roost_sandbox",

@@ -9,4 +9,6 @@ export const limitDefaults = (config: Config): AccountLimits => ({
   instances: config.maxInstances,
   agents: config.maxAgents,
   workspaceBytes: config.maxWorkspaceBytes,
+  tokensPerDay: config.tokensPerDay,
+  tokensPerMonth: config.tokensPerMonth,
 });

@@ -11,6 +11,7 @@ import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
 import { mcpRoutes } from "../mcp-server/routes.ts";
+import { memoryRoutes } from "../memory/routes.ts";
 import { conversationRoutes } from "../messages/conversation-routes.ts";
 import { messageRoutes } from "../messages/routes.ts";
 import { usageRoutes } from "../meter/routes.ts";
@@ -24,6 +25,7 @@ import { billingRoutes } from "../payments/routes.ts";
 import { scheduleRoutes } from "../schedules/routes.ts";
 import { secretRoutes } from "../secrets/routes.ts";
 import { skillRoutes } from "../skills/routes.ts";
+import { modelUsageRoutes } from "../usage/routes.ts";
 import type { Features } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 
@@ -81,6 +83,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
       keys,
       revokedTokens,
       standingOf: meter.standingOf,
+      operatorLimits: features.modelCalls.operatorLimits,
       limitChanged: meter.limitChanged,
       requireInstance: (caller, instanceId) => void instances.get(caller, instanceId),
     }),
@@ -92,13 +95,15 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     }),
     ...ledgerRoutes({ db: store.db }),
     ...usageRoutes({ db: store.db, clock, meter }),
+    ...modelUsageRoutes({ clock, ...features.modelCalls }),
     ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...bundleRoutes({ instances, agents, exports: features.exports, imports: features.imports, lasting, keepOpen }),
     ...toolRoutes(agents, features.toolbox),
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
-    ...conversationRoutes({ agents, ...conversations, keepOpen }),
+    ...conversationRoutes({ agents, ...conversations, redact: features.web.broker.redact, keepOpen }),
     ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
+    ...memoryRoutes(agents, features.memory.memory),
     ...scheduleRoutes({ agents, ...features.scheduling }),
     ...openAiRoutes({
       clock,

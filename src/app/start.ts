@@ -1,6 +1,7 @@
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
+import type { Delegation } from "../delegation/delegation.ts";
 import { createAdmission } from "../http/admission.ts";
 import { createIncomingBodies } from "../http/incoming-bodies.ts";
 import { createLastingAnswers } from "../http/lasting-answers.ts";
@@ -23,12 +24,15 @@ import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
 import { referencePages } from "../reference/pages.ts";
 import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
+import { checkInBackground } from "../storage/background-check.ts";
+import { createRetention } from "../storage/retention.ts";
 import type { RunningBackups } from "./backups.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures, type FeatureOptions } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 import { gaugesOf } from "./gauges.ts";
-import { housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
+import { type Housekeeping, housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
+import { livesOf } from "./lives.ts";
 import { modelOffer } from "./model-offer.ts";
 import { createRoutes } from "./route-table.ts";
 import { VERSION } from "./version.ts";
@@ -41,7 +45,7 @@ const TURN_SHARE_MS = 1;
 /** How much of the thread's time they may use while others make requests too; agents have a share of their own. */
 const THREAD_SHARE = 0.35;
 
-/** How often approvals are looked for whose time is over. */
+/** How often approvals, and runs that others wait for, are looked for whose time is over. */
 const EXPIRY_MS = 30_000;
 const PROBE_AFTER_MS = 1_000;
 
@@ -54,6 +58,10 @@ export interface App {
   /** Decides about what runs wait for. */
   runs: Pick<Runs, "resume" | "listen">;
   approvals: Pick<Approvals, "expireDue">;
+  housekeeping: Pick<Housekeeping, "tidy">;
+  /** Resolves if the database turns out to be damaged, with what to do. */
+  damage: Promise<Error>;
+  delegation: Pick<Delegation, "expireDue">;
   /** Resolves when the background work left by requests is done: clearing, and comparing workspaces with the disk. */
   settled(): Promise<void>;
   /** Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. */
@@ -106,6 +114,7 @@ async function startOn(
   const metrics = createMetrics();
   const features = await createFeatures(config, foundation, log, machine, publicUrl, metrics, options);
   const { sandbox, workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
+  engines.begin();
   const seconds = secondsOf(foundation.clock);
   let ready = true;
   const lasting = createLastingAnswers({
@@ -126,8 +135,18 @@ async function startOn(
     offer: modelOffer(config, foundation.clock, ollamaUrl),
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
+  const retention = createRetention(store, foundation.clock);
+  const lives = livesOf(foundation, config, features);
   const backups = await scheduledBackups(config, foundation.clock, log, features.mail);
-  for (const gauge of gaugesOf({ ...features, backups, db: store.db, hub: conversations.hub, dataDir: config.dataDir }))
+  for (const gauge of gaugesOf({
+    ...features,
+    retention,
+    lives,
+    backups,
+    db: store.db,
+    hub: conversations.hub,
+    dataDir: config.dataDir,
+  }))
     metrics.add(gauge);
   const status = {
     version: VERSION,
@@ -187,6 +206,7 @@ async function startOn(
 
   workspaces.recover();
   features.imports.recover();
+  features.modelCalls.callLog.recover();
   conversations.recover();
   listener.answerWith(fetch);
   // Metering starts only when instances can be used.
@@ -194,22 +214,27 @@ async function startOn(
   const meterTimer = createMeterTimer(meter, store, foundation.clock, log);
   meterTimer.run();
   paymentGateway.run();
+  features.modelCalls.callLog.run();
   features.scheduling.timer.run();
   setTimeout(() => void metrics.load(), 1_000).unref();
   // Requests that wait already come before what only tidies up.
   await new Promise((resolve) => setTimeout(resolve));
   removals.run(clearingPlan(store, features));
   workspaces.reindexing.run();
+  features.memory.run();
   const strays = workspaces.removeStrays(instances.isKnown);
   const expiry = setInterval(() => {
-    const tried = features.approvals.expireDue();
-    tried.catch((err: unknown) => log.error({ err }, "approvals whose time is over could not be closed"));
+    const tried = Promise.all([features.approvals.expireDue(), features.delegation.expireDue()]);
+    tried.catch((err: unknown) =>
+      log.error({ err }, "what has waited too long could not be ended; the host will retry it"),
+    );
   }, EXPIRY_MS);
   expiry.unref();
   // It takes a core for a moment, which the first requests should have. Whoever asks earlier starts it.
   const probing = setTimeout(() => void sandbox.probe(), PROBE_AFTER_MS);
   probing.unref();
-  const housekeeping = startHousekeeping(housekeepingTasks(foundation, features), log);
+  const check = checkInBackground(config.dataDir, log);
+  const housekeeping = startHousekeeping(housekeepingTasks(features, retention, lives), log);
 
   return {
     url: listener.url,
@@ -218,6 +243,9 @@ async function startOn(
     scheduleTimer: features.scheduling.timer,
     runs: conversations.runs,
     approvals: features.approvals,
+    housekeeping,
+    damage: check.damage,
+    delegation: features.delegation,
     async settled() {
       await features.imports.settled();
       await strays;
@@ -225,12 +253,15 @@ async function startOn(
       await workspaces.reindexing.settled();
       await conversations.aftermath.settled();
       await removals.settled();
+      await features.memory.settled();
     },
     async stop() {
       ready = false;
       clearInterval(expiry);
       clearTimeout(probing);
       housekeeping.stop();
+      await check.stop();
+      retention.stop();
       await backups?.stop();
       await features.scheduling.timer.stop();
       conversations.hub.endAll();
@@ -241,6 +272,7 @@ async function startOn(
       await strays;
       await workspaces.reindexing.stop();
       await conversations.aftermath.stop();
+      await features.memory.stop();
       await removals.stop();
       await paymentGateway.stop();
       await meterTimer.stop();
@@ -248,6 +280,7 @@ async function startOn(
       features.web.close();
       await sandbox.close();
       await engines.close();
+      await features.modelCalls.callLog.close();
       await features.traces?.close();
     },
   };

@@ -2,6 +2,8 @@ import { type AgentFilesParts, createAgentFiles } from "../agents/agent-files.ts
 import { keepOutputs } from "../agents/kept-outputs.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
+import type { Memory } from "../memory/memory.ts";
+import { createMemoryPort } from "../memory/port.ts";
 import type { EventLog } from "../messages/events/event-log.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { createCodeRunner } from "../skills/scripts.ts";
@@ -9,11 +11,15 @@ import type { Skills } from "../skills/skills.ts";
 import type { Audit } from "../storage/audit.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { callByName } from "../tools/call-tool.ts";
+import { delegate } from "../tools/delegate.ts";
+import { messageAgent } from "../tools/message-agent.ts";
 import { now } from "../tools/now.ts";
-import type { CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
+import type { AgentsPort, CallOutcome, PolicyPorts, ShowPlan } from "../tools/ports.ts";
 import { createReadSkill } from "../tools/read-skill.ts";
+import { remember } from "../tools/remember.ts";
 import { runJavaScript } from "../tools/run-javascript.ts";
 import { runScript } from "../tools/run-script.ts";
+import { searchMemory } from "../tools/search-memory.ts";
 import { createSearchTools } from "../tools/search-tools.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
@@ -30,6 +36,9 @@ export interface ToolParts extends AgentFilesParts {
   web: Pick<Web, "tools" | "broker">;
   sandbox: Sandbox;
   skills: Pick<Skills, "outline" | "read">;
+  /** The agents that a call may wait for. */
+  together: AgentsPort;
+  searchMemory(...search: Parameters<Memory["search"]>): ReturnType<Memory["search"]>;
 }
 
 /** How often a tool was called, and what came of it. */
@@ -54,8 +63,10 @@ export interface ToolChoice {
 
 /** What agents can do, and what the decision about a call knows. */
 export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): Tools {
-  const { store, instances, agents, audit, approvals, rules, appendEvents, spend, web, sandbox, skills } = parts;
+  const { store, instances, agents, audit, approvals, rules, appendEvents, spend, web, sandbox, skills, together } =
+    parts;
   const files = createAgentFiles(parts);
+  const memory = createMemoryPort({ memory: { search: parts.searchMemory }, agents, files });
 
   const showPlan: ShowPlan = ({ instanceId, agentId, conversationId, runId, signal }, items) => {
     const append = () => {
@@ -99,12 +110,16 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
   const own = [
     now,
     ...workspaceTools(files),
+    searchMemory(memory),
+    remember(memory),
     askUser,
-    updatePlan(showPlan),
     ...web.tools,
     runJavaScript(sandbox, runCode),
     createReadSkill(skills),
-    createSearchTools((agentId) => toolbox.searchable(agents.find(agentId)?.tools ?? null)),
+    updatePlan(showPlan),
+    messageAgent(together),
+    delegate(together),
+    createSearchTools(({ agentId, onlyTools }) => toolbox.searchable(agents.find(agentId)?.tools ?? null, onlyTools)),
     callByName,
   ];
   const toolbox = createToolbox([...(only ?? own), ...more]);

@@ -23,6 +23,8 @@ export interface CreatedBackup extends Contents {
 /** Makes a backup of a data folder, with or without a running server. Throws if that fails; then there is no file. */
 export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
   const { dataDir, destination, name, withKeys, passphrase, onProgress = () => {} } = options;
+  // Copying a large database takes a while, and says nothing itself.
+  onProgress(0, 1);
   const snapshot = await takeSnapshot(dataDir, { withKeys });
   try {
     const contents = snapshot.contents();

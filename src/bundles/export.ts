@@ -38,6 +38,8 @@ export interface ExportParts {
   rules: Pick<ApprovalRules, "page">;
   transfer: Transfer;
   schedules: Pick<Schedules, "page">;
+  /** The agent's files with lines that a stranger may have written: where each is from stays behind, so all of it counts. */
+  untrustedFiles(agentId: string): ReadonlySet<string>;
   /** All values of an instance's secrets, by name. */
   secretValues(instanceId: string): ReadonlyMap<string, string>;
 }
@@ -76,12 +78,13 @@ interface Kept {
 }
 
 export function createExports(parts: ExportParts): Exports {
-  const { dataDir, clock, workspaces, skills, schedules, rules, transfer, secretValues } = parts;
+  const { dataDir, clock, workspaces, skills, schedules, rules, transfer, secretValues, untrustedFiles } = parts;
   const places = createSlots(PLACES);
 
   /** The workspace's files, copied while nothing else of the account changes one. */
   async function keepWorkspace(agent: Agent, kept: Kept[], scratch: ScratchFile, leftOut: (name: string) => void) {
     const tainted: string[] = [];
+    const untrusted = untrustedFiles(agent.agentId);
     let waiting: Uint8Array[] = [];
     let bytes = 0;
     /** Most files are small, and each write of the disk takes its time. */
@@ -93,7 +96,7 @@ export function createExports(parts: ExportParts): Exports {
     for (let after: string | null = ""; after !== null; ) {
       const page = workspaces.list(agent, after, FILES_AT_ONCE);
       const names = page.map(({ name }) => name);
-      tainted.push(...workspaces.taintedOf(agent, names));
+      tainted.push(...new Set([...workspaces.taintedOf(agent, names), ...names.filter((name) => untrusted.has(name))]));
       for (const { name, updatedAt } of page) {
         const content = contentOf(agent, name);
         if (content === null) leftOut(WORKSPACE_PART + name);
@@ -142,7 +145,10 @@ export function createExports(parts: ExportParts): Exports {
   }
 
   async function keepSchedules(agentId: string, kept: Kept[], scratch: ScratchFile): Promise<void> {
-    for (const [index, schedule] of schedules.page(agentId, null, BUNDLE_BOUNDS.schedules).entries()) {
+    const planned = schedules
+      .page(agentId, null, BUNDLE_BOUNDS.schedules + 1)
+      .filter(({ kind }) => kind === "schedule");
+    for (const [index, schedule] of planned.entries()) {
       const name = `${SCHEDULES_PART}${String(index + 1).padStart(3, "0")}.json`;
       const range = await scratch.append(scheduleFile(schedule));
       kept.push({ name, range, modifiedAtMs: schedule.updatedAt, isFinal: false });
@@ -223,8 +229,14 @@ export function createExports(parts: ExportParts): Exports {
           name: agent.name,
           slug: agent.slug,
           displayName: agent.displayName,
-          model: agent.model,
+          model: [agent.model].flat()[0] ?? null,
+          fallbackModels: [agent.model]
+            .flat()
+            .slice(1)
+            .filter((model) => model !== null),
+          modelLimits: agent.modelLimits,
           tools: Object.entries(agent.tools ?? {}).map(([tool, policy]) => ({ tool, policy })),
+          heartbeat: agent.heartbeat,
         },
         rules: rules
           .page(instanceId, null, MAX_RULES)

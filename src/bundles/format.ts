@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { heartbeat } from "../agents/input.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isTooDeep } from "../lib/json-depth.ts";
 import { POLICIES } from "../tools/tool.ts";
@@ -64,6 +65,9 @@ const word = (max: number) =>
     .max(max)
     .regex(/^[\x21-\x7e]+$/, { error: "visible ASCII characters" });
 
+/** Costs are in millionths of a US dollar. */
+const limit = z.int().min(0).nullable();
+
 const NAME = "roost-agent";
 const VERSION = 1;
 
@@ -79,11 +83,17 @@ const Manifest = z.object({
       .nullish(),
     displayName: label.nullish(),
     model: word(200).nullish(),
+    /** Those that are tried after it. */
+    fallbackModels: z.array(word(200)).max(3).default([]),
+    modelLimits: z
+      .object({ tokensPerDay: limit, tokensPerMonth: limit, costPerDay: limit, costPerMonth: limit })
+      .nullish(),
     /** The owner's word on its tools, by name. */
     tools: z
       .array(z.object({ tool: word(200), policy: z.enum(POLICIES) }))
       .max(200)
       .default([]),
+    heartbeat: heartbeat.default(null),
   }),
   /** What its owner wanted not to be asked again. */
   rules: z

@@ -2,13 +2,15 @@ import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { NewMessage } from "../messages/queries.ts";
-import { type Conversation, FINISH_REASONS, type Message } from "../messages/schema.ts";
+import { type Conversation, FINISH_REASONS, type Message, ORIGINS } from "../messages/schema.ts";
 import { BUNDLE_BOUNDS, jsonOf, refusal } from "./format.ts";
 
 /** A conversation in a bundle: the first line of its file. */
 const Heading = z.object({
   title: z.string().min(1).max(200).nullable(),
   isDefault: z.boolean(),
+  /** What began it; without the id, which means nothing elsewhere. */
+  origin: z.enum(ORIGINS).default("user"),
   createdAt: z.iso.datetime(),
 });
 export type Heading = z.output<typeof Heading>;
@@ -27,6 +29,8 @@ const Line = z.object({
   finishReason: z.enum(FINISH_REASONS).nullable(),
   promptTokens: count,
   completionTokens: count,
+  /** What caused it, if it was neither a person nor an answer to one. */
+  origin: z.enum(ORIGINS).nullable().default(null),
 });
 
 /** How many earlier messages a reply may lie behind; an agent's queue is shorter. */
@@ -34,8 +38,8 @@ const MAX_UNANSWERED = 1_000;
 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
-export const headingOf = ({ title, isDefault, createdAt }: Conversation): string =>
-  lineOf({ title, isDefault, createdAt: isoTime(createdAt) } satisfies Heading);
+export const headingOf = ({ title, isDefault, originType, createdAt }: Conversation): string =>
+  lineOf({ title, isDefault, origin: originType, createdAt: isoTime(createdAt) } satisfies Heading);
 
 /** Writes a conversation's messages in their order. */
 export function createLineWriter(redact: (text: string) => Promise<string>) {
@@ -53,6 +57,7 @@ export function createLineWriter(redact: (text: string) => Promise<string>) {
       finishReason: row.finishReason,
       promptTokens: row.promptTokens,
       completionTokens: row.completionTokens,
+      origin: row.originType,
     } satisfies z.output<typeof Line>);
   };
 }
@@ -94,8 +99,8 @@ export function createLineReader(arriving: { agentId: string; conversationId: st
       completionTokens: line.completionTokens,
       // Nothing was said in the future: activity is sorted by it.
       createdAt: Math.min(Date.parse(line.createdAt), now),
-      tainted: line.role === "agent",
-      originType: null,
+      tainted: line.role === "agent" || line.origin === "agent",
+      originType: line.origin,
       originId: null,
     };
   };

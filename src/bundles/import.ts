@@ -30,7 +30,7 @@ export interface ImportParts extends SkillReviewParts {
   arrivals: Arrivals;
   workspaces: Pick<Workspaces, "index">;
   transfer: Transfer;
-  schedules: Pick<Schedules, "create">;
+  schedules: Pick<Schedules, "create" | "setHeartbeat">;
   quotas: Pick<Quotas, "requireRoom">;
   mayHaveTool(name: string): boolean;
   modelAllowed(model: string, instanceId: string): boolean;
@@ -102,11 +102,13 @@ export function createImports(parts: ImportParts): Imports {
     };
     for await (const line of linesIn(fs.createReadStream(path))) {
       if (read === null) {
-        const { createdAt, ...heading } = parseHeading(line);
+        const { createdAt, origin: originType, ...heading } = parseHeading(line);
         const now = clock.now();
         const at = Math.min(Date.parse(createdAt), now);
         if (heading.isDefault && !isFirst) throw refusal("history: expected the default conversation as the first one");
-        const conversationId = await slice(() => transfer.addConversation(agent, { ...heading, createdAt: at }));
+        const conversationId = await slice(() =>
+          transfer.addConversation(agent, { ...heading, originType, createdAt: at }),
+        );
         read = createLineReader({ agentId: agent.agentId, conversationId, now });
         continue;
       }
@@ -141,25 +143,30 @@ export function createImports(parts: ImportParts): Imports {
     const { instanceId } = find();
     const reviewed = await reviewSkills(parts, instanceId, skills, leftOut.add);
     const { tools, off } = sortPolicies(manifest.agent.tools, parts.mayHaveTool);
-    const { model = null } = manifest.agent;
-    const isOffered = model === null || parts.modelAllowed(model, instanceId);
+    const { model: first, fallbackModels, modelLimits = null, heartbeat } = manifest.agent;
+    const models = first == null ? [] : [first, ...fallbackModels];
+    const offered = models.filter((model) => parts.modelAllowed(model, instanceId));
     const review: Review = {
       skills: reviewed,
       policies: off,
       rules: manifest.rules,
-      model: isOffered ? null : model,
+      model: models.find((model) => !offered.includes(model)) ?? null,
       schedules: planned.map(({ name, cron, everySeconds, timeZone }) => ({ name, cron, everySeconds, timeZone })),
+      heartbeat,
       leftOut: leftOut.list(),
     };
     const input = {
       name: name ?? manifest.agent.name,
       displayName: name ?? manifest.agent.displayName ?? manifest.agent.name,
-      model: isOffered ? model : null,
+      model: offered.length > 1 ? offered : (offered[0] ?? null),
+      modelLimits,
       tools,
+      heartbeat,
     };
     const agent = await slice(() => arrivals.begin(find(), input));
     try {
       await addFiles(agent, unpacked);
+      if (heartbeat !== null) await slice(() => schedules.setHeartbeat(agent, false));
       for (const settings of planned) await addSchedule(find, agent, settings);
       let messages = 0;
       for (const [index, path] of history.entries()) messages += await addConversation(find, agent, path, index === 0);

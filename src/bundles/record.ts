@@ -30,7 +30,10 @@ export const ImportRecord = z.object({
     rules: z
       .array(z.object({ tool: z.string(), host: z.string().nullable(), method: z.string().nullable() }))
       .describe("What was not asked again where it comes from, and is asked here"),
-    model: z.string().nullable().describe("The model that this host does not offer: the agent has the default one"),
+    model: z
+      .string()
+      .nullable()
+      .describe("A model that this host does not offer: the agent has its others, or the default one"),
     schedules: z
       .array(
         z.object({
@@ -41,6 +44,7 @@ export const ImportRecord = z.object({
         }),
       )
       .describe("They are switched off"),
+    heartbeat: agentFields().heartbeat.describe("It is switched off"),
     leftOut: names.describe("Parts of the bundle that were not imported"),
   }),
 });

@@ -1,3 +1,4 @@
+import type { Heartbeat } from "../agents/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Schedule } from "../schedules/schema.ts";
 import type { Catalog } from "../skills/catalog.ts";
@@ -32,10 +33,12 @@ export interface Review {
   policies: { tool: string; policy: Policy }[];
   /** What its owner wanted not to be asked again: here it is asked. */
   rules: Manifest["rules"];
-  /** The model that this host does not offer: the agent has the default one. */
+  /** A model that this host does not offer: the agent has its others, or the default one. */
   model: string | null;
   /** They are off. */
   schedules: Pick<Schedule, "name" | "cron" | "everySeconds" | "timeZone">[];
+  /** It is off. */
+  heartbeat: Heartbeat | null;
   leftOut: string[];
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hoursOfDay, seconds, timeZoneName } from "../lib/time-forms.ts";
 import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
 import type { ScheduleSettings } from "../schedules/schedules.ts";
 import type { Schedule } from "../schedules/schema.ts";
@@ -10,17 +11,16 @@ const message = z
   .refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
     error: `text that is not blank, at most ${MAX_MESSAGE} characters`,
   });
-const wallTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: "a time such as 08:00" });
 
 /** A schedule in a bundle: what its owner decided. When it ran, and whether it is on, stay behind. */
 const Line = z.object({
   name: label,
   message,
   cron: z.string().max(200).nullable(),
-  everySeconds: z.int().min(60).max(31_536_000).nullable(),
-  timeZone: z.string().min(1).max(64),
+  everySeconds: seconds(60).nullable(),
+  timeZone: timeZoneName(),
   missed: z.enum(WHEN_MISSED),
-  activeHours: z.object({ from: wallTime, to: wallTime }).nullable(),
+  activeHours: hoursOfDay().nullable(),
   conversation: z.enum(CONVERSATIONS),
   announce: z.boolean(),
   model: z.string().min(1).max(200).nullable(),

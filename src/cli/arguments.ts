@@ -30,6 +30,12 @@ export function count(text: string): number {
   throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");
 }
 
+/** Up to a year. */
+export function dayCount(text: string): number {
+  if (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= 366) return Number(text);
+  throw new InvalidArgumentError("Expected a whole number from 1 to 366.");
+}
+
 /** An account's limit, or `default` for the host's own. */
 export const limit =
   (min: number, max = 1_000_000) =>
@@ -76,6 +82,9 @@ export function toolPolicy(text: string, before: Record<string, Policy | null> =
     `Expected NAME=POLICY with ${POLICIES.join(", ")} or default, such as write_file=ask.`,
   );
 }
+
+/** `30m`, in milliseconds; null for `off`. */
+export const durationOrOff = (text: string): number | null => (text === "off" ? null : durationMs(text));
 
 /** `08:00-20:00` */
 export function activeHours(text: string): { from: string; to: string } {

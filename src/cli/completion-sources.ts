@@ -84,7 +84,7 @@ export const SOURCES: Readonly<Record<string, Source>> = {
     if (typed.words.includes("models")) return await addedModels(typed);
     const { LOCAL_MODEL } = await import("../models/local-models.ts");
     const used = await agentsOf(typed).catch(() => []);
-    const names = new Set([LOCAL_MODEL, ...used.flatMap(({ model }) => (model === null ? [] : [model]))]);
+    const names = new Set([LOCAL_MODEL, ...used.flatMap(({ model }) => model ?? [])]);
     return [
       { value: "default", description: "the host's own" },
       ...[...names].map((value) => ({ value, description: "" })),

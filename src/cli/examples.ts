@@ -14,6 +14,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "account limit": [
     "roost account limit ada@example.org",
     "roost account limit ada@example.org --agents 5000 --writes default",
+    "roost account limit ada@example.org --tokens-per-month 5000000",
   ],
   "account suspend": ["roost account suspend ada@example.org"],
   "account resume": ["roost account resume ada@example.org"],
@@ -61,8 +62,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   "agent edit": [
     "roost agent edit home librarian --file SOUL.md=./soul.md",
-    "roost agent edit home librarian --model openai:gpt-4o-mini",
+    "roost agent edit home librarian --model openai:gpt-4o,openai:gpt-4o-mini",
     "roost agent edit home librarian --tool write_file=ask --tool delete_file=deny",
+    "roost agent edit home librarian --heartbeat 30m --active-hours 08:00-20:00",
+    "roost agent edit home librarian --heartbeat off",
   ],
   "agent export": [
     "roost agent export home librarian",
@@ -80,6 +83,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost conversation fork home librarian default",
     "roost conversation fork home librarian Trips --message msg_0123…",
   ],
+  context: ["roost context home librarian", "roost context home librarian --conversation Trips"],
   "conversation delete": ["roost conversation delete home librarian Trips"],
   chat: [
     "roost chat home librarian",
@@ -97,6 +101,12 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "approval approve": ["roost approval approve appr_0123…", "roost approval approve appr_0123… --remember --yes"],
   "approval deny": ["roost approval deny appr_0123… --note 'not before Monday'"],
   "approval answer": ["roost approval answer appr_0123… Friday 'two or three'"],
+  "memory search": ["roost memory search home librarian 'Which books did I like?'"],
+  "memory forget": [
+    "roost memory forget home librarian --run run_0123… --dry-run",
+    "roost memory forget home librarian --conversation 'Holiday plans' --yes",
+  ],
+  "memory rebuild": ["roost memory rebuild --data ./data"],
   "schedule list": ["roost schedule list home librarian"],
   "schedule show": ["roost schedule show home librarian Morning"],
   "schedule create": [
@@ -117,6 +127,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "secret list": ["roost secret list home"],
   "secret delete": ["roost secret delete home WEATHER_TOKEN"],
   billing: ["roost billing", "roost billing --json | jq .balance"],
+  usage: ["roost usage", "roost usage --by model --days 30", "roost usage --json | jq '.days[0]'"],
   completion: ["roost completion bash > ~/.local/share/bash-completion/completions/roost"],
 };
 

@@ -5,6 +5,8 @@ import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
 const MAX_WORKSPACE_BYTES = 2 ** 50;
+/** Of the host's models, in a day or month. */
+const MAX_TOKENS = 9e12;
 const CREDIT = "USDC of credit for each, 0 for none (default: ROOST_INVITE_CREDIT, 10.00)";
 const BACKUP_FILE = "its path, or s3://bucket/name";
 const EXPIRES = "how long it stays valid: a number with s, m, h or d";
@@ -76,6 +78,8 @@ export function addOperatorCommands(program: Command): void {
     .addOption(limitOption("streams", "event streams open at once"))
     .addOption(limitOption("reads", "GETs a second", 1))
     .addOption(limitOption("writes", "other requests a second", 1))
+    .addOption(limitOption("tokens-per-day", "tokens of the host's models in a day", 0, MAX_TOKENS))
+    .addOption(limitOption("tokens-per-month", "tokens of the host's models in a month", 0, MAX_TOKENS))
     .action(async (email, options) => (await import("./operator/account-limit.ts")).limitAccount(email, options));
   ofAccount("suspend", "refuse every request from an account").action(async (email, options) =>
     (await import("./operator/account.ts")).setSuspended(email, true, options),
@@ -105,6 +109,11 @@ export function addOperatorCommands(program: Command): void {
     .action(async (email, options) => (await import("./operator/login-link.ts")).makeLoginLink(email, options));
 
   addModels(group("models", "add language models that run on this host, list and remove them"), onDataJson);
+
+  // Its other commands are those of users.
+  onDataJson(program.command("memory").command("rebuild").description("have this host's indexes built anew"))
+    .option("--agent <agent>", "the id of an agent; else of all")
+    .action(async (options) => (await import("./operator/memory.ts")).rebuildMemory(options));
 
   const backup = group("backup", "save everything in one file, check it, and bring it back");
   const withPassphrase = (command: Command): Command =>

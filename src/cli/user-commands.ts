@@ -1,8 +1,10 @@
 import { type Command, Option } from "commander";
 import { APPROVAL_STATUSES } from "../approvals/status.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
-import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
-import { activeHours, durationMs, eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
+import { activeHours, durationOrOff, eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
+import { addMemoryCommands } from "./memory-commands.ts";
+import { addScheduleCommands } from "./schedule-commands.ts";
+import { addUsageCommand } from "./usage-command.ts";
 import type { ServerOptions } from "./user/credentials.ts";
 
 const USER = "On any server:";
@@ -64,6 +66,11 @@ export function addUserCommands(program: Command): void {
     .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
     .action(async (instance, agent, options) => (await import("./user/chat.ts")).chat(instance, agent, options));
   addConversationCommands(group("conversation", "list, start, fork and delete an agent's conversations"));
+  asJson(ofAgent(group("context", "show what an agent's next prompt would hold, and its tokens")))
+    .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
+    .action(async (instance, agent, options) =>
+      (await import("./user/context.ts")).showContext(instance, agent, options),
+    );
   asJson(ofAgent(group("send", "send one message and print the answer")))
     .argument("<text>", "the message; - reads it from standard input")
     .action(async (instance, agent, text, options) =>
@@ -76,13 +83,18 @@ export function addUserCommands(program: Command): void {
     );
 
   addApprovalCommands(group("approval", "show and decide what agents ask for"));
-  addScheduleCommands(group("schedule", "have an agent work at certain times"));
+  addScheduleCommands(group("schedule", "have an agent work at certain times"), (command) => asJson(ofAgent(command)));
+  const memory = program.commands.find((command) => command.name() === "memory") ?? program.command("memory");
+  memory.description("search what an agent remembers, and have it forget").helpGroup(USER);
+  addMemoryCommands(memory, { ofAgent, sure, asJson });
   addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
   addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 
   asJson(group("billing", "show the balance, what it was spent on and how long it will last")).action(async (options) =>
     (await import("./user/billing.ts")).showBilling(options),
   );
+
+  addUsageCommand(asJson(group("usage", "show what models took: tokens by day, and by agent, instance or model")));
 
   function addProfileCommands(profile: Command): void {
     const local = (name: string, description: string): Command =>
@@ -121,12 +133,19 @@ export function addUserCommands(program: Command): void {
     const described = (command: Command): Command =>
       asJson(command)
         .option("--display-name <name>", "the name shown in conversations")
-        .option("--model <model>", "local:<name>, openai:<name>, or default")
+        .option("--model <model>", "local:<name> or openai:<name>, several with commas, or default")
         .option(
           "--tool <name=policy>",
           "deny, ask, allow, always or default for one of its tools; repeatable",
           toolPolicy,
         )
+        .option(
+          "--heartbeat <every>",
+          "how often it does what HEARTBEAT.md says, such as 30m; off for never",
+          durationOrOff,
+        )
+        .option("--active-hours <from-to>", "let the heartbeat rest at other times, such as 08:00-20:00", activeHours)
+        .option("--time-zone <zone>", "whose clocks the hours mean, such as Europe/Berlin; else this machine's")
         .option("--file <name=path>", "a local persona file; an empty path removes it; repeatable", fileOfPath);
     asJson(inInstance(agent.command("list").description("list an instance's agents, oldest first"))).action(
       async (instance, options) => (await import("./user/agent.ts")).listAgents(instance, options),
@@ -205,50 +224,6 @@ export function addUserCommands(program: Command): void {
     decision(one("answer", "answer the agent's questions"))
       .argument("<answers...>", "one for each question")
       .action(async (given, answers, options) => (await import("./user/approval.ts")).answer(given, answers, options));
-  }
-
-  function addScheduleCommands(schedule: Command): void {
-    const ofAll = (name: string, description: string): Command =>
-      asJson(ofAgent(schedule.command(name).description(description)));
-    const one = (name: string, description: string): Command =>
-      ofAll(name, description).argument("<schedule>", "its id or name");
-    ofAll("list", "list an agent's schedules").action(async (instance, agent, options) =>
-      (await import("./user/schedule.ts")).listSchedules(instance, agent, options),
-    );
-    one("show", "show a schedule, and what became of its last times").action(async (instance, agent, given, options) =>
-      (await import("./user/schedule.ts")).showSchedule(instance, agent, given, options),
-    );
-    ofAll("create", "tell an agent something at certain times")
-      .argument("<name>", "the schedule's name")
-      .argument("<message>", "what the agent is told")
-      .option("--cron <fields>", "minute, hour, day, month and weekday, such as '0 9 * * 1-5'")
-      .option("--every <duration>", "an interval in place of cron, such as 30m", durationMs)
-      .option("--time-zone <zone>", "whose clocks cron means, such as Europe/Berlin; else this machine's")
-      .addOption(
-        new Option("--missed <what>", "times while the host did not run: run the last one, or none")
-          .choices(WHEN_MISSED)
-          .default("run_once" satisfies (typeof WHEN_MISSED)[number]),
-      )
-      .option("--active-hours <from-to>", "skip other times, such as 08:00-20:00", activeHours)
-      .addOption(new Option("--conversation <which>", "where it runs").choices(CONVERSATIONS).default("own"))
-      .option("--no-announce", "keep the answer out of the default conversation")
-      .option("--model <model>", "the model that answers, if not the agent's")
-      .action(async (instance, agent, name, message, options) =>
-        (await import("./user/schedule.ts")).createSchedule(instance, agent, name, message, options),
-      );
-    for (const state of ["on", "off"] as const) {
-      one(state, `switch a schedule ${state}`).action(async (instance, agent, given, options) =>
-        (await import("./user/schedule.ts")).switchSchedule(state, instance, agent, given, options),
-      );
-    }
-    one("run", "run a schedule now").action(async (instance, agent, given, options) =>
-      (await import("./user/schedule.ts")).runSchedule(instance, agent, given, options),
-    );
-    one("delete", "delete a schedule")
-      .option("-y, --yes", "do not ask")
-      .action(async (instance, agent, given, options) =>
-        (await import("./user/schedule.ts")).deleteSchedule(instance, agent, given, options),
-      );
   }
 
   function addSkillCommands(skill: Command): void {

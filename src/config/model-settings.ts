@@ -28,6 +28,15 @@ export const models = {
   openAiApiKey: masked(
     orNull(text("ROOST_OPENAI_API_KEY", "", "the key for that server", { expects: "a key", form: /^\S+$/ })),
   ),
+  /** The path of a file. */
+  modelPrices: orNull(
+    text("ROOST_MODEL_PRICES", "", "a JSON file of prices: USD a million tokens, by model", {
+      expects: "the path of a file",
+      form: /\S/,
+    }),
+  ),
+  tokensPerDay: tokens("ROOST_TOKENS_PER_DAY", "tokens that an account may take of the host's models in a day (UTC)"),
+  tokensPerMonth: tokens("ROOST_TOKENS_PER_MONTH", "the same in a calendar month"),
   /** Null for half of the memory. */
   modelMemory: modelMemory(),
   modelHub: modelHub(),
@@ -40,6 +49,13 @@ export const models = {
     ),
   ),
 };
+
+/** Null for no limit. */
+function tokens(name: string, meaning: string): Setting<number | null> {
+  const setting = whole(name, 0, meaning, { min: 0, max: 9e12 });
+  const read = (value: string) => (value === "" ? null : setting.read(value));
+  return { ...setting, fallback: "", fallbackShown: "none", read };
+}
 
 function modelMemory(): Setting<number | null> {
   const meaning = "the memory for pulled and imported models, all loaded ones together";

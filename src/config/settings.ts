@@ -18,6 +18,7 @@ import {
   whole,
   yesOrNo,
 } from "./forms.ts";
+import { kept } from "./kept-settings.ts";
 import { models } from "./model-settings.ts";
 import { traces } from "./trace-settings.ts";
 
@@ -233,7 +234,18 @@ const log = {
   ),
 };
 
-export const SETTINGS = { ...place, ...mail, ...models, ...money, ...agents, ...limits, ...backups, ...log, ...traces };
+export const SETTINGS = {
+  ...place,
+  ...mail,
+  ...models,
+  ...money,
+  ...agents,
+  ...limits,
+  ...kept,
+  ...backups,
+  ...log,
+  ...traces,
+};
 
 /** The order and titles in which settings are shown. */
 export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
@@ -243,6 +255,7 @@ export const GROUPS: readonly (readonly [title: string, settings: object])[] = [
   ["Money", money],
   ["Agents", agents],
   ["Limits per account and client address", limits],
+  ["What is kept", kept],
   ["Backups", backups],
   ["Log", log],
   ["Traces", traces],

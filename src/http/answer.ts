@@ -75,21 +75,24 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
   }
   const envelope = form === "openai" ? openAiError(error, requestId) : { code, message, status, requestId };
   const body = JSON.stringify({ error: envelope, ...error.body });
-  // OpenAI's clients repeat what failed; a model's failure has been repeated here already.
-  const final = form === "openai" && status === 502 ? { "X-Should-Retry": "false" } : {};
+  // OpenAI's clients repeat what failed; a model's failure has been repeated here already, and a limit holds for hours.
+  const final =
+    form === "openai" && (status === 502 || code === "budget_exceeded") ? { "X-Should-Retry": "false" } : {};
   return jsonAnswer(status, body, requestId, { ...error.headers, ...final });
 }
 
 /** An error's envelope for OpenAI's clients (docs/contract/api.md, OpenAI-compatible surface). */
 export const openAiError = ({ code, message, status, param }: AppError, requestId: string) => ({
   message,
-  type: OPENAI_TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error"),
+  type:
+    OPENAI_TYPES_OF_CODES[code] ?? OPENAI_TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error"),
   param,
   code,
   status,
   requestId,
 });
 
+const OPENAI_TYPES_OF_CODES: Readonly<Record<string, string>> = { budget_exceeded: "insufficient_quota" };
 const OPENAI_TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "permission_error",

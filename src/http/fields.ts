@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
+import { parseMoney } from "../lib/money.ts";
 
 /**
  * Fields of the API's bodies and queries. Each says what it expects: the error for a bad field is `"<field>: expected
@@ -63,6 +64,22 @@ export const money = z
   .string({ error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
   .regex(/^\d{1,9}(\.\d{1,6})?$/, { error: 'an amount as a decimal string with at most 6 decimals, such as "10.00"' })
   .meta({ examples: ["10.00"] });
+
+const TOKENS = "a whole number from 0 to 9000000000000, or null for no limit";
+const tokenLimit = z.int({ error: TOKENS }).min(0, { error: TOKENS }).max(9e12, { error: TOKENS }).nullish();
+const costLimit = money
+  .nullish()
+  .transform((amount) => (amount == null ? amount : Number(parseMoney(amount))))
+  .meta({ type: ["string", "null"] });
+
+/** Limits of models: what is given changes, null takes a limit away. */
+export const modelLimits = z
+  .object(
+    { tokensPerDay: tokenLimit, tokensPerMonth: tokenLimit, costPerDay: costLimit, costPerMonth: costLimit },
+    { error: "an object with tokensPerDay, tokensPerMonth, costPerDay and costPerMonth, or null for no limits" },
+  )
+  .nullable()
+  .describe("The most that models may take in a day or month (UTC): tokens, and amounts in USD");
 
 /** Parses input. Throws `invalid_request` that names the first bad field and what was expected. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

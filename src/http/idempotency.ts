@@ -12,7 +12,6 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 const MAX_ANSWERS = 10_000;
 /** A longer answer is not stored, but read again from its record. */
 const MAX_BYTES = 64 * 1024;
-const PRUNE_BATCH = 100;
 
 /** The answer of an operation, as it will be repeated. */
 export interface KeptAnswer {
@@ -56,8 +55,8 @@ export interface Idempotency {
    * is still running.
    */
   begin(accountId: string, key: string, asked: Asked): Begun;
-  /** Removes answers older than a day, in slices between which requests are served. */
-  prune(): Promise<void>;
+  /** Removes at most `limit` answers older than a day. Returns whether there may be more. Call it in a transaction. */
+  prune(limit: number): boolean;
 }
 
 /**
@@ -104,9 +103,6 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
         },
       };
     },
-    async prune() {
-      const slice = () => queries.prune(clock.now() - KEEP_MS, PRUNE_BATCH);
-      while ((await store.commitSoon(slice, "process")) === PRUNE_BATCH);
-    },
+    prune: (limit) => queries.prune(clock.now() - KEEP_MS, limit) === limit,
   };
 }

@@ -86,6 +86,12 @@ export const FAILURES = {
     "too many requests; try again in a moment",
     WAIT,
   ),
+  budget_exceeded: failure(
+    "budget_exceeded",
+    "A limit of what models may take is reached; Retry-After is the end of its day or month (UTC)",
+    "tokensPerDay: the agent has used 9500 of 10000 tokens today, and this may take 4097 more: raise the agent's limit, or try again after 2026-11-23T00:00:00.000Z",
+    WAIT,
+  ),
   internal_error: failure(
     "internal_error",
     "A fault of the host",

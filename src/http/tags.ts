@@ -7,6 +7,7 @@ export const TAGS = {
   conversations: "Threads of messages with one agent",
   messages: "Messages to agents, and their answers",
   runs: "What an agent does to answer one message",
+  memory: "What agents remember of their files and conversations",
   schedules: "What agents do by themselves at certain times",
   approvals: "What waits for a person's decision",
   events: "What happens to an agent, while it happens",

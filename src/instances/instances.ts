@@ -47,7 +47,7 @@ export interface Instances {
   requireRoom(accountId: string): void;
   /** Throws `conflict` as `requireRoom`. */
   create(caller: Caller, name: string): Instance;
-  rename(instance: Instance, name: string): Instance;
+  change(instance: Instance, change: Partial<Pick<Instance, "name" | "modelLimits">>): Instance;
   /** Does nothing if it is stopped already. */
   stop(instance: Instance, reason?: string | null): Instance;
   /** Does nothing if it is running already. */
@@ -143,7 +143,7 @@ export function createInstances(parts: InstanceParts): Instances {
         return instance;
       });
     },
-    rename: (instance, name) => set(instance, { name }),
+    change: set,
     stop,
     start(instance) {
       if (instance.status === "running") return instance;

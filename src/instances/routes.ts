@@ -1,12 +1,14 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
-import { trimmedText } from "../http/fields.ts";
+import { modelLimits, needsOneOf, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
+import { AppError } from "../lib/app-error.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
+import { ModelLimitsRecord, showModelLimits, withModelLimits } from "../limits/model-limits.ts";
 import type { Payment } from "../payments/payment.ts";
 import { hasProof } from "../payments/proof.ts";
 import type { Instances } from "./instances.ts";
@@ -22,6 +24,7 @@ const InstanceRecord = record("Instance", () =>
     startedAt: z.iso.datetime().nullable(),
     stoppedAt: z.iso.datetime().nullable(),
     agentCount: z.int(),
+    modelLimits: ModelLimitsRecord,
     billing: z.object({ pricePerHour: moneyForm("0.030000"), accrued: moneyForm("0.000000"), currency: currencyForm }),
   }),
 );
@@ -48,6 +51,7 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
     startedAt: isoTimeOrNull(instance.startedAt),
     stoppedAt: isoTimeOrNull(instance.stoppedAt),
     agentCount: instance.agentCount,
+    modelLimits: showModelLimits(instance.modelLimits),
     billing: {
       pricePerHour: formatMoney(pricePerHour),
       accrued: formatMoney(costOf(instance.instanceId)),
@@ -121,15 +125,24 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       path: "/v1/instances/:instanceId",
       name: "updateInstance",
       tag: "instances",
-      summary: "Rename an instance",
+      summary: "Rename an instance, or limit what its models may take",
       access: "write",
       bound: "record",
-      body: z.object({ name }),
-      example: { name: "at home" },
+      body: z
+        .object({ name: name.optional(), modelLimits: modelLimits.optional() })
+        .meta(needsOneOf("name", "modelLimits")),
+      example: { name: "at home", modelLimits: { tokensPerDay: 500_000 } },
       answer: InstanceRecord,
       find: own,
       commit: "shared",
-      write: ({ found, body }) => show(instances.rename(found, body.name)),
+      write({ found, body: { name, modelLimits } }) {
+        if (name === undefined && modelLimits === undefined) {
+          throw new AppError("invalid_request", "body: expected at least one of name, modelLimits");
+        }
+        const limits =
+          modelLimits === undefined ? {} : { modelLimits: withModelLimits(found.modelLimits, modelLimits) };
+        return show(instances.change(found, { ...(name !== undefined && { name }), ...limits }));
+      },
     }),
     route({
       method: "POST",

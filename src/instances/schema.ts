@@ -1,4 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { ModelLimits } from "../limits/model-limits.ts";
 
 /**
  * As in the contract. This host uses only `running` and `stopped`: a start or stop takes no time and cannot fail
@@ -22,6 +23,8 @@ export const instances = sqliteTable("instances", {
   stops: integer("stops").notNull().default(0),
   /** Null unless deleted. */
   removedAt: integer("removed_at"),
+  /** Null without any. */
+  modelLimits: text("model_limits", { mode: "json" }).$type<ModelLimits>(),
 });
 
 export type Instance = typeof instances.$inferSelect;

@@ -16,6 +16,11 @@ interface Violation {
 
 const usdc = (micros: number): string => formatMoney(BigInt(Math.round(micros)));
 
+/** What each instance's days cost, with those that are no longer kept. */
+const COST_OF_DAYS = `SELECT instance_id, sum(cost) AS cost FROM (
+    SELECT instance_id, cost FROM usage_days UNION ALL SELECT instance_id, cost FROM usage_before
+  ) GROUP BY instance_id`;
+
 /**
  * The invariants of the ledger, the meter and payments (docs/contract/billing.md, Invariants), as far as the data can
  * show them.
@@ -77,7 +82,7 @@ const RULES: readonly Rule[] = [
   {
     violations: `
       SELECT meters.instance_id AS id, accrued AS has, coalesce(cost, 0) AS should
-      FROM meters LEFT JOIN (SELECT instance_id, sum(cost) AS cost FROM usage_days GROUP BY instance_id) AS used
+      FROM meters LEFT JOIN (${COST_OF_DAYS}) AS used
         ON used.instance_id = meters.instance_id
       WHERE accrued <> coalesce(cost, 0)`,
     describe: ({ id, has, should }) => `the meter of ${id} shows ${usdc(has)}, but its days cost ${usdc(should)}`,
@@ -93,7 +98,7 @@ const RULES: readonly Rule[] = [
     violations: `
       SELECT coalesce(used.instance_id, posted.instance_id) AS id,
         coalesce(posted.cost, 0) + coalesce(unposted, 0) AS has, coalesce(used.cost, 0) AS should
-      FROM (SELECT instance_id, sum(cost) AS cost FROM usage_days GROUP BY instance_id) AS used
+      FROM (${COST_OF_DAYS}) AS used
       FULL JOIN (
         SELECT instance_id, sum(amount) AS cost
         FROM journal_entries JOIN postings ON postings.entry_id = journal_entries.entry_id

@@ -11,6 +11,7 @@ export const STATUS_OF_CODE = {
   precondition_failed: 412,
   payload_too_large: 413,
   rate_limited: 429,
+  budget_exceeded: 429,
   internal_error: 500,
   model_error: 502,
   output_invalid: 502,
@@ -25,6 +26,8 @@ export interface AppErrorOptions {
   /** Overrides the code's status: 410 for an expired cursor, 503 for a full disk. */
   status?: number;
   retryAfterSeconds?: number;
+  /** Instead of it: when to retry, in milliseconds since 1970. */
+  retryAt?: number | undefined;
   headers?: Record<string, string>;
   /** False if the fault is in a header that the `Idempotency-Key` does not cover: the same key may be used again. */
   isKept?: false;
@@ -49,8 +52,9 @@ export class AppError extends Error {
     this.code = code;
     this.status = options.status ?? STATUS_OF_CODE[code];
     this.headers = { ...options.headers };
-    if (options.retryAfterSeconds !== undefined) {
-      this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
+    const { retryAt, retryAfterSeconds = retryAt === undefined ? undefined : (retryAt - Date.now()) / 1000 } = options;
+    if (retryAfterSeconds !== undefined) {
+      this.headers["Retry-After"] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
     }
     this.isKept = options.isKept ?? true;
     this.param = options.param ?? null;

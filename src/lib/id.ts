@@ -12,6 +12,7 @@ export type IdPrefix =
   | "appr"
   | "rule"
   | "sched"
+  | "wait"
   | "inv"
   | "txn"
   | "call"

@@ -5,7 +5,7 @@ import type { Store } from "../storage/store.ts";
 import { accountLimits, type LIMIT_NAMES } from "./schema.ts";
 
 /** The limits of one account (docs/contract/api.md, Limits), by their names in `roost account limit`. */
-export interface AccountLimits extends Record<LimitName, number> {
+export interface AccountLimits {
   /** GETs per second, with a burst of one second's worth. */
   reads: number;
   /** Other requests per second, with a burst of five seconds' worth. */
@@ -16,6 +16,9 @@ export interface AccountLimits extends Record<LimitName, number> {
   agents: number;
   /** Total size of its workspaces. */
   workspaceBytes: number;
+  /** Of the host's models; null without a limit. */
+  tokensPerDay: number | null;
+  tokensPerMonth: number | null;
 }
 
 export type LimitName = (typeof LIMIT_NAMES)[number];

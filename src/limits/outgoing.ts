@@ -47,8 +47,13 @@ export const OUTGOING = {
   },
   /** Traces to the operator's collector, if there is one; the deadline is the longest that may be set. */
   traces: { files: ["traces/sending.ts"], deadlineMs: 30_000, answerBytes: 4 * MIB, connections: 4 },
-  /** `roost doctor` asks a model server for its models. */
-  modelList: { files: ["cli/operator/check-host.ts"], deadlineMs: 5_000, answerBytes: MIB, connections: 1 },
+  /** A model server is asked for its models: by `roost doctor`, and for the sizes of their contexts, once at a time. */
+  modelList: {
+    files: ["cli/operator/check-host.ts", "models/openai/context-sizes.ts"],
+    deadlineMs: 5_000,
+    answerBytes: MIB,
+    connections: 1,
+  },
   /** `roost models pull` asks a hub for a model; the deadline is for silence while a file arrives, whose size is known. */
   hub: { files: ["models/store/hub.ts"], deadlineMs: 30_000, answerBytes: 16 * MIB, connections: 1 },
   /** Looks for Ollama on this machine, which the console and `roost doctor` then offer. */

@@ -1,7 +1,16 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** The account limits that an operator can change, as `roost account limit` names them. */
-export const LIMIT_NAMES = ["reads", "writes", "streams", "instances", "agents", "workspaceBytes"] as const;
+export const LIMIT_NAMES = [
+  "reads",
+  "writes",
+  "streams",
+  "instances",
+  "agents",
+  "workspaceBytes",
+  "tokensPerDay",
+  "tokensPerMonth",
+] as const;
 
 export const accountLimits = sqliteTable(
   "account_limits",

@@ -10,8 +10,8 @@ export interface Outbox {
   append(message: MailMessage): void;
   /** All stored mail, newest first; `createdAt` in milliseconds. */
   list(): OutboxMail[];
-  /** Deletes mail older than 24 hours. Every `append` does so too. */
-  prune(): void;
+  /** Deletes mail older than 24 hours. Every `append` does so too, so there is never much. Returns false: none is left. */
+  prune(): boolean;
 }
 
 /** Stores mail when no SMTP server is set; the operator reads it with `roost outbox`. */
@@ -32,6 +32,9 @@ export function createOutbox({ db, transaction }: Store, clock: Clock): Outbox {
       const { to, subject, text, code, createdAt } = outbox;
       return db.select({ to, subject, text, code, createdAt }).from(outbox).orderBy(desc(outbox.id)).all();
     },
-    prune: () => void transaction(deleteOld),
+    prune() {
+      transaction(deleteOld);
+      return false;
+    },
   };
 }

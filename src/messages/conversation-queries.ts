@@ -53,6 +53,35 @@ export function conversationQueries(db: Db) {
   const oldest = prepared(db, () =>
     db.select().from(conversations).where(ofOrigin).orderBy(asc(updatedAt), asc(conversationId)).limit(1),
   );
+  const oldestAtRest = prepared(db, () =>
+    db
+      .select()
+      .from(conversations)
+      .where(
+        and(
+          ofOrigin,
+          sql`NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = conversations.conversation_id
+            AND (runs.status = 'queued' OR runs.status = 'running' OR runs.status = 'waiting'))`,
+        ),
+      )
+      .orderBy(asc(updatedAt), asc(conversationId))
+      .limit(1),
+  );
+  const answering = prepared(db, () =>
+    db
+      .select()
+      .from(conversations)
+      .where(
+        and(
+          eq(agentId, p("agentId")),
+          eq(conversations.originId, p("originId")),
+          // Written exactly as in the partial index's condition.
+          sql`${originType} = 'agent'`,
+          sql`${state} = 'open'`,
+        ),
+      )
+      .limit(1),
+  );
 
   return {
     insert: (row: typeof conversations.$inferInsert): Conversation =>
@@ -66,6 +95,11 @@ export function conversationQueries(db: Db) {
     countOf: (agentId: string, origin: OriginType): number => countOf.get({ agentId, origin })?.count ?? 0,
     /** The one of this origin whose last activity is the longest ago. */
     oldest: (agentId: string, origin: OriginType): Conversation | undefined => oldest.get({ agentId, origin }),
+    /** The same of those that have no unfinished run. */
+    oldestAtRest: (agentId: string, origin: OriginType): Conversation | undefined =>
+      oldestAtRest.get({ agentId, origin }),
+    /** The visible one in which this agent answers another agent's conversation. */
+    answering: (agentId: string, originId: string): Conversation | undefined => answering.get({ agentId, originId }),
     setTitle: (id: string, text: string | null, now: number) =>
       void db
         .update(conversations)
@@ -77,6 +111,7 @@ export function conversationQueries(db: Db) {
     /** Hides its messages, and its runs up to the agent's last event. Their rows are deleted later. */
     clear: (id: string, now: number) =>
       void db.run(sql`UPDATE conversations SET message_count = 0, updated_at = max(updated_at, ${now}),
+        compaction_failures = 0, compaction_failed_at = 0,
         cleared_event_id = (SELECT last_event_id FROM agents WHERE agent_id = conversations.agent_id),
         cleared_message_seq = coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0)
         WHERE conversation_id = ${id}`),

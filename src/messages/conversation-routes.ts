@@ -2,9 +2,11 @@ import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
 import { trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
+import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
+import { ContextRecord, type ReadContext, type Redact, withoutSecrets } from "./context.ts";
 import type { ActivityMark } from "./conversation-queries.ts";
 import type { Conversations } from "./conversations.ts";
 import type { Forks } from "./forks.ts";
@@ -15,6 +17,8 @@ export interface ConversationRouteParts {
   agents: Agents;
   conversations: Conversations;
   forks: Forks;
+  context: ReadContext;
+  redact: Redact;
   /** Keeps the connection open while a long conversation is copied. */
   keepOpen(request: Request): void;
 }
@@ -26,7 +30,8 @@ const title = trimmedText(1, 200);
 const MESSAGE_ID = "the id of a message of this conversation";
 
 /** Conversations of an agent (docs/contract/api.md, Conversations). */
-export function conversationRoutes({ agents, conversations, forks, keepOpen }: ConversationRouteParts): Route[] {
+export function conversationRoutes(parts: ConversationRouteParts): Route[] {
+  const { agents, conversations, forks, context, redact, keepOpen } = parts;
   const ownAgent = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
     agents.get(caller, params.instanceId, params.agentId);
   const own = (asked: Asked<{ instanceId: string; agentId: string; conversationId: string }>) => {
@@ -138,6 +143,27 @@ export function conversationRoutes({ agents, conversations, forks, keepOpen }: C
         const { messageId } = await body();
         keepOpen(request);
         return forks.fork(find, messageId, (end) => commit(() => showConversation(end())));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/instances/:instanceId/agents/:agentId/context",
+      name: "getAgentContext",
+      tag: "conversations",
+      summary: "What the agent's next prompt would hold, piece by piece",
+      description: "Of its default conversation, or of the one that is named. Values of secrets are hidden.",
+      access: "read",
+      bound: "texts",
+      query: z.object({ conversationId: idForm("conv").optional() }),
+      answer: ContextRecord,
+      find(asked) {
+        const found = ownAgent(asked);
+        const { conversationId } = queryOf(asked.request);
+        return { ...found, conversation: conversations.get(found.agent, conversationId) };
+      },
+      async handle({ found: { agent, conversation }, query }) {
+        query();
+        return withoutSecrets(context(agent, conversation), (text) => redact(agent.instanceId, text));
       },
     }),
   ];

@@ -13,6 +13,7 @@ import { type Conversation, ORIGINS, type OriginType } from "./schema.ts";
 const MAX_CONVERSATIONS = 1_000;
 /** So that programs leave room for people. */
 const MAX_FOR_RESPONSES = 500;
+const MAX_FOR_AGENTS = 300;
 
 export interface Conversations {
   /** A visible conversation of the agent, by default its default one. Throws `not_found`. */
@@ -26,6 +27,12 @@ export interface Conversations {
   createForResponses(agent: Agent): Conversation;
   /** One for what is not a person's doing. Throws `conflict` beyond 1,000. */
   createFor(agent: Agent, origin: Pick<Conversation, "originType" | "originId">, title: string): Conversation;
+  /**
+   * The one in which the agent works for a conversation of another agent, or of its own: `again` for the one that it had
+   * for that before, if any. An agent keeps 300 of them: of those in which nothing runs, the one that was used the longest
+   * ago makes room. Throws `conflict` beyond 1,000 of all kinds.
+   */
+  forAgents(agent: Agent, askingConversationId: string, title: string, how: "again" | "new"): Conversation;
   /** Throws `conflict` if the agent has as many as it may. */
   requireRoom(agent: Agent): void;
   /** Latest activity first; of every origin if none is named. */
@@ -108,6 +115,17 @@ export function createConversations(parts: ConversationParts): Conversations {
     createFor(agent, origin, title) {
       requireRoom(agent);
       return insert(agent, title, origin);
+    },
+    forAgents(agent, askingConversationId, title, how) {
+      const { agentId } = agent;
+      const known = how === "again" ? rows.answering(agentId, askingConversationId) : undefined;
+      if (known) return known;
+      if (rows.countOf(agentId, "agent") >= MAX_FOR_AGENTS) {
+        const oldest = rows.oldestAtRest(agentId, "agent");
+        if (oldest) remove(oldest);
+      }
+      requireRoom(agent);
+      return insert(agent, title, { originType: "agent", originId: askingConversationId });
     },
     page({ agentId }, origin, after, limit) {
       const of = (one: OriginType) => rows.page(agentId, one, after ?? NEWEST, limit);

@@ -12,7 +12,9 @@ import type { ConversationQueries } from "./conversation-queries.ts";
 import type { Conversations } from "./conversations.ts";
 import { readPage } from "./history-page.ts";
 import type { MessageQueries } from "./queries.ts";
+import type { StepQueries } from "./runs/past-steps.ts";
 import type { Conversation, Message } from "./schema.ts";
+import type { Summaries } from "./summaries.ts";
 
 /** Finds what is to be forked, in its current state. Throws `not_found`. */
 export type FindConversation = () => { instance: Instance; agent: Agent; conversation: Conversation };
@@ -33,6 +35,8 @@ export interface ForkParts {
   store: Store;
   clock: Clock;
   queries: MessageQueries;
+  steps: Pick<StepQueries, "copy">;
+  summaries: Pick<Summaries, "copy">;
   rows: ConversationQueries;
   conversations: Pick<Conversations, "requireRoom">;
   removals: Pick<Removals, "add">;
@@ -47,7 +51,7 @@ const MAX_UNANSWERED = 1_000;
 const FORKS = { concurrency: 2, maxPerOwner: 1, maxWaiting: 16 };
 
 export function createForks(parts: ForkParts): Forks {
-  const { store, clock, queries, rows, conversations, removals, quotas } = parts;
+  const { store, clock, queries, steps, summaries, rows, conversations, removals, quotas } = parts;
   const limiter = createFairLimiter(FORKS);
 
   /** Finds a message that is visible in the conversation. */
@@ -89,6 +93,7 @@ export function createForks(parts: ForkParts): Forks {
         if (message.role === "user") newIds.set(message.messageId, id);
         const inReplyTo = message.inReplyTo === null ? null : (newIds.get(message.inReplyTo) ?? null);
         queries.insertMessage({ ...message, messageId: id, conversationId: copyId, inReplyTo });
+        if (message.role === "agent") steps.copy(message.messageId, { messageId: id, conversationId: copyId });
         const [oldest] = newIds.keys();
         if (oldest !== undefined && newIds.size > MAX_UNANSWERED) newIds.delete(oldest);
       }
@@ -105,8 +110,9 @@ export function createForks(parts: ForkParts): Forks {
       }
       return await commit(() => {
         const { agent, conversation } = find();
-        messageIn(conversation, messageId);
+        const { messageSeq } = messageIn(conversation, messageId);
         conversations.requireRoom(agent);
+        summaries.copy(conversation.conversationId, messageSeq, copyId);
         rows.setState(copyId, "open");
         const copied = rows.find(copyId);
         if (!copied) throw notFound("conversation");

@@ -11,7 +11,7 @@ export interface HistoryPage {
 
 /** At most `limit` messages, and fewer if their text would exceed the page's size. */
 export function readPage(
-  queries: MessageQueries,
+  queries: Pick<MessageQueries, "page" | "sizes">,
   conversationId: string,
   order: Order,
   after: number | null,

@@ -35,13 +35,15 @@ export interface NewMessage {
   output: OutputForm | null;
   /** Who or what sends it, if that is no person. */
   origin?: Pick<Run, "originType" | "originId">;
+  /** Whether a stranger may have written a part of it: its run is then tainted. */
+  isTainted?: boolean;
 }
 
 export interface Messages {
   /**
    * Writes the message and its queued run. Throws `conflict` if the account's history is full, or the message would
-   * have to wait and must not; `rate_limited` if the agent's queue is full; `instance_not_ready` if its instance is not
-   * running. Call it in a transaction.
+   * have to wait and must not; `budget_exceeded` or `forbidden` because of a limit of its models; `rate_limited` if the
+   * agent's queue is full; `instance_not_ready` if its instance is not running. Call it in a transaction.
    */
   send(instance: Instance, agent: Agent, message: NewMessage): Run;
   /**
@@ -74,10 +76,16 @@ export function createMessages(
   runs: Runs,
   removals: Pick<Removals, "add">,
   quotas: Pick<Quotas, "requireHistoryRoom">,
-  modelOf: (agent: Agent, caused: Caused) => string,
+  modelOf: (agent: Agent, caused?: Caused) => string,
+  /** Throws `budget_exceeded` if a limit of the agent's models is used up, `forbidden` if nobody knows what they cost. */
+  requireBudget: (agent: Agent, instance: Instance, model: string) => void,
 ): Messages {
   return {
-    send(instance, agent, { conversationId, text, sender, whileRunning, output, origin = BY_A_PERSON }) {
+    send(
+      instance,
+      agent,
+      { conversationId, text, sender, whileRunning, output, origin = BY_A_PERSON, isTainted = false },
+    ) {
       const { agentId } = agent;
       return store.transaction(() => {
         // Checked here only: the answer to an accepted message is always stored.
@@ -90,6 +98,9 @@ export function createMessages(
             `the conversation has a run in progress (${current.runId}): wait for its end, cancel it, or send with whileRunning "queue" or "interrupt"`,
           );
         }
+        const caused = { agentId, conversationId, ...origin };
+        const model = modelOf(agent, caused);
+        requireBudget(agent, instance, model);
         const interrupted = whileRunning === "interrupt" ? current : undefined;
         requireRoomInQueue(
           unfinished.filter((run) => run !== interrupted),
@@ -98,15 +109,14 @@ export function createMessages(
         requireRunning(instance);
         if (interrupted) runs.cancel(interrupted);
         const messageId = newId("msg");
-        const caused = { agentId, conversationId, ...origin };
-        const model = unfinished.length === 0 ? modelOf(agent, caused) : undefined;
-        const run = runs.queue(caused, instance, messageId, model);
+        const run = runs.queue(caused, instance, messageId, unfinished.length === 0 ? model : undefined);
         if (output) queries.setOutput(run.runId, output);
-        queries.insertMessage(questionOf(run, text, sender));
+        queries.insertMessage({ ...questionOf(run, text, sender), tainted: isTainted });
         return run;
       });
     },
     ask(instance, agent, asked, listener) {
+      requireBudget(agent, instance, modelOf(agent));
       requireRoomInQueue(runs.inTurn(agent.agentId), "");
       requireRunning(instance);
       return runs.unkept.queue(instance, agent, asked, listener);

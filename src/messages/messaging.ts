@@ -8,7 +8,10 @@ import type { ModelAbilities } from "../models/engine.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import type { CallLog } from "../usage/call-log.ts";
 import { type Aftermath, createAftermath } from "./aftermath.ts";
+import { type Aging, createAging } from "./aging.ts";
+import { createContext, type ReadContext } from "./context.ts";
 import { type ConversationQueries, conversationQueries } from "./conversation-queries.ts";
 import { type Conversations, createConversations } from "./conversations.ts";
 import type { AgentEvent } from "./events/event.ts";
@@ -18,13 +21,17 @@ import { createHub, type Hub } from "./events/hub.ts";
 import { createForks, type Forks } from "./forks.ts";
 import { createMessages, type Messages } from "./messages.ts";
 import { messageQueries } from "./queries.ts";
-import { abilitiesOf, modelOf, type PrepareParts, prepareRun, prepareUnkept } from "./runs/prepare.ts";
+import { createCompacting } from "./runs/compacting.ts";
+import { createHistory } from "./runs/history.ts";
+import { stepQueries } from "./runs/past-steps.ts";
+import { abilitiesOf, modelsOf, type PrepareParts, prepareRun, prepareUnkept } from "./runs/prepare.ts";
 import { createRuns, type Runs } from "./runs/runs.ts";
 import { createTaint } from "./runs/taint.ts";
 import { createWindows } from "./runs/window.ts";
+import { createSummaries } from "./summaries.ts";
 import { createTransfer, type Transfer } from "./transfer.ts";
 
-export interface MessagingParts extends Omit<PrepareParts, "conversation" | "taint" | "outputOf"> {
+export interface MessagingParts extends Omit<PrepareParts, "history" | "taint" | "outputOf"> {
   store: Store;
   clock: Clock;
   log: Log;
@@ -33,6 +40,9 @@ export interface MessagingParts extends Omit<PrepareParts, "conversation" | "tai
   host: Host;
   removals: Pick<Removals, "add">;
   quotas: Pick<Quotas, "requireHistoryRoom">;
+  callLog: CallLog;
+  /** Throws `budget_exceeded`, `forbidden` if the limits of its models leave no room for an answer. */
+  requireBudget(whose: { accountId: string; instanceId: string; agentId: string }, model: string): void;
 }
 
 export interface Messaging {
@@ -46,6 +56,8 @@ export interface Messaging {
   /** Continues what an earlier process left unfinished. */
   recover(): void;
   aftermath: Aftermath;
+  aging: Aging;
+  context: ReadContext;
   /** What the model of this agent can do. */
   abilitiesOf(agent: Agent): ModelAbilities;
 }
@@ -57,9 +69,15 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const hub = createHub(reader.follow);
   const events = createEventLog(store, clock, hub.publish, reader);
   const queries = messageQueries(store.db);
-  const windows = createWindows(queries);
-  const taint = createTaint(store.db, windows);
-  const preparing: PrepareParts = { ...parts, conversation: windows.read, taint, outputOf: queries.outputOf };
+  const steps = stepQueries(store.db);
+  const windows = createWindows(queries, steps);
+  const summaries = createSummaries(store.db);
+  const taint = createTaint(store.db);
+  const stored = conversationQueries(store.db);
+  const findConversation = stored.find;
+  const compacting = createCompacting({ clock, queries, steps, summaries, findConversation });
+  const history = createHistory({ windows, summaries, findConversation, compacting });
+  const preparing: PrepareParts = { ...parts, history, taint, outputOf: queries.outputOf };
   const runs = createRuns({
     store,
     clock,
@@ -67,23 +85,27 @@ export function createMessaging(parts: MessagingParts): Messaging {
     events,
     queries,
     taint,
+    steps,
     host,
+    callLog: parts.callLog,
     prepare: (run, journal) => prepareRun(preparing, run, journal),
     prepareUnkept: (run, asked) => prepareUnkept(parts, run, asked),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
   const { removals, quotas } = parts;
-  const stored = conversationQueries(store.db);
   const rows: ConversationQueries = {
     ...stored,
     clear(conversationId, now) {
       windows.forget(conversationId);
+      summaries.forget(conversationId);
       stored.clear(conversationId, now);
     },
   };
-  const messages = createMessages(store, clock, queries, events, rows, runs, removals, quotas, (agent, caused) =>
-    modelOf(agent, parts, caused),
+  const messages = createMessages(
+    ...[store, clock, queries, events, rows, runs, removals, quotas],
+    (agent, caused) => modelsOf(agent, parts, caused)[0],
+    ({ agentId }, { accountId, instanceId }, model) => parts.requireBudget({ accountId, instanceId, agentId }, model),
   );
   const conversations = createConversations({
     store,
@@ -94,8 +116,8 @@ export function createMessaging(parts: MessagingParts): Messaging {
     removals,
     endStreams: ({ agentId, conversationId }) => hub.end(agentId, conversationId),
   });
-  const transfer = createTransfer({ queries, rows, taint, quotas });
-  const forks = createForks({ store, clock, queries, rows, conversations, removals, quotas });
+  const transfer = createTransfer({ queries, rows, quotas });
+  const forks = createForks({ store, clock, queries, steps, summaries, rows, conversations, removals, quotas });
 
   /** Cancels a deleted agent's runs and ends its streams. Returns how many changes that took. */
   function part(agentId: string): number {
@@ -153,6 +175,9 @@ export function createMessaging(parts: MessagingParts): Messaging {
     runs.recover();
     aftermath.run();
   }
-  const abilities = (agent: Agent) => abilitiesOf(parts, modelOf(agent, parts));
-  return { events, hub, runs, messages, conversations, forks, transfer, recover, aftermath, abilitiesOf: abilities };
+  const abilities = (agent: Agent) => abilitiesOf(parts, modelsOf(agent, parts)[0], agent.instanceId);
+  const context = createContext(preparing);
+  const aging = createAging(store, windows.forget);
+  const rooms = { events, hub, runs, messages, conversations, forks, transfer, context, aging };
+  return { ...rooms, recover, aftermath, abilitiesOf: abilities };
 }

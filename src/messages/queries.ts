@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gt, lt, max, sql } from "drizzle-orm";
 import type { OutputForm } from "../models/engine.ts";
+import { tokensOf } from "../runtime/tokens.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { conversations, type Message, messages, type Run, type RunStatus, runOutputs, runs } from "./schema.ts";
@@ -94,7 +95,7 @@ export function messageQueries(db: Db) {
   /** Messages up to here were cleared: they are hidden until housekeeping deletes their rows. */
   const cleared = sql`(SELECT cleared_message_seq FROM conversations WHERE conversation_id = ${p("conversationId")})`;
   const ofConversation = and(eq(messages.conversationId, p("conversationId")), gt(messages.messageSeq, cleared));
-  const { messageSeq, messageId, runId, role, text } = messages;
+  const { messageSeq, messageId, runId, role, text, tokens, tainted, originType } = messages;
   const bytes = sql<number>`octet_length(${text})`;
   // SQLite uses only one lower bound of an index: with two, a late page would read all rows before it.
   const afterMark = (order: Order) =>
@@ -110,13 +111,17 @@ export function messageQueries(db: Db) {
       db.select({ bytes }).from(messages).where(afterMark(order)).orderBy(inOrder(order)).limit(p("limit")),
     ),
   );
-  // These columns come before the text in its row, and its length is in the row's header: a long text is not read.
+  // A text's length is in its row's header: a long one is not put together for it.
   const outline = {
     messageSeq,
     messageId,
     runId,
     role,
+    tokens,
+    tainted,
+    originType,
     bytes,
+    stepTokens: sql<number | null>`(SELECT tokens FROM message_steps AS s WHERE s.message_id = messages.message_id)`,
     shortText: sql<string | null>`CASE WHEN ${bytes} <= ${sql.raw(String(SHORT_TEXT_BYTES))} THEN ${text} END`,
   };
   const recent = prepared(db, () =>
@@ -131,6 +136,9 @@ export function messageQueries(db: Db) {
       .limit(p("limit")),
   );
 
+  const first = prepared(db, () =>
+    db.select({ messageSeq, messageId }).from(messages).where(afterMark("asc")).orderBy(asc(messageSeq)).limit(1),
+  );
   const textBySeq = prepared(db, () =>
     db
       .select({ text })
@@ -152,7 +160,8 @@ export function messageQueries(db: Db) {
   );
 
   return {
-    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, messageSeq: null }),
+    insertMessage: (row: NewMessage) =>
+      void insertMessage.run({ ...row, messageSeq: null, tokens: tokensOf(row.text) }),
     insertRun: (row: Run) => void insertRun.run(row),
     /** The form of its answer, while the run is unfinished. */
     outputOf: (runId: string): OutputForm | null => outputOf.get({ runId })?.output ?? null,
@@ -166,6 +175,9 @@ export function messageQueries(db: Db) {
         .from(messages)
         .get()?.last ?? 0,
     message: (messageId: string): Message | undefined => messageById.get({ messageId }),
+    /** The oldest visible one. */
+    first: (conversationId: string): Pick<Message, "messageSeq" | "messageId"> | undefined =>
+      first.get({ conversationId, after: 0 }),
     reply: (conversationId: string, messageId: string): Message | undefined =>
       replyTo.get({ conversationId, messageId }),
     /** The agent's unfinished runs in the order of their turns, without those from before its instance's last stop. */
@@ -217,9 +229,14 @@ export type Order = "asc" | "desc";
 /** Before all messages, in either order. */
 const START: Record<Order, number> = { asc: 0, desc: Number.MAX_SAFE_INTEGER };
 /** A message with its text, if that is short; `bytes` is the text's length in UTF-8. */
-export type RecentMessage = Pick<Message, "messageSeq" | "messageId" | "runId" | "role"> & {
+export type RecentMessage = Pick<
+  Message,
+  "messageSeq" | "messageId" | "runId" | "role" | "tokens" | "tainted" | "originType"
+> & {
   bytes: number;
   shortText: string | null;
+  /** Of the steps before an answer; null if there were none. */
+  stepTokens: number | null;
 };
 /**
  * Those in progress first, then in order of arrival: by their place in the log, because ids follow the wall clock,
@@ -231,16 +248,24 @@ const byTurn = (a: Run, b: Run): number =>
 
 /** All runs of the agent, or of one of its conversations. */
 export type RunsOf = { agentId: string; conversationId: string | null };
-export type NewMessage = Omit<Message, "messageSeq">;
+export type NewMessage = Omit<Message, "messageSeq" | "tokens">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
-const PROGRESS = ["steps", "promptTokens", "completionTokens"] as const satisfies (keyof Run)[];
+const PROGRESS = [
+  "model",
+  "steps",
+  "promptTokens",
+  "completionTokens",
+  "cachedTokens",
+  "cost",
+] as const satisfies (keyof Run)[];
 const STARTING = ["startedAt", "model", "steps"] as const satisfies (keyof Run)[];
 const ENDING = [
   "status",
   "finishedAt",
   "errorCode",
   "errorMessage",
+  "retryAt",
   "waitingKind",
   "waitingId",
   ...PROGRESS,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm, moneyForm } from "../lib/forms.ts";
+import { formatMoney } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
 import type { NewMessage } from "./queries.ts";
 import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } from "./schema.ts";
@@ -110,5 +111,9 @@ export const showRun = (row: Run): z.output<typeof RunRecord> => ({
   usage:
     row.promptTokens + row.completionTokens === 0
       ? null
-      : { ...usageOf(row.promptTokens, row.completionTokens), cachedTokens: null, cost: null },
+      : {
+          ...usageOf(row.promptTokens, row.completionTokens),
+          cachedTokens: row.cachedTokens,
+          cost: row.cost === null ? null : formatMoney(BigInt(row.cost)),
+        },
 });

@@ -133,7 +133,16 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       example: { message: "What should I read on a train?" },
       answer: MessageRecord,
       events: EventRecord,
-      errors: ["conflict", "rate_limited", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
+      errors: [
+        "conflict",
+        "rate_limited",
+        "budget_exceeded",
+        "forbidden",
+        "model_error",
+        "output_invalid",
+        "loop_detected",
+        "instance_not_ready",
+      ],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
@@ -265,5 +274,10 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
 
 function replyOf({ run, reply }: EndedRun): MessageRecord {
   if (reply && run.status !== "failed") return reply;
-  throw new AppError(run.errorCode ?? "internal_error", run.errorMessage ?? "the run failed");
+  const { errorCode, errorMessage, retryAt } = run;
+  throw new AppError(
+    errorCode ?? "internal_error",
+    errorMessage ?? "the run failed",
+    retryAt === null ? {} : { retryAt },
+  );
 }

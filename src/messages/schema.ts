@@ -1,7 +1,7 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { ErrorCode } from "../lib/app-error.ts";
 import type { OutputForm } from "../models/engine.ts";
-import type { JournalCall } from "../runtime/protocol.ts";
+import type { JournalCall, PastStep } from "../runtime/protocol.ts";
 import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
 export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled"] as const;
@@ -33,6 +33,9 @@ export const conversations = sqliteTable("conversations", {
   /** Messages and events up to these were cleared. */
   clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
   clearedEventId: integer("cleared_event_id").notNull().default(0),
+  /** How often in a row its messages could not be summarised, and `messageCount` at the last try. */
+  compactionFailures: integer("compaction_failures").notNull().default(0),
+  compactionFailedAt: integer("compaction_failed_at").notNull().default(0),
   createdAt: integer("created_at").notNull(),
 });
 
@@ -52,6 +55,12 @@ export const runs = sqliteTable("runs", {
   steps: integer("steps").notNull().default(0),
   promptTokens: integer("prompt_tokens").notNull().default(0),
   completionTokens: integer("completion_tokens").notNull().default(0),
+  /** Null before its first call. */
+  cachedTokens: integer("cached_tokens"),
+  /** Millionths of a US dollar; null where no price is known. */
+  cost: integer("cost"),
+  /** For a run that has failed because of a limit: when its day or month ends. */
+  retryAt: integer("retry_at"),
   firstEventId: integer("first_event_id").notNull(),
   /** How often its instance had been stopped when the run was queued. */
   stops: integer("stops").notNull().default(0),
@@ -101,7 +110,38 @@ export const messages = sqliteTable("messages", {
   /** What caused it, if it is neither a person's nor an answer to one. */
   originType: text("origin_type", { enum: ORIGINS }),
   originId: text("origin_id"),
+  /** Of its text, about. */
+  tokens: integer("tokens").notNull(),
 });
+
+/** What an agent did before it answered, as later prompts show it. */
+export const messageSteps = sqliteTable("message_steps", {
+  messageId: text("message_id").primaryKey(),
+  agentId: text("agent_id").notNull(),
+  conversationId: text("conversation_id").notNull(),
+  steps: text("steps", { mode: "json" }).$type<PastStep[]>().notNull(),
+  tokens: integer("tokens").notNull(),
+});
+
+/** What stands in prompts for the oldest messages of a conversation. */
+export const summaries = sqliteTable(
+  "summaries",
+  {
+    conversationId: text("conversation_id").notNull(),
+    /** The first and the last message that it stands for. */
+    fromSeq: integer("from_seq").notNull(),
+    toSeq: integer("to_seq").notNull(),
+    agentId: text("agent_id").notNull(),
+    text: text("text").notNull(),
+    /** What was said word for word. */
+    items: text("items", { mode: "json" }).$type<string[]>().notNull(),
+    /** How many messages it stands for. */
+    messages: integer("messages").notNull(),
+    tainted: integer("tainted", { mode: "boolean" }).notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.conversationId, table.toSeq] })],
+);
 
 /** Runs that are not over and have read what a stranger may have written. */
 export const taintedRuns = sqliteTable("tainted_runs", { runId: text("run_id").primaryKey() });
@@ -130,4 +170,5 @@ export type SavedCall = JournalCall & { waitsFor?: Wait };
 export type Conversation = typeof conversations.$inferSelect;
 export type Run = typeof runs.$inferSelect;
 export type Message = typeof messages.$inferSelect;
+export type StoredSummary = typeof summaries.$inferSelect;
 export type StoredEvent = typeof events.$inferSelect;

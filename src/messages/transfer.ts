@@ -5,7 +5,6 @@ import type { ConversationQueries } from "./conversation-queries.ts";
 import { defaultConversationOf } from "./conversations.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, NewMessage } from "./queries.ts";
-import type { Taint } from "./runs/taint.ts";
 import type { Conversation } from "./schema.ts";
 
 /** An agent's history as it was at one moment, which is read in many turns. */
@@ -14,6 +13,8 @@ export interface Moment {
   conversations: Conversation[];
   /** The last message that belongs to it. */
   lastMessage: number;
+  /** The first message of each conversation; null where there was none. */
+  firstMessages: (string | null)[];
 }
 
 /** An agent's whole history, where it leaves this host or comes from another. */
@@ -21,12 +22,12 @@ export interface Transfer {
   begin(agent: Pick<Agent, "agentId">): Moment;
   /** Messages of one of its conversations, oldest first. */
   page(moment: Moment, conversation: Conversation, after: number): HistoryPage;
-  /** Whether none of them was cleared or deleted since. */
+  /** Whether none of its conversations was cleared or deleted since, and no old message was removed. */
   isWhole(moment: Moment): boolean;
   /** For an agent that nobody sees yet. Returns its id. Call this, and `add`, in a transaction. */
   addConversation(
     agent: Pick<Agent, "agentId">,
-    heading: Pick<Conversation, "title" | "isDefault" | "createdAt">,
+    heading: Pick<Conversation, "title" | "isDefault" | "originType" | "createdAt">,
   ): string;
   /** Adds messages that were written elsewhere. Throws `conflict` if the account's history is full. */
   add(accountId: string, rows: readonly NewMessage[]): void;
@@ -35,30 +36,38 @@ export interface Transfer {
 export interface TransferParts {
   queries: MessageQueries;
   rows: ConversationQueries;
-  taint: Pick<Taint, "expect">;
   quotas: Pick<Quotas, "requireHistoryRoom">;
 }
 
 /** Messages that are read in one turn, or written in one commit; fewer if they are long. */
 const AT_ONCE = 100;
 
-export function createTransfer({ queries, rows, taint, quotas }: TransferParts): Transfer {
+export function createTransfer({ queries, rows, quotas }: TransferParts): Transfer {
+  const firstOf = ({ conversationId }: Conversation, lastMessage: number): string | null => {
+    const first = queries.first(conversationId);
+    return first !== undefined && first.messageSeq <= lastMessage ? first.messageId : null;
+  };
+
   return {
-    begin: ({ agentId }) => ({ conversations: rows.allOf(agentId), lastMessage: queries.lastMessage() }),
+    begin({ agentId }) {
+      const [conversations, lastMessage] = [rows.allOf(agentId), queries.lastMessage()];
+      return { conversations, lastMessage, firstMessages: conversations.map((one) => firstOf(one, lastMessage)) };
+    },
     page({ lastMessage }, { conversationId }, after) {
       const page = readPage(queries, conversationId, "asc", after, AT_ONCE);
       const within = page.rows.filter(({ messageSeq }) => messageSeq <= lastMessage);
       return { rows: within, hasMore: page.hasMore && within.length === page.rows.length };
     },
-    isWhole: ({ conversations }) =>
-      conversations.every(({ conversationId, clearedMessageSeq }) => {
-        const now = rows.find(conversationId);
-        return now?.state === "open" && now.clearedMessageSeq === clearedMessageSeq;
-      }),
-    addConversation({ agentId }, { title, isDefault, createdAt }) {
+    // Messages go oldest first, or all at once. The mark of a clearing is no sign: it goes with the cleared rows.
+    isWhole: ({ conversations, lastMessage, firstMessages }) =>
+      conversations.every(
+        (one, index) =>
+          rows.find(one.conversationId)?.state === "open" && firstOf(one, lastMessage) === firstMessages[index],
+      ),
+    addConversation({ agentId }, { title, isDefault, originType, createdAt }) {
       if (!isDefault) {
-        return rows.insert({ conversationId: newId("conv"), agentId, title, createdAt, updatedAt: createdAt })
-          .conversationId;
+        const at = { createdAt, updatedAt: createdAt };
+        return rows.insert({ conversationId: newId("conv"), agentId, title, originType, ...at }).conversationId;
       }
       // A trigger has created it with the agent.
       const conversationId = defaultConversationOf(agentId);
@@ -69,7 +78,6 @@ export function createTransfer({ queries, rows, taint, quotas }: TransferParts):
       const bytes = messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
       quotas.requireHistoryRoom(accountId, bytes);
       for (const message of messages) queries.insertMessage(message);
-      if (messages.some(({ tainted }) => tainted)) taint.expect();
     },
   };
 }

@@ -22,6 +22,13 @@ export const usageDays = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.day, table.instanceId] })],
 );
 
+/** The cost of days that are no longer kept. */
+export const usageBefore = sqliteTable("usage_before", {
+  instanceId: text("instance_id").primaryKey(),
+  accountId: text("account_id").notNull(),
+  cost: micros("cost").notNull(),
+});
+
 export const prices = sqliteTable("prices", {
   since: integer("since").primaryKey(),
   pricePerHour: micros("price_per_hour").notNull(),

@@ -1,7 +1,7 @@
 import { and, between, desc, eq, sql } from "drizzle-orm";
 import type { Db } from "../storage/store.ts";
 import type { DayUsage } from "./queries.ts";
-import { meters, usageDays } from "./schema.ts";
+import { meters, usageBefore, usageDays } from "./schema.ts";
 
 /** UTC calendar days such as `2026-11-21`, both inclusive. */
 export interface Days {
@@ -77,5 +77,7 @@ export function readUsageOf(
 export function hasOwned(db: Db, accountId: string, instanceId: string): boolean {
   const present = db.select().from(meters).where(eq(meters.instanceId, instanceId)).get();
   if (present) return present.accountId === accountId;
+  const before = db.select().from(usageBefore).where(eq(usageBefore.instanceId, instanceId)).get();
+  if (before) return before.accountId === accountId;
   return readUsageOf(db, accountId, instanceId, { from: "0000-01-01", to: "9999-12-31" }, null, 1).length > 0;
 }

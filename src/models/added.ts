@@ -109,6 +109,9 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     );
   }
 
+  const answerTokensOf = ({ maxTokens }: Pick<ModelRequest, "maxTokens">) =>
+    Math.max(1, Math.min(maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens));
+
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     const model = find(nameIn(request.model));
     const wanted = wantedOf(model);
@@ -119,7 +122,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     try {
       const { value: supervisor, leave } = await places.take(wanted, accountId, signal);
       try {
-        const maxTokens = Math.max(1, Math.min(request.maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens));
+        const maxTokens = answerTokensOf(request);
         const asked = { id: ++lastId, accountId, instanceId, messages, maxTokens, stop, guarded: false };
         yield* answerBy(
           supervisor,
@@ -142,6 +145,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
 
   return {
     abilities: (model) => abilitiesOf(find(nameIn(model)).manifest),
+    answerTokens: answerTokensOf,
     stream,
     close: () => places.close(),
   };
@@ -163,7 +167,7 @@ function unknown(dataDir: string, name: string): ModelError {
   const added = listModels(dataDir).map(({ manifest }) => `, "${LOCAL_PREFIX}${manifest.name}"`);
   const more = added.slice(0, MAX_NAMED).join("");
   return new ModelError(
-    "rejected",
+    "unknown_model",
     `There is no model "${LOCAL_PREFIX}${name}" on this host. It has "${LOCAL_MODEL}"${more}; a stronger one is reached as "openai:<name>".`,
   );
 }

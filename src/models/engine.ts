@@ -49,6 +49,8 @@ export interface ModelRequest {
   runId?: string;
   /** The trace of this call, for the operator's own server. */
   traceparent?: string | undefined;
+  /** Called for each try that the server refused, or that did not reach it, if the engine tries again. */
+  onRefused?: (() => void) | undefined;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls";
@@ -56,7 +58,8 @@ export type FinishReason = "stop" | "length" | "tool_calls";
 export type ModelEvent =
   | { type: "text"; text: string }
   | { type: "tool_call"; call: ToolCall }
-  | { type: "usage"; promptTokens: number; completionTokens: number }
+  /** `cachedTokens` are those of the prompt that came from a cache, if the engine knows. */
+  | { type: "usage"; promptTokens: number; completionTokens: number; cachedTokens?: number }
   /** `model` is what the server calls the model that has answered. */
   | { type: "finish"; reason: FinishReason; model?: string };
 
@@ -75,7 +78,10 @@ export interface ModelAbilities {
 }
 
 export interface ModelEngine {
-  abilities(model: string): ModelAbilities;
+  /** For an agent of this instance, which may have a server of its own. Never waits: what is not known yet is assumed. */
+  abilities(model: string, instanceId?: string): ModelAbilities;
+  /** The maximum of new tokens that the engine lets a request have. */
+  answerTokens(request: Pick<ModelRequest, "model" | "maxTokens" | "output">): number;
   /**
    * Yields the answer in batches of events that arrived together, so that a fast stream costs one turn per batch, not
    * per token. Ends after `finish`. Throws `ModelError`, or the signal's reason when it is aborted.
@@ -85,25 +91,45 @@ export interface ModelEngine {
 }
 
 /**
+ * `unavailable`: the server could not be reached, is busy (408, 429) or failed (5xx); `silent` and `broken`: it had
+ * accepted the request. `budget_exceeded` and `forbidden`: the request was never made, because of a limit.
+ */
+export type ModelErrorKind =
+  | "unavailable"
+  | "unknown_model"
+  | "rejected"
+  | "context_overflow"
+  | "silent"
+  | "broken"
+  | "budget_exceeded"
+  | "forbidden";
+
+export interface ModelErrorOptions {
+  detail?: string;
+  cause?: unknown;
+  overflow?: { promptTokens: number; limitTokens: number };
+  retryAt?: number;
+}
+
+/**
  * A model's failure. Its `message` may be shown to any tenant and says what to do; its `detail` is only for the
  * operator's log.
  */
 export class ModelError extends Error {
-  readonly kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken";
+  readonly kind: ModelErrorKind;
   /** What only the operator may see: servers, settings, a provider's error text. */
   readonly detail: string | undefined;
   /** For `context_overflow`: the length of the prompt and the limit, in tokens. */
   readonly overflow: { promptTokens: number; limitTokens: number } | undefined;
+  /** For `budget_exceeded`: when the day or month ends, in milliseconds since 1970. */
+  readonly retryAt: number | undefined;
 
-  constructor(
-    kind: ModelError["kind"],
-    publicMessage: string,
-    options: { detail?: string; cause?: unknown; overflow?: { promptTokens: number; limitTokens: number } } = {},
-  ) {
+  constructor(kind: ModelErrorKind, publicMessage: string, options: ModelErrorOptions = {}) {
     super(publicMessage, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ModelError";
     this.kind = kind;
     this.detail = options.detail;
     this.overflow = options.overflow;
+    this.retryAt = options.retryAt;
   }
 }

@@ -13,8 +13,12 @@ export interface Engines {
    * may not use.
    */
   of(model: string): ModelEngine;
+  /** Asks the host's own server for what its models can do, so that the first run knows. */
+  begin(): void;
   /** Always by the embedded model. */
   embed: LocalEngine["embed"];
+  /** Whether the embedded model is answering somebody. */
+  isChatting(): boolean;
   close(): Promise<void>;
 }
 
@@ -41,10 +45,10 @@ export function createEngines(
   function ofHost(model: string): ModelEngine {
     const refusal = `This host does not offer the model "${model}": choose another for this agent`;
     // The agent may have been created while the host still allowed this model.
-    if (!choice.allows(model)) throw new ModelError("rejected", `${refusal}, ${choice.expected}.`);
+    if (!choice.allows(model)) throw new ModelError("unknown_model", `${refusal}, ${choice.expected}.`);
     if (openAiEngine && model.startsWith("openai:")) return openAiEngine;
     const detail = `the model ${model} needs an OpenAI-compatible server: set ROOST_OPENAI_BASE_URL`;
-    throw new ModelError("rejected", `${refusal}, or ask the host's operator.`, { detail });
+    throw new ModelError("unknown_model", `${refusal}, or ask the host's operator.`, { detail });
   }
 
   return {
@@ -53,13 +57,17 @@ export function createEngines(
       if (model.startsWith(LOCAL_PREFIX)) return addedEngine;
       if (ownServers === null || ownEngine === null || !model.startsWith("openai:")) return ofHost(model);
       return {
-        abilities: ownEngine.abilities,
+        abilities: (name, instanceId = "") =>
+          (ownServers.versionOf(instanceId) === null ? ofHost(name) : ownEngine).abilities(name, instanceId),
+        answerTokens: ownEngine.answerTokens,
         // Whose server it is depends on the instance that asks.
         stream: (request, signal) =>
           (ownServers.versionOf(request.instanceId) === null ? ofHost(model) : ownEngine).stream(request, signal),
       };
     },
+    begin: () => void openAiEngine?.abilities(""),
     embed: localEngine.embed,
+    isChatting: () => localEngine.stats().active > 0,
     async close() {
       await Promise.all([localEngine.close(), addedEngine.close()]);
     },

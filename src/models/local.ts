@@ -87,6 +87,10 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const queue = createQueue(MAX_PER_INSTANCE);
   let lastId = 0;
 
+  function answerTokensOf({ maxTokens, output }: Pick<ModelRequest, "maxTokens" | "output">): number {
+    return Math.max(1, Math.min(maxTokens ?? (output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS), answerTokens));
+  }
+
   async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     refuseUnknown(request.model);
     const messages = asChat(request.messages);
@@ -94,7 +98,6 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     // A tool's result is told in fixed words, which have no other form.
     const tools = request.output === undefined ? toolUseOf(request) : undefined;
     const leave = await queue.enter(request.instanceId, signal);
-    const maxTokens = request.maxTokens ?? (request.output ? OUTPUT_MAX_TOKENS : DEFAULT_MAX_TOKENS);
     try {
       yield* answerBy(
         supervisor,
@@ -104,7 +107,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
           instanceId: request.instanceId,
           messages,
           ...(tools === undefined ? {} : { tools }),
-          maxTokens: Math.max(1, Math.min(maxTokens, answerTokens)),
+          maxTokens: answerTokensOf(request),
           temperature: request.temperature ?? DEFAULT_TEMPERATURE,
           stop: request.stop ?? [],
           ...(request.output && { output: request.output.schema }),
@@ -134,6 +137,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       refuseUnknown(model);
       return { contextTokens: CONTEXT_TOKENS, tools: OFFERED, prompt: "short" };
     },
+    answerTokens: answerTokensOf,
     stream: answer,
     async embed(texts, signal, onTokens, requestId) {
       signal.throwIfAborted();
@@ -171,7 +175,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
 function refuseUnknown(model: string): void {
   if (model === LOCAL_MODEL) return;
   throw new ModelError(
-    "rejected",
+    "unknown_model",
     `There is no model "${model}" on this host. The built-in one is "${LOCAL_MODEL}"; a stronger one is reached as "openai:<name>".`,
   );
 }

@@ -1,6 +1,7 @@
 import { waitFor } from "../lib/wait-for.ts";
 import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
+import { createContextSizes } from "./openai/context-sizes.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
 import { type Endpoint, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
 import { type Dialect, learnDialect, STANDARD_DIALECT, writeRequest } from "./openai/request.ts";
@@ -10,7 +11,7 @@ export interface OpenAiOptions {
   /** With `/v1`, as for the OpenAI SDKs. */
   baseUrl: string;
   apiKey?: string | undefined;
-  /** The context length of the server's models, in tokens. */
+  /** The context length of models about which the server tells nothing, in tokens. */
   contextTokens?: number;
   /** The maximum tokens of one answer: without it, a tenant's prompt decides how much the operator pays. */
   answerTokens?: number;
@@ -51,6 +52,8 @@ const USAGE_TIMEOUT_MS = 5_000;
 const DRAIN_MS = 1_000;
 const MAX_DIALECTS = 100;
 const STREAMING = { stream: true };
+/** Of a model whose server does not say (docs/contract/api.md, Models). */
+export const USUAL_CONTEXT_TOKENS = 32_768;
 
 /**
  * The engine for `openai:<model>`: any server with an OpenAI-compatible `/chat/completions`. Connection failures, 408,
@@ -59,13 +62,11 @@ const STREAMING = { stream: true };
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
   const endpoint = endpointOf(options);
-  const abilities: ModelAbilities = {
-    contextTokens: options.contextTokens ?? 32_768,
-    tools: true,
-    prompt: "full",
-    images: true,
-  };
+  const sizes = createContextSizes(options);
+  const contextTokensOf = (model: string) => sizes.of(model) ?? options.contextTokens ?? USUAL_CONTEXT_TOKENS;
   const dialects = new Map<string, Dialect>();
+  const answerTokensOf = ({ maxTokens }: Pick<ModelRequest, "maxTokens">) =>
+    Math.min(maxTokens ?? answerTokens, answerTokens);
 
   const remember = (model: string, dialect: Dialect) => {
     if (dialects.size >= MAX_DIALECTS) dialects.clear();
@@ -83,13 +84,13 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   async function* stream(request: ModelRequest, caller: AbortSignal): AsyncGenerator<ModelEvent[]> {
     const server: ModelServer = {
       origin: endpoint.url.origin,
-      model: request.model.slice(request.model.indexOf(":") + 1),
+      model: nameOf(request.model),
       apiKey,
       keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
       prompt: request.messages.map(({ content }) => content),
     };
-    const bounded = { ...request, maxTokens: Math.min(request.maxTokens ?? answerTokens, answerTokens) };
+    const bounded = { ...request, maxTokens: answerTokensOf(request) };
     let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
@@ -117,9 +118,11 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       if (learnt !== null) {
         dialect = learnt;
         remember(server.model, learnt);
+        request.onRefused?.();
         continue;
       }
       if (opening.failure.kind !== "unavailable" || retry === MAX_RETRIES) throw opening.failure;
+      request.onRefused?.();
       const waitMs = backoffMs(retry++, opening.retryAfterMs);
       const { message, detail = message } = opening.failure;
       const { accountId, instanceId, runId } = request;
@@ -129,8 +132,19 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     }
   }
 
-  return { abilities: () => abilities, stream };
+  return {
+    abilities: (model): ModelAbilities => ({
+      contextTokens: contextTokensOf(nameOf(model)),
+      tools: true,
+      prompt: "full",
+      images: true,
+    }),
+    answerTokens: answerTokensOf,
+    stream,
+  };
 }
+
+const nameOf = (model: string): string => model.slice(model.indexOf(":") + 1);
 
 function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Endpoint {
   const url = new URL(baseUrl);

@@ -1,7 +1,7 @@
 import { createFairCache } from "../lib/fair-cache.ts";
 import { type ModelEngine, ModelError } from "./engine.ts";
 import type { Fetch } from "./openai/open-answer.ts";
-import { createOpenAiEngine } from "./openai.ts";
+import { createOpenAiEngine, USUAL_CONTEXT_TOKENS } from "./openai.ts";
 
 /** The secrets by which an instance brings an OpenAI-compatible server of its own. */
 export const OWN_SERVER_SECRETS = { url: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" } as const;
@@ -27,7 +27,10 @@ const MAX_KEPT_OF_ONE = 100;
 export function createOwnServerEngine(servers: OwnServers, answerTokens: number | undefined): ModelEngine {
   const kept = createFairCache<{ version: string | null; engine: ModelEngine }>(MAX_KEPT, MAX_KEPT_OF_ONE);
   // The same for every server.
-  const { abilities } = createOpenAiEngine({ baseUrl: "http://localhost" });
+  const { answerTokens: answerTokensOf } = createOpenAiEngine({
+    baseUrl: "http://localhost",
+    ...(answerTokens === undefined ? {} : { answerTokens }),
+  });
 
   async function engineFor(accountId: string, instanceId: string): Promise<ModelEngine> {
     const version = servers.versionOf(instanceId);
@@ -49,11 +52,18 @@ export function createOwnServerEngine(servers: OwnServers, answerTokens: number 
       fetch: servers.fetchFor(accountId, instanceId),
     });
     kept.set(accountId, instanceId, { version, engine });
+    engine.abilities("");
     return engine;
   }
 
   return {
-    abilities,
+    // A server is known from its first answer on: only then are the secrets read that say where it is.
+    abilities(model, instanceId = "") {
+      const known = kept.get(instanceId);
+      if (known?.version === servers.versionOf(instanceId)) return known.engine.abilities(model);
+      return { contextTokens: USUAL_CONTEXT_TOKENS, tools: true, prompt: "full", images: true };
+    },
+    answerTokens: answerTokensOf,
     async *stream(request, signal) {
       const engine = await engineFor(request.accountId, request.instanceId);
       try {

@@ -77,7 +77,8 @@ export function answer(ask: Ask, onText: (text: string) => void = () => {}): Ans
         break;
       case "ended": {
         const { outcome } = event;
-        if (outcome.kind === "failed") reject(new AppError(outcome.code, outcome.message));
+        if (outcome.kind === "failed")
+          reject(new AppError(outcome.code, outcome.message, { retryAt: outcome.retryAt }));
         else if (outcome.kind !== "completed") reject(why ?? STOPPED());
         else
           resolve({

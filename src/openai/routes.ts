@@ -190,7 +190,15 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         messages: [{ role: "user", content: "What should I read on a train?" }],
       },
       answer: ChatCompletion,
-      errors: ["not_found", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
+      errors: [
+        "not_found",
+        "budget_exceeded",
+        "forbidden",
+        "model_error",
+        "output_invalid",
+        "loop_detected",
+        "instance_not_ready",
+      ],
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
@@ -220,7 +228,16 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: ResponseRequest,
       example: { model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", input: "What should I read on a train?" },
       answer: ResponseRecord,
-      errors: ["not_found", "conflict", "model_error", "output_invalid", "loop_detected", "instance_not_ready"],
+      errors: [
+        "not_found",
+        "conflict",
+        "budget_exceeded",
+        "forbidden",
+        "model_error",
+        "output_invalid",
+        "loop_detected",
+        "instance_not_ready",
+      ],
       async handle({ caller, body, request, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);

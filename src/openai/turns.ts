@@ -1,8 +1,8 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ToolCall } from "../models/engine.ts";
-import { roomOfTurn } from "../runtime/prompt-room.ts";
 import type { Turn } from "../runtime/protocol.ts";
+import { tokensOfTurn } from "../runtime/tokens.ts";
 
 /** One thing that was said, in either of OpenAI's forms; `param` is where in the request. */
 export type Said =
@@ -55,7 +55,8 @@ export function toTurns(
   return { turns: turns.map(outlineOf), isTainted: turns.some(({ role }) => role === "assistant"), plain: turns };
 }
 
-export const outlineOf = (turn: Turn): Asked["turns"][number] => {
-  const { role, text, ...more } = turn;
-  return { role, bytes: roomOfTurn(turn), read: () => text, more };
-};
+export const outlineOf = (turn: Turn): Asked["turns"][number] => ({
+  role: turn.role,
+  tokens: tokensOfTurn(turn),
+  read: () => turn,
+});

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, lte, ne, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, lte, or, sql } from "drizzle-orm";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
@@ -37,8 +37,8 @@ export interface Claims {
   expire(): void;
   due(limit: number): { proof: Proof; claim: Claim }[];
   countByStatus(): Record<Claim["status"], number>;
-  /** Removes claims that were decided long ago. */
-  prune(): void;
+  /** Removes at most `limit` claims that were decided long ago. Returns whether there may be more. */
+  prune(limit: number): boolean;
 }
 
 /** Transactions presented as payments. They are checked until decided, also after a restart. */
@@ -147,9 +147,23 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
           .map((row) => [row.status, row.count]),
       ),
     }),
-    prune() {
-      const isOld = and(ne(claims.status, "pending"), lte(claims.createdAt, clock.now() - KEEP_MS));
-      store.transaction(() => db.delete(claims).where(isOld).run());
+    prune(limit) {
+      return store.transaction(() => {
+        const old = db
+          .select({ chainId: claims.chainId, txHash: claims.txHash })
+          .from(claims)
+          // In the words of the partial index.
+          .where(and(sql`${claims.status} <> 'pending'`, lte(claims.createdAt, clock.now() - KEEP_MS)))
+          .orderBy(asc(claims.createdAt))
+          .limit(limit)
+          .all();
+        for (const { chainId, txHash } of old) {
+          db.delete(claims)
+            .where(and(eq(claims.chainId, chainId), eq(claims.txHash, txHash)))
+            .run();
+        }
+        return old.length === limit;
+      });
     },
   };
 }

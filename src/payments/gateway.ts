@@ -42,8 +42,8 @@ export interface PaymentGateway {
    * (signed-payment.ts) may take 50 s.
    */
   takePayment(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
-  /** Removes what was decided long ago. */
-  prune(): void;
+  /** Removes what was decided long ago, at most `limit` of each kind. Returns whether there may be more. */
+  prune(limit: number): boolean;
   /** The health of all networks' nodes. */
   health(): RpcHealth[];
   run(): void;
@@ -72,10 +72,9 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
     payments,
     takePayment: async (accountId, headers, requestId) =>
       (await facilitated.take(accountId, headers, requestId)) ?? payments.present(accountId, headers.get("x-payment")),
-    prune() {
-      invoices.prune();
-      payments.prune();
-      facilitated.prune();
+    prune(limit) {
+      const isMore = [invoices, payments, facilitated].map(({ prune }) => prune(limit));
+      return isMore.includes(true);
     },
     health,
     run() {

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNotNull, isNull, lte, ne, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNull, lte, ne, notExists, or, type SQL, sql } from "drizzle-orm";
 import type { Micros } from "../lib/money.ts";
 import type { Db } from "../storage/store.ts";
 import { type Invoice, invoices, payments } from "./schema.ts";
@@ -69,13 +69,19 @@ export function invoiceQueries(db: Db) {
     noteAddress: (address: string): void =>
       void db.update(invoices).set({ payTo: address }).where(eq(invoices.payTo, "")).run(),
     expireDue: (now: number): void => expire(lte(invoices.expiresAt, now)),
-    /** Deletes expired invoices that were opened before then and never paid. */
-    prune(before: number): void {
-      const paid = db.select({ invoiceId: payments.invoiceId }).from(payments).where(isNotNull(payments.invoiceId));
-      const isOld = and(eq(invoices.status, "expired"), lte(invoices.createdAt, before));
-      db.delete(invoices)
-        .where(and(isOld, notInArray(invoices.invoiceId, paid)))
-        .run();
+    /** Deletes at most `limit` expired invoices that were opened before then and never paid; returns how many. */
+    prune(before: number, limit: number): number {
+      const paid = db.select({ one: sql`1` }).from(payments).where(eq(payments.invoiceId, invoices.invoiceId));
+      const old = db
+        .select({ invoiceId: invoices.invoiceId })
+        .from(invoices)
+        // In the words of the partial index.
+        .where(and(sql`${invoices.status} = 'expired'`, lte(invoices.createdAt, before), notExists(paid)))
+        .orderBy(asc(invoices.createdAt))
+        .limit(limit)
+        .all();
+      for (const { invoiceId } of old) db.delete(invoices).where(eq(invoices.invoiceId, invoiceId)).run();
+      return old.length;
     },
   };
 }

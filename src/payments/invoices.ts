@@ -79,8 +79,8 @@ export interface Invoices {
   countOpen(): number;
   /** Marks invoices that have expired. */
   expire(): void;
-  /** Removes unpaid invoices whose amount is free again. */
-  prune(): void;
+  /** Removes at most `limit` unpaid invoices whose amount is free again. Returns whether there may be more. */
+  prune(limit: number): boolean;
 }
 
 /**
@@ -194,6 +194,6 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     },
     countOpen: () => rows.countOpen(clock.now()),
     expire: () => store.transaction(() => rows.expireDue(clock.now())),
-    prune: () => store.transaction(() => rows.prune(clock.now() - RECENT_MS)),
+    prune: (limit) => store.transaction(() => rows.prune(clock.now() - RECENT_MS, limit) === limit),
   };
 }

@@ -69,8 +69,8 @@ export interface Payments {
   creditSettled(settled: SettledTransfer): Promise<Payment>;
   countClaims(): Record<Claim["status"], number>;
   countPayments(): Record<PaymentStatus, number>;
-  /** Removes claims that were decided long ago. */
-  prune(): void;
+  /** Removes at most `limit` claims that were decided long ago. Returns whether there may be more. */
+  prune(limit: number): boolean;
   tick(): Promise<void>;
   /** Starts the background checks of claims and credited payments. */
   run(): void;

@@ -1,5 +1,6 @@
-import type { FinishReason, ModelEvent, ModelMessage } from "../models/engine.ts";
+import type { FinishReason, ModelEvent } from "../models/engine.ts";
 import { ModelError } from "../models/engine.ts";
+import { compact, type StreamModel } from "./compaction.ts";
 import { namedCall } from "./named-call.ts";
 import { createOutputCheck, MAX_REPAIRS } from "./output-check.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
@@ -12,8 +13,6 @@ const RUN_LIMIT_MS = 10 * 60_000;
 /** How often a prompt is shortened for a model that rejects it as too long. */
 const MAX_SHRINKS = 4;
 
-export type StreamModel = (messages: ModelMessage[], signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
-
 /** How a run calls models and tools. */
 export interface LoopParts extends CallParts {
   streamModel: StreamModel;
@@ -21,7 +20,7 @@ export interface LoopParts extends CallParts {
 }
 
 /**
- * One run of an agent: prompt → model → text and tool calls → tools → again, until the model answers with text alone, a
+ * One run of an agent: summary of older messages, if they do not fit → prompt → model → text and tool calls → tools → again, until the model answers with text alone, a
  * call waits, a limit is reached, something fails or the run is cancelled. It reports everything as events and never
  * throws.
  */
@@ -44,13 +43,20 @@ function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null
   if (overMs !== null) {
     return { kind: "failed", code: "model_error", message: `the run took longer than ${overMs / 60_000} minutes` };
   }
-  if (error instanceof ModelError) return { kind: "failed", code: "model_error", message: error.message };
+  if (error instanceof ModelError) return failureOf(error);
   if (error instanceof LoopDetected) return { kind: "failed", code: "loop_detected", message: error.message };
   return {
     kind: "failed",
     code: "internal_error",
     message: "the agent's run failed unexpectedly; the cause is in the host's log",
   };
+}
+
+function failureOf({ kind, message, retryAt }: ModelError): RunOutcome {
+  if (kind === "budget_exceeded" || kind === "forbidden") {
+    return { kind: "failed", code: kind, message, ...(retryAt !== undefined && { retryAt }) };
+  }
+  return { kind: "failed", code: "model_error", message };
 }
 
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
@@ -65,7 +71,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }
   let shrinks = 0;
-  let current = buildPrompt(run);
+  let current = buildPrompt(yield* compact(run, parts));
   let isCounted = run.firstStepCounted ?? false;
   for (let step = run.journal.length + 1; step <= MAX_STEPS; step++) {
     if (!isCounted) yield { type: "step" };
@@ -73,7 +79,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel(messages, signal), check === undefined);
+      answer = yield* oneStep(streamModel(messages, signal, "answer"), check === undefined);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;

@@ -8,12 +8,14 @@ export interface HostBounds {
   runs: number;
   /** Each account. */
   workersOfOne: number;
+  /** Of each account's awake workers, how many may have nothing to do: each takes 2 MiB. */
+  idleOfOne: number;
   runsOfOne: number;
 }
 
 export interface HostPlaces {
   runs: Pick<Slots, "acquire" | "release" | "shortfall">;
-  workers: Pick<Slots, "acquire" | "shortfall">;
+  workers: Pick<Slots, "acquire" | "shortfall" | "inUse">;
   /** Releases places, and calls `onRoom` soon after. */
   releaseRuns(accountId: string, count?: number): void;
   releaseWorker(accountId: string): void;
@@ -85,6 +87,12 @@ export function sleepsFor<T extends IdleWorker>(idle: readonly T[], accountId: s
   const own = idle.filter((worker) => worker.accountId === accountId);
   if (own.length > 0) return longestIdle(own);
   return lacking <= idle.length ? longestIdle(idle) : undefined;
+}
+
+/** The worker to put to sleep if more than `kept` of this account's are idle. */
+export function sleepsOf<T extends IdleWorker>(idle: readonly T[], accountId: string, kept: number): T | undefined {
+  const own = idle.filter((worker) => worker.accountId === accountId);
+  return own.length > kept ? longestIdle(own) : undefined;
 }
 
 const longestIdle = <T extends IdleWorker>(idle: readonly T[]): T | undefined =>

@@ -1,8 +1,8 @@
 import { createFairTurns } from "../limits/fair-turns.ts";
 import { changeNothing, changesOutside } from "../tools/policy.ts";
 import type { Traces } from "../traces/traces.ts";
-import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor } from "./host-places.ts";
-import type { HostedRun } from "./hosted-run.ts";
+import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor, sleepsOf } from "./host-places.ts";
+import { type HostedRun, passOn } from "./hosted-run.ts";
 import { type LoopOutcome, PROTOCOL_VERSION, type RunOutcome, type WorkerToHost } from "./protocol.ts";
 import { createRunWatch, type RunWatch } from "./run-watch.ts";
 import { type CallingInstance, createWorkerCalls, type WorkerCallParts } from "./worker-calls.ts";
@@ -63,10 +63,7 @@ const TURN_SHARE_MS = 0.25;
 /** How much of the thread's time they may use while others' runs need some: their workers need as much again. */
 const THREAD_SHARE = 0.25;
 const TICK_MS = 1_000;
-/**
- * 30 s (docs/contract/runtime.md, Isolation). Counted in checks, so that no worker is blamed when the whole host was
- * suspended.
- */
+/** 30 s (docs/contract/runtime.md, Isolation), in checks: so no worker is blamed when the whole host was suspended. */
 const STUCK_TICKS = 30;
 
 const CANCELLED: RunOutcome = { kind: "cancelled" };
@@ -91,14 +88,15 @@ export function createHost(parts: HostParts): Host {
   const places = createHostPlaces(bounds, monotonicMs, () => closed || onRoom());
 
   const isIdle = ({ runs, reserved }: Instance) => runs.size + reserved === 0;
+  const idle = () => [...instances.values()].filter(isIdle);
 
-  /** Puts an idle worker to sleep for this account. Returns false if that could not free a place for it. */
-  function makeRoom(accountId: string): boolean {
-    const idle = [...instances.values()].filter(isIdle);
-    const chosen = sleepsFor(idle, accountId, places.workers.shortfall(accountId));
+  function putToSleep(chosen: Instance | undefined): boolean {
     if (chosen) end(chosen.instanceId, chosen);
     return chosen !== undefined;
   }
+
+  /** Puts an idle worker to sleep for this account. Returns false if that could not free a place for it. */
+  const makeRoom = (accountId: string) => putToSleep(sleepsFor(idle(), accountId, places.workers.shortfall(accountId)));
 
   function wake(accountId: string, instanceId: string): Instance | "each" | "total" {
     const awake = instances.get(instanceId);
@@ -154,7 +152,9 @@ export function createHost(parts: HostParts): Host {
     if (held === undefined) return false;
     instance.runs.delete(runId);
     watch.end(held, ending);
-    places.releaseRuns(instance.accountId);
+    const { accountId } = instance;
+    places.releaseRuns(accountId);
+    if (places.workers.inUse(accountId) > bounds.idleOfOne) putToSleep(sleepsOf(idle(), accountId, bounds.idleOfOne));
     return true;
   }
 
@@ -162,11 +162,10 @@ export function createHost(parts: HostParts): Host {
   function bury(instanceId: string, instance: Instance, reason: string): void {
     if (instances.get(instanceId) !== instance) return;
     const { accountId, runs } = instance;
-    log.error({ accountId, instanceId, runIds: [...runs.keys()], reason }, "an instance's worker ended");
     const held = [...runs.values()];
+    log.error({ accountId, instanceId, runIds: [...runs.keys()], reason }, "an instance's worker ended");
     end(instanceId, instance, WORKER_LOST);
-    const outcome = WORKER_LOST;
-    for (const { run } of held) void run.sink([{ type: "ended", outcome }], "process", []);
+    for (const { run } of held) void run.sink([{ type: "ended", outcome: WORKER_LOST }], "process", []);
   }
 
   /** Passes on what a worker sends, in its order: accounts whose agents do much take turns with all others. */
@@ -193,6 +192,7 @@ export function createHost(parts: HostParts): Host {
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
     if (instances.get(instanceId) !== instance) return;
+    const { worker } = instance;
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION)
@@ -203,9 +203,9 @@ export function createHost(parts: HostParts): Host {
         if (!held) break;
         const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox, event));
         held.committed = held.run.sink(message.events, acts ? "full" : "process", held.waits);
+        instance.lastUsedMs = monotonicMs();
         const last = message.events.at(-1);
         if (last?.type === "ended") drop(instance, message.runId, last.outcome);
-        instance.lastUsedMs = monotonicMs();
         break;
       }
       case "model.call":
@@ -214,11 +214,9 @@ export function createHost(parts: HostParts): Host {
       case "tool.call":
         void calls.callTool(instance, message);
         break;
-      case "tool.weigh": {
-        const together = changeNothing(toolbox, message.calls);
-        instance.worker.send({ type: "tool.weighed", callId: message.callId, together });
+      case "tool.weigh":
+        worker.send({ type: "tool.weighed", callId: message.callId, together: changeNothing(toolbox, message.calls) });
         break;
-      }
       case "model.cancel":
       case "tool.cancel":
         instance.calls.get(message.callId)?.abort.abort();
@@ -268,8 +266,10 @@ export function createHost(parts: HostParts): Host {
       if (!instance || instance.reserved === 0) throw new Error("no place was reserved for this run");
       instance.reserved--;
       instance.lastUsedMs = monotonicMs();
-      instance.runs.set(run.input.runId, watch.begin(instance, run));
-      instance.worker.send({ type: "run", run: run.input });
+      const [held, { worker }] = [watch.begin(instance, run), instance];
+      instance.runs.set(run.input.runId, held);
+      // Unless it was cancelled meanwhile.
+      passOn(run, (input) => instance.runs.get(input.runId) === held && worker.send({ type: "run", run: input }));
     },
     cancel(instanceId, runId) {
       const instance = instances.get(instanceId);

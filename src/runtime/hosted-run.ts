@@ -2,14 +2,15 @@ import type { ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { RunTrace } from "../traces/traces.ts";
+import type { RunTally } from "./model-call.ts";
 import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
 
 /** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
 export interface HostedRun {
   agentId: string;
   conversationId: string;
-  /** `local:…` or `openai:…`. */
-  model: string;
+  /** `local:…` or `openai:…`: the first that answers is taken. */
+  models: readonly string[];
   /** Offered to the model, if it can call them. */
   tools: readonly ToolDescription[];
   input: RunInput;
@@ -17,6 +18,10 @@ export interface HostedRun {
   isTainted: boolean;
   /** False where nobody can be asked for an approval. */
   mayAsk: boolean;
+  /** Set where it may call only the tools of these names, whatever its agent may. */
+  onlyTools?: readonly string[] | undefined;
+  /** Searches the agent's memory, where the model cannot; what is found becomes the input's `memories`. Never rejects. */
+  recall?: () => Promise<string[]>;
   /** Notes that it is tainted from now on; resolves when that is committed, or the run was cancelled. */
   taint(): Promise<void>;
   /**
@@ -46,6 +51,7 @@ export interface HeldRun {
   waits: WaitingCall[];
   /** Calls of the journal that have not been made, each to be made once. Some were allowed to go ahead. */
   missing: JournalCall[];
+  tally: RunTally;
   /** Null without a collector. */
   trace: RunTrace | null;
 }
@@ -56,6 +62,7 @@ export const holdRun = (run: HostedRun, trace: RunTrace | null): HeldRun => ({
   isTainted: run.isTainted,
   waits: [],
   missing: run.input.journal.flatMap(({ calls }) => calls).filter(({ result }) => result === null),
+  tally: { isCounted: run.input.journal.length > 0 },
   trace,
 });
 
@@ -63,4 +70,10 @@ export const holdRun = (run: HostedRun, trace: RunTrace | null): HeldRun => ({
 export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall): string | undefined {
   const at = missing.findIndex((call) => call.id === id && call.name === name && call.input === input);
   return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;
+}
+
+/** Sends a run's input: at once, or with what was found in the agent's memory for it. */
+export function passOn({ input, recall }: HostedRun, send: (input: RunInput) => void): void {
+  if (recall === undefined) send(input);
+  else void recall().then((memories) => send(memories.length === 0 ? input : { ...input, memories }));
 }

@@ -6,11 +6,15 @@ import type { ModelFailure } from "./protocol.ts";
 export function failureOf(
   thrown: unknown,
   log: Log,
-  whose: { accountId: string; instanceId: string; agentId: string; runId: string; model: string },
+  whose: { accountId: string; instanceId: string; agentId: string; runId: string; models: readonly string[] },
 ): ModelFailure {
   if (thrown instanceof ModelError) {
-    const { kind, message, detail, overflow, cause } = thrown;
+    const { kind, message, detail, overflow, cause, retryAt } = thrown;
     if (overflow) return { kind, message, overflow };
+    // Limits do what they are for.
+    if (kind === "budget_exceeded" || kind === "forbidden") {
+      return { kind, message, ...(retryAt !== undefined && { retryAt }) };
+    }
     log.warn({ ...whose, kind, detail: detail ?? message, cause: causeOf(cause) }, "a model failed");
     return {
       kind,

@@ -4,14 +4,13 @@
  */
 import type { ToolDescription } from "../models/engine.ts";
 import type { RunInput, Turn } from "./protocol.ts";
+import { reserveOf } from "./tokens.ts";
 
 const FILE_CHARACTERS = 20_000;
 const FILES_CHARACTERS = 60_000;
 const SKILLS_CHARACTERS = 20_000;
-/** How much of the model's context is reserved for the answer. */
-const ANSWER_TOKENS = 256;
 /** English has about four characters a token; three leaves a margin for everything else. */
-const CHARACTERS_A_TOKEN = 3;
+export const CHARACTERS_A_TOKEN = 3;
 /**
  * A JavaScript character has at most three bytes of UTF-8, so texts that are too long can be skipped by their bytes.
  */
@@ -29,20 +28,27 @@ export const canReadSkills = (tools: readonly ToolDescription[]): boolean =>
 
 export interface Prompt {
   system: string;
-  /** Oldest first. If they do not all fit, the oldest are dropped. */
+  /** What stands for the conversation's oldest messages. */
+  summary: string | null;
+  /** Oldest first. */
   turns: Turn[];
+  /** Messages that are neither in the summary nor among the turns. */
   dropped: number;
 }
 
 /** The characters of a whole prompt for a model with this context. */
 export const roomOf = (contextTokens: number): number =>
-  Math.max(1024, (contextTokens - ANSWER_TOKENS) * CHARACTERS_A_TOKEN);
+  Math.max(1024, (contextTokens - reserveOf(contextTokens)) * CHARACTERS_A_TOKEN);
 
 /**
  * What whoever asked wants of this answer, besides the persona: last, because that is followed best. Instructions may
  * take half of the room.
  */
-export function askedText({ instructions, limits, model }: RunInput): string[] {
+export function askedText({
+  instructions,
+  limits,
+  model,
+}: Pick<RunInput, "instructions" | "limits" | "model">): string[] {
   const form = limits?.output;
   return [
     ...(instructions === undefined ? [] : [cut(instructions, Math.floor(roomOf(model.contextTokens) / 2))]),
@@ -115,39 +121,42 @@ export function chooseSkills(
   return { skills, moreSkills: outlines.length - shown.length };
 }
 
-/** A turn whose text has not been read yet; `bytes` is its length in UTF-8. */
+/** A turn that has not been read yet. */
 export interface TurnOutline {
   role: Turn["role"];
-  bytes: number;
-  read(): string;
-  /** What the turn has besides its text. */
-  more?: Omit<Turn, "role" | "text">;
+  /** By `tokensOfTurn`. */
+  tokens: number;
+  read(): Turn;
 }
 
+/** The window's start moves in steps, so that for most messages the prompt's prefix is unchanged, and cached. */
+const WINDOW_STEP = 8;
+
 /**
- * How much room a turn takes: its bytes, because a character of three bytes (Chinese, for example) is about one token.
+ * Where the newest turns begin that take at most `room` tokens; `earlier` turns come before all of these. The last one, the
+ * message to answer, is always among them.
  */
-export const turnRoom = (text: string): number => Buffer.byteLength(text);
+export function startOfWindow(tokens: readonly number[], room: number, earlier: number): number {
+  let start = tokens.length;
+  for (let left = room; start > 0; start--) {
+    left -= tokens[start - 1] ?? 0;
+    if (left < 0 && start < tokens.length) break;
+  }
+  if (start + earlier === 0) return 0;
+  const inStep = Math.ceil((start + earlier) / WINDOW_STEP) * WINDOW_STEP - earlier;
+  return Math.min(inStep, Math.max(0, tokens.length - 1));
+}
 
-/** An image counts as about a thousand tokens, however large its file is. */
-const IMAGE_ROOM = 3_000;
-
-export const roomOfTurn = ({ text, images = [], calls = [] }: Turn): number =>
-  turnRoom(text) +
-  images.length * IMAGE_ROOM +
-  calls.reduce((sum, { call, result }) => sum + turnRoom(call.name + call.input) + turnRoom(result), 0);
-
-/** The newest turns that fit, oldest first, and how many come before them. The message to answer is always included. */
+/** The newest turns that fit into so many tokens, oldest first, and how many come before them. */
 export function chooseTurns(
   outlines: readonly TurnOutline[],
   room: number,
+  before = 0,
 ): Pick<RunInput, "conversation" | "earlier"> {
-  const turns: Turn[] = [];
-  let left = room;
-  for (const { role, bytes, read, more } of outlines.toReversed()) {
-    if (turns.length > 0 && bytes > left) break;
-    left -= bytes;
-    turns.push({ role, text: read(), ...more });
-  }
-  return { conversation: turns.reverse(), earlier: outlines.length - turns.length };
+  const start = startOfWindow(
+    outlines.map(({ tokens }) => tokens),
+    room,
+    before,
+  );
+  return { conversation: outlines.slice(start).map(({ read }) => read()), earlier: before + start };
 }

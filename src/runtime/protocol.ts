@@ -1,5 +1,6 @@
 import type {
   ModelAbilities,
+  ModelErrorKind,
   ModelEvent,
   ModelMessage,
   ModelRequest,
@@ -13,7 +14,7 @@ import type { ToolResult } from "../tools/tool.ts";
  * could run across a socket, and text crosses threads in less than half the time of a structured clone (measured: 22 µs
  * against 58 for a run with 200 turns). A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 6;
+export const PROTOCOL_VERSION = 7;
 
 export type HostToWorker =
   | { type: "run"; run: RunInput }
@@ -31,7 +32,7 @@ export type WorkerToHost =
   | { type: "ready"; protocol: number }
   | { type: "run.events"; runId: string; events: LoopEvent[] }
   /** The host adds the account, the instance, the model, and the tools that the run is offered. */
-  | { type: "model.call"; callId: number; runId: string; messages: ModelMessage[] }
+  | { type: "model.call"; callId: number; runId: string; purpose: Purpose; messages: ModelMessage[] }
   | { type: "model.cancel"; callId: number }
   | { type: "tool.call"; callId: number; runId: string; call: ToolCall }
   | { type: "tool.cancel"; callId: number }
@@ -39,14 +40,18 @@ export type WorkerToHost =
   | { type: "tool.weigh"; callId: number; calls: ToolCall[] }
   | { type: "pong" };
 
+/** What a model call of a run is for: its answer, or a summary of older messages. */
+export type Purpose = "answer" | "summary";
+
 /** What a run may ask of each of its answers. */
 export type AnswerLimits = Pick<ModelRequest, "maxTokens" | "temperature" | "stop" | "output">;
 
 /** A `ModelError` on its way through the port. */
 export interface ModelFailure {
-  kind: "unavailable" | "rejected" | "context_overflow" | "silent" | "broken" | "internal";
+  kind: ModelErrorKind | "internal";
   message: string;
   overflow?: { promptTokens: number; limitTokens: number };
+  retryAt?: number;
 }
 
 /**
@@ -69,10 +74,16 @@ export interface RunInput {
   instructions?: string;
   limits?: AnswerLimits;
   model: ModelAbilities;
+  /** Passages of the agent's memory about the message to answer, for a model that cannot search it. */
+  memories?: string[];
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
-  /** Turns of the conversation before these. */
+  /** Messages before these that are not in the summary either. */
   earlier: number;
+  /** What stands for the conversation's oldest messages. */
+  summary?: Summary;
+  /** What is to be summarised before the first answer. */
+  compaction?: Compaction;
   /** Steps whose tools this run had begun to call before it was interrupted or had to wait. */
   journal: JournalStep[];
   /** True if clients have already been shown the journal's texts: after a wait. After a crash they are shown again. */
@@ -81,13 +92,54 @@ export interface RunInput {
   firstStepCounted?: boolean;
 }
 
+/** A summary of a conversation's oldest messages. */
+export interface Summary {
+  text: string;
+  /** What was said word for word: names of files, ids, decisions, open questions. */
+  items: string[];
+  /** How many messages it stands for. */
+  messages: number;
+  /** Whether a stranger may have written a part of it (docs/contract/runtime.md, Taint). */
+  isTainted: boolean;
+}
+
+/** Older messages that a new summary is to stand for, together with what the last summary stands for. */
+export interface Compaction {
+  /** Their texts, oldest first, in parts of which the model can read one at a time. */
+  parts: string[];
+  /** How many messages they are. */
+  messages: number;
+  isTainted: boolean;
+  /** The longest summary. */
+  maxTokens: number;
+  /** Which of the run's turns, by place, are shown with the summary, and how many earlier messages are then left out. */
+  still: number[];
+  earlier: number;
+  /** What the conversation takes in a prompt without the new summary: the last one, these messages, and the rest. */
+  tokensBefore: number;
+  /** The rest alone. */
+  tokensOfRest: number;
+}
+
 export interface Turn {
   role: "user" | "assistant";
   text: string;
   /** Of a user's turn: data URLs. */
   images?: string[];
   /** Of an assistant's turn: the functions that it called, with what they returned. */
-  calls?: { call: ToolCall; result: string }[];
+  calls?: MadeCall[];
+  /** Of an assistant's turn: the tools it called before its text, step by step, with what it said then. */
+  steps?: PastStep[];
+}
+
+export interface MadeCall {
+  call: ToolCall;
+  result: string;
+}
+
+export interface PastStep {
+  text: string;
+  calls: MadeCall[];
 }
 
 /** One model call's answer: its text and the tools it asked for. */
@@ -108,9 +160,18 @@ export interface Usage {
   completionTokens: number;
 }
 
+/** With `budget_exceeded` comes `retryAt`: when the day or month ends, in milliseconds since 1970. */
+type FailureCode =
+  | "model_error"
+  | "output_invalid"
+  | "loop_detected"
+  | "budget_exceeded"
+  | "forbidden"
+  | "internal_error";
+
 export type RunOutcome =
   | { kind: "completed"; finishReason: "stop" | "length" }
-  | { kind: "failed"; code: "model_error" | "output_invalid" | "loop_detected" | "internal_error"; message: string }
+  | { kind: "failed"; code: FailureCode; message: string; retryAt?: number }
   | { kind: "cancelled" };
 
 /** How the loop ends. A run that waits has not ended: it is resumed later, from its journal. */
@@ -124,6 +185,9 @@ export type LoopEvent =
   | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
   | { type: "usage"; usage: Usage }
+  /** The older messages have been summarised; or why they could not be. */
+  | { type: "compacted"; text: string; items: string[] }
+  | { type: "compaction.failed"; reason: string }
   /** The functions that the answer calls, which ends it. */
   | { type: "asked"; calls: ToolCall[] }
   | { type: "ended"; outcome: LoopOutcome };

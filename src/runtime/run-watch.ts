@@ -31,7 +31,8 @@ export function createRunWatch(traces: Pick<Traces, "run"> | null): RunWatch {
   const ended = new Map<Ending["kind"], number>();
   return {
     begin({ accountId, instanceId }, run) {
-      const { agentId, conversationId, model } = run;
+      const { agentId, conversationId, models } = run;
+      const model = models[0] ?? "";
       const { runId } = run.input;
       return holdRun(run, traces?.run({ runId, accountId, instanceId, agentId, conversationId, model }) ?? null);
     },

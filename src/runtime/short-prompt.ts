@@ -7,6 +7,9 @@ import { type Language, languageOf } from "../lib/language.ts";
 import { askedText, cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
+/** What it takes of a run. */
+type Frame = Pick<RunInput, "agentName" | "files" | "skills" | "instructions" | "limits" | "model">;
+
 /** The character comes first; of the rest, what comes last is followed best. */
 const ORDER = ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md", "USER.md"];
 /** A longer description of the character, in characters of text, is not repeated at the end. */
@@ -19,17 +22,18 @@ const OLD_TURN = 300;
 
 export function shortPrompt(run: RunInput): Prompt {
   const room = roomOf(run.model.contextTokens);
-  const system = systemText(run);
+  const system = shortSystemText(run);
   const asked = run.conversation.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
   const before = asked ? [...examplesFor(asked.text), ...recalled(run.conversation.slice(0, -1), asked.text)] : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
-  return { system, turns: size > left ? last : [...before, ...last], dropped: 0 };
+  return { system, summary: null, turns: size > left ? last : [...before, ...last], dropped: 0 };
 }
 
-function systemText(run: RunInput): string {
+/** The system message of a short prompt. */
+export function shortSystemText(run: Frame): string {
   const texts = ORDER.map((name) => withoutHeadings(run.files.find((file) => file.name === name)?.text ?? ""));
   const [character = "", ...others] = texts;
   const between = [...others.filter((text) => text !== ""), ...skillTexts(run)];
@@ -60,7 +64,7 @@ const withoutHeadings = (text: string): string =>
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 
-function skillTexts({ skills }: RunInput): string[] {
+function skillTexts({ skills }: Frame): string[] {
   if (skills.length === 0) return [];
   const lines = skills.map((skill) => [skillLine(skill), skill.instructions ?? ""].join("\n").trim());
   return [[SKILLS_HEADING, ...lines].join("\n")];

@@ -1,15 +1,15 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
-import type { ModelEngine, ModelEvent } from "../models/engine.ts";
+import type { ModelEvent, ToolDescription } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
-import { type HeldRun, takeGoAhead } from "./hosted-run.ts";
+import { type HeldRun, type HostedRun, takeGoAhead } from "./hosted-run.ts";
+import type { CallModel } from "./model-call.ts";
 import { failureOf } from "./model-failure.ts";
 import { messagesAsMade } from "./named-call.ts";
-import type { ModelFailure, WorkerToHost } from "./protocol.ts";
-import { type ModelCallFigures, watchModelCall } from "./run-watch.ts";
+import type { AnswerLimits, ModelFailure, Purpose, WorkerToHost } from "./protocol.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
 export interface WorkerCallParts {
@@ -17,13 +17,18 @@ export interface WorkerCallParts {
   log: Log;
   toolbox: Toolbox;
   policy: PolicyPorts;
-  /** The engine for a model's name. Throws `ModelError` for one that the host does not have. */
-  engineOf(model: string): ModelEngine;
-  onModelCall(call: ModelCallFigures): void;
+  callModel: CallModel;
 }
 
 /** What a call costs besides the tool itself: its events, their commits, and as much again on the worker's thread. */
 const CALL_MS = 1;
+
+/** What the run asks of a model call besides its messages. A summary is text of a limited length, made without tools. */
+function askedFor({ input, tools }: HostedRun, purpose: Purpose): { limits?: AnswerLimits; tools: ToolDescription[] } {
+  const { limits, functions = [], compaction } = input;
+  if (purpose === "summary") return { limits: { maxTokens: compaction?.maxTokens ?? 1 }, tools: [] };
+  return { ...(limits && { limits }), tools: [...tools, ...functions] };
+}
 
 /** The part of an instance that its worker's calls need. */
 export interface CallingInstance {
@@ -37,42 +42,42 @@ export interface CallingInstance {
 
 /** Makes the calls of models and tools that workers ask for. Those of tools wait for their account's turn. */
 export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
-  const { clock, log, toolbox, policy, engineOf, onModelCall } = parts;
+  const { clock, log, toolbox, policy, callModel } = parts;
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
-      { callId, runId, messages }: Extract<WorkerToHost, { type: "model.call" }>,
+      { callId, runId, purpose, messages }: Extract<WorkerToHost, { type: "model.call" }>,
     ): Promise<void> {
       const held = runs.get(runId);
       if (!held) return;
-      const { run, trace } = held;
+      const { run, tally, trace } = held;
       const abort = new AbortController();
       calls.set(callId, { runId, abort });
-      const { agentId, model, input } = run;
-      const tools = input.functions ? [...run.tools, ...input.functions] : run.tools;
+      const { agentId, models } = run;
+      const { limits, tools } = askedFor(run, purpose);
       let last: ModelEvent[] = [];
       let error: ModelFailure | null = null;
-      const watched = watchModelCall(trace, { ...input.limits, model, messages }, onModelCall);
       try {
         const asked = {
-          ...input.limits,
-          model,
+          ...limits,
+          models,
           messages: messagesAsMade(messages, tools),
           tools,
+          purpose,
           accountId,
           instanceId,
+          agentId,
           runId,
-          traceparent: watched.traceparent,
-        };
-        for await (const events of engineOf(model).stream(asked, abort.signal)) {
-          watched.saw(events);
+          tally,
+          trace,
+        } as const;
+        for await (const events of callModel(asked, abort.signal)) {
           if (events.at(-1)?.type === "finish") last = events;
           else worker.send({ type: "model.events", callId, events });
         }
       } catch (thrown) {
-        if (!abort.signal.aborted) error = failureOf(thrown, log, { accountId, instanceId, agentId, runId, model });
+        if (!abort.signal.aborted) error = failureOf(thrown, log, { accountId, instanceId, agentId, runId, models });
       } finally {
-        watched.end(abort.signal.aborted ? "cancelled" : (error?.kind ?? null));
         calls.delete(callId);
       }
       worker.send({ type: "model.end", callId, events: last, error });
@@ -93,13 +98,14 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
       if (turn) await turn;
       // Cancelled meanwhile, or the log could not be written.
       if (signal.aborted) return void calls.delete(callId);
-      const { agentId, conversationId, mayAsk } = held.run;
+      const { agentId, conversationId, mayAsk, onlyTools } = held.run;
       const context = {
         instanceId,
         agentId,
         conversationId,
         runId,
         isTainted: held.isTainted,
+        onlyTools,
         clock,
         goAhead: takeGoAhead(held, call),
         mayAsk,

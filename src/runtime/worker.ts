@@ -1,7 +1,7 @@
 import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import { type LoopParts, runAgent } from "./agent-loop.ts";
-import type { HostToWorker, LoopEvent, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
+import type { HostToWorker, LoopEvent, ModelFailure, Purpose, RunInput, WorkerToHost } from "./protocol.ts";
 import { PROTOCOL_VERSION } from "./protocol.ts";
 
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
@@ -62,7 +62,7 @@ async function work(run: RunInput): Promise<void> {
     waiting = [];
   };
   const parts: LoopParts = {
-    streamModel: (messages, signal) => callModel(runId, messages, signal),
+    streamModel: (messages, signal, purpose) => callModel(runId, purpose, messages, signal),
     callTool(call, signal) {
       // The host makes the call only once its start is in the log.
       flush();
@@ -116,15 +116,21 @@ class ModelStream {
     const { error } = this.ended;
     if (!error) return;
     if (error.kind === "internal") throw new Error(error.message);
-    throw new ModelError(error.kind, error.message, error.overflow ? { overflow: error.overflow } : {});
+    const { kind, message, overflow, retryAt } = error;
+    throw new ModelError(kind, message, { ...(overflow && { overflow }), ...(retryAt !== undefined && { retryAt }) });
   }
 }
 
-async function* callModel(runId: string, messages: ModelMessage[], signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
+async function* callModel(
+  runId: string,
+  purpose: Purpose,
+  messages: ModelMessage[],
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent[]> {
   const callId = ++calls;
   const stream = new ModelStream();
   modelCalls.set(callId, stream);
-  send({ type: "model.call", callId, runId, messages });
+  send({ type: "model.call", callId, runId, purpose, messages });
   try {
     yield* stream.read(signal);
   } finally {

@@ -1,5 +1,5 @@
 /** The host's side of one process that runs one script: started, watched, and always killed in the end. */
-import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
 
 /** How a run ended. `console` is what the script had written by then, whatever happened to it. */
@@ -145,24 +145,14 @@ function innermost(pid: number): number {
 
 /** Looks at a process's anonymous memory until told to stop. Only on Linux, where the processes are. */
 function watchMemory(pid: number, onTooMuch: () => void): () => void {
-  const text = Buffer.alloc(4096);
-  let file: number;
-  try {
-    file = openSync(`/proc/${innermost(pid)}/status`, "r");
-  } catch {
-    return () => {}; // gone already
-  }
   const timer = setInterval(() => {
     try {
-      const length = readSync(file, text, 0, text.length, 0);
-      const kib = Number(/RssAnon:\s+(\d+)/.exec(text.toString("latin1", 0, length))?.[1] ?? 0);
-      if (kib * 1024 > LIMITS.processBytes) onTooMuch();
+      // Found anew each time: bubblewrap starts its process only after it was started itself.
+      const status = readFileSync(`/proc/${innermost(pid)}/status`, "latin1");
+      if (Number(/RssAnon:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024 > LIMITS.processBytes) onTooMuch();
     } catch {
-      // ESRCH: it has just ended.
+      // It has just ended.
     }
   }, WATCH_MS);
-  return () => {
-    clearInterval(timer);
-    closeSync(file);
-  };
+  return () => clearInterval(timer);
 }

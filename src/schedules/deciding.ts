@@ -6,6 +6,7 @@ import type { Conversations } from "../messages/conversations.ts";
 import type { Messages } from "../messages/messages.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import type { Run } from "../messages/schema.ts";
+import { DUTIES_FILE, type Duties } from "./duties.ts";
 import { KEPT_SLOTS, type ScheduleQueries } from "./queries.ts";
 import { nextSlot, slotsBetween } from "./recurrence.ts";
 import { recurrenceOf } from "./schedules.ts";
@@ -13,6 +14,9 @@ import type { Schedule, Slot } from "./schema.ts";
 
 /** A time that is looked at later than this has passed while the host did not run, or its clock was elsewhere. */
 const LATE_MS = 60_000;
+/** Characters of a message (docs/contract/api.md, Sizes). */
+const MAX_MESSAGE = 32_000;
+const NO_DUTIES = `${DUTIES_FILE} has nothing but headings and comments`;
 
 export interface DecidingParts {
   clock: Clock;
@@ -20,8 +24,10 @@ export interface DecidingParts {
   /** The agent with its instance; undefined once it is deleted. */
   agentOf(agentId: string): FoundAgent | undefined;
   messages: Pick<Messages, "send">;
-  conversations: Pick<Conversations, "get" | "createFor">;
+  conversations: Pick<Conversations, "get" | "createFor" | "page">;
   runs: Pick<Runs, "inTurn">;
+  /** What the agent is told at a beat; null for nothing. */
+  dutiesOf(agent: FoundAgent["agent"]): Duties | null;
 }
 
 export interface Deciding {
@@ -35,33 +41,44 @@ export interface Deciding {
 
 /** What becomes of a schedule's times (docs/contract/api.md, Schedules). */
 export function createDeciding(parts: DecidingParts): Deciding {
-  const { clock, queries, agentOf, messages, conversations, runs } = parts;
+  const { clock, queries, agentOf, messages, conversations, runs, dutiesOf } = parts;
 
   function runNow(schedule: Schedule, { instance, agent }: FoundAgent): Run {
-    const { scheduleId, name, message: text } = schedule;
-    const origin = { originType: "schedule", originId: scheduleId } as const;
-    const conversationId = conversationOf(schedule, { instance, agent });
-    const sender = { type: "schedule", id: scheduleId, name };
+    const { scheduleId, name, kind } = schedule;
+    const { text, isTainted } = kind === "heartbeat" ? heldDuties(agent) : { text: schedule.message, isTainted: false };
     return messages.send(instance, agent, {
-      conversationId,
+      conversationId: conversationOf(schedule, { instance, agent }),
       text,
-      sender,
+      isTainted,
+      sender: { type: kind, id: scheduleId, name },
       whileRunning: "queue",
       output: null,
-      origin,
+      origin: { originType: kind, originId: scheduleId },
     });
+  }
+
+  function heldDuties(agent: FoundAgent["agent"]): Duties {
+    const duties = dutiesOf(agent);
+    if (duties === null) throw new AppError("conflict", `${NO_DUTIES}: write into it what the agent is to look after`);
+    if (duties.text.length <= MAX_MESSAGE || [...duties.text].length <= MAX_MESSAGE) return duties;
+    throw new AppError("conflict", `${DUTIES_FILE} is longer than a message, ${MAX_MESSAGE} characters: shorten it`);
   }
 
   /** Its own is made when it first runs, and again if it was deleted. */
   function conversationOf(schedule: Schedule, { agent }: FoundAgent): string {
-    const { scheduleId, name } = schedule;
+    const { scheduleId, name, kind } = schedule;
     if (schedule.conversation === "default") return conversations.get(agent).conversationId;
     const own = schedule.conversationId === null ? undefined : existing(agent, schedule.conversationId);
     if (own !== undefined) return own;
-    const made = conversations.createFor(agent, { originType: "schedule", originId: scheduleId }, name);
-    queries.update(scheduleId, { conversationId: made.conversationId });
-    return made.conversationId;
+    const { conversationId } =
+      earlierBeats(schedule, agent) ?? conversations.createFor(agent, { originType: kind, originId: scheduleId }, name);
+    queries.update(scheduleId, { conversationId });
+    return conversationId;
   }
+
+  /** A heartbeat that was taken away and set again goes on where it was. */
+  const earlierBeats = ({ kind }: Schedule, agent: FoundAgent["agent"]) =>
+    kind === "heartbeat" ? conversations.page(agent, "heartbeat", null, 1)[0] : undefined;
 
   function existing(agent: FoundAgent["agent"], conversationId: string): string | undefined {
     try {
@@ -76,8 +93,9 @@ export function createDeciding(parts: DecidingParts): Deciding {
   function reasonToSkip(schedule: Schedule, slotAt: number, { instance, agent }: FoundAgent): string | null {
     if (instance.status !== "running") return `the instance is ${instance.status}`;
     if (!isActive(schedule, slotAt)) return `outside the active hours, ${schedule.activeFrom} to ${schedule.activeTo}`;
+    if (schedule.kind === "heartbeat" && dutiesOf(agent) === null) return NO_DUTIES;
     const before = runs.inTurn(agent.agentId).find(({ originId }) => originId === schedule.scheduleId);
-    if (before?.status === "waiting") return "the run before it waits for an approval or an answer";
+    if (before?.status === "waiting") return "the run before it waits for a person or another agent";
     return before ? "the run before it has not ended" : null;
   }
 
@@ -110,7 +128,7 @@ export function createDeciding(parts: DecidingParts): Deciding {
       const isLate = now - slotAt > LATE_MS;
       return { scheduleId, slotAt, ...(slotAt === last ? outcome(schedule, slotAt, isLate) : MISSED) };
     });
-    queries.update(scheduleId, { nextAt: nextSlot(recurrence, now), ...(last !== undefined && { lastSlot: last }) });
+    queries.move(scheduleId, { nextAt: nextSlot(recurrence, now), lastSlot: last ?? null });
     slots.forEach(queries.decide);
     return slots;
   }

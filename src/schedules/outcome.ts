@@ -42,8 +42,8 @@ export function createOutcomes({ queries, messages, events, tell }: OutcomeParts
   return {
     failed: ({ scheduleId, reason }) => fail(scheduleId, reason ?? ""),
     ended({ run }) {
-      if (run.originType !== "schedule" || run.originId === null) return;
-      const { originId: scheduleId, status } = run;
+      const { originType, originId: scheduleId, status } = run;
+      if ((originType !== "schedule" && originType !== "heartbeat") || scheduleId === null) return;
       const slot = queries.slotOfRun(run.runId);
       if (status === "failed") {
         const reason = run.errorMessage ?? "the run failed";

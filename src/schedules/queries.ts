@@ -28,17 +28,51 @@ export function scheduleQueries(db: Db) {
   const soonest = prepared(db, () =>
     db.select({ nextAt }).from(schedules).where(sql`${nextAt} IS NOT NULL`).orderBy(asc(nextAt)).limit(1),
   );
+  const heartbeat = prepared(db, () =>
+    db
+      .select()
+      .from(schedules)
+      .where(and(eq(agentId, p("agentId")), sql`${schedules.kind} = 'heartbeat'`)),
+  );
   const slotOfRun = prepared(db, () =>
     db
       .select()
       .from(scheduleSlots)
       .where(eq(scheduleSlots.runId, p("runId"))),
   );
+  const decided = prepared(db, () =>
+    db
+      .select({ slotAt: scheduleSlots.slotAt })
+      .from(scheduleSlots)
+      .where(and(eq(scheduleSlots.scheduleId, p("scheduleId")), eq(scheduleSlots.slotAt, p("slotAt")))),
+  );
+  const insertSlot = prepared(db, () =>
+    db.insert(scheduleSlots).values({
+      ...{ scheduleId: p("scheduleId"), slotAt: p("slotAt") },
+      ...{ status: p("status"), reason: p("reason"), runId: p("runId") },
+    }),
+  );
+  const pruneSlots = prepared(db, () =>
+    db.delete(scheduleSlots).where(
+      and(
+        eq(scheduleSlots.scheduleId, p("scheduleId")),
+        sql`${scheduleSlots.slotAt} < (SELECT slot_at FROM schedule_slots WHERE schedule_id = ${p("scheduleId")}
+          ORDER BY slot_at DESC LIMIT 1 OFFSET ${p("before")})`,
+      ),
+    ),
+  );
+  const move = prepared(db, () =>
+    db
+      .update(schedules)
+      .set({ nextAt: sql`${p("nextAt")}`, lastSlot: sql`coalesce(${p("lastSlot")}, ${schedules.lastSlot})` })
+      .where(eq(scheduleId, p("scheduleId"))),
+  );
   const ofSchedule = (id: string) => eq(scheduleSlots.scheduleId, id);
 
   return {
     insert: (row: Schedule) => void db.insert(schedules).values(row).run(),
     find: (id: string): Schedule | undefined => byId.get({ scheduleId: id }),
+    heartbeatOf: (agent: string): Schedule | undefined => heartbeat.get({ agentId: agent }),
     update: (id: string, change: Partial<Schedule>) =>
       void db.update(schedules).set(change).where(eq(scheduleId, id)).run(),
     /** A trigger removes its times. */
@@ -52,8 +86,13 @@ export function scheduleQueries(db: Db) {
         .orderBy(asc(scheduleId))
         .limit(limit)
         .all(),
+    /** Without its heartbeat. */
     countOfAgent: (agent: string): number =>
-      db.select({ rows: count() }).from(schedules).where(eq(agentId, agent)).get()?.rows ?? 0,
+      db
+        .select({ rows: count() })
+        .from(schedules)
+        .where(and(eq(agentId, agent), sql`${schedules.kind} = 'schedule'`))
+        .get()?.rows ?? 0,
     countOfAccount: (accountId: string): number =>
       db
         .select({ schedules: accountUsage.schedules })
@@ -64,18 +103,13 @@ export function scheduleQueries(db: Db) {
     due: (now: number, limit: number): Schedule[] => due.all({ now, limit }),
     /** When the next of all is due; null if none is. */
     soonest: (): number | null => soonest.get()?.nextAt ?? null,
-    isDecided: (id: string, slotAt: number): boolean =>
-      db
-        .select({ slotAt: scheduleSlots.slotAt })
-        .from(scheduleSlots)
-        .where(and(ofSchedule(id), eq(scheduleSlots.slotAt, slotAt)))
-        .get() !== undefined,
+    isDecided: (id: string, slotAt: number): boolean => decided.get({ scheduleId: id, slotAt }) !== undefined,
+    /** It is due next at `nextAt`; null for `lastSlot` where no time was decided. */
+    move: (id: string, at: Pick<Schedule, "nextAt" | "lastSlot">) => void move.run({ scheduleId: id, ...at }),
     /** The oldest kept one makes room. Throws if this time was decided before. */
     decide(slot: Slot): void {
-      db.insert(scheduleSlots).values(slot).run();
-      db.run(sql`DELETE FROM schedule_slots WHERE schedule_id = ${slot.scheduleId} AND slot_at < (
-        SELECT slot_at FROM schedule_slots WHERE schedule_id = ${slot.scheduleId}
-        ORDER BY slot_at DESC LIMIT 1 OFFSET ${KEPT_SLOTS - 1})`);
+      insertSlot.run({ ...slot });
+      pruneSlots.run({ scheduleId: slot.scheduleId, before: KEPT_SLOTS - 1 });
     },
     slotOfRun: (runId: string): Slot | undefined => slotOfRun.get({ runId }),
     setSlot: ({ scheduleId: id, slotAt }: Slot, change: Pick<Slot, "status" | "reason">) =>

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { record } from "../lib/record.ts";
-import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
+import { CONVERSATIONS, KINDS, WHEN_MISSED } from "./choices.ts";
 import { type Schedule, SLOT_STATUSES, type Slot } from "./schema.ts";
 
 /** A schedule as the API shows it (docs/contract/api.md, Schedules). */
@@ -10,8 +10,9 @@ export const ScheduleRecord = record("Schedule", () =>
   z.object({
     scheduleId: idForm("sched"),
     agentId: idForm("agt"),
+    kind: z.enum(KINDS).describe("An agent's heartbeat is changed with the agent"),
     name: z.string(),
-    message: z.string(),
+    message: z.string().describe("Empty for a heartbeat, whose message is HEARTBEAT.md as it is at the time"),
     cron: z.string().nullable(),
     everySeconds: z.int().nullable(),
     timeZone: z.string(),
@@ -44,6 +45,7 @@ export type SlotRecord = z.output<typeof SlotRecord>;
 export const showSchedule = (row: Schedule): ScheduleRecord => ({
   scheduleId: row.scheduleId,
   agentId: row.agentId,
+  kind: row.kind,
   name: row.name,
   message: row.message,
   cron: row.cron,

@@ -6,6 +6,7 @@ import { flag, spokenText, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { idForm } from "../lib/forms.ts";
+import { hoursOfDay, seconds, timeZoneName } from "../lib/time-forms.ts";
 import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
 import type { Deciding } from "./deciding.ts";
 import { ScheduleRecord, SlotRecord, showSchedule, showSlot } from "./record.ts";
@@ -20,14 +21,6 @@ export interface ScheduleRouteParts {
 const SCHEDULES = "/v1/instances/:instanceId/agents/:agentId/schedules";
 const SCHEDULE = `${SCHEDULES}/:scheduleId` as const;
 
-const SECONDS = "a whole number from 60 to 31536000";
-const WALL_TIME = "a time such as 08:00";
-const wallTime = () =>
-  z
-    .string({ error: WALL_TIME })
-    .regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: WALL_TIME })
-    .meta({ examples: ["08:00"] });
-
 const fields = () => ({
   name: trimmedText(1, 100),
   message: spokenText(32_000).describe("What the agent is told each time"),
@@ -37,28 +30,14 @@ const fields = () => ({
     .meta({ examples: ["0 9 * * 1-5"] })
     .nullish()
     .describe("Minute, hour, day, month, weekday, in the time zone; this or everySeconds"),
-  everySeconds: z
-    .int({ error: SECONDS })
-    .min(60, { error: SECONDS })
-    .max(31_536_000, { error: SECONDS })
-    .nullish()
-    .describe("Counted from when it was set; this or cron"),
-  timeZone: z
-    .string({ error: "the name of a time zone" })
-    .min(1, { error: "the name of a time zone" })
-    .max(64, { error: "the name of a time zone" })
-    .meta({ examples: ["Europe/Berlin"] })
-    .optional()
-    .describe("By default UTC"),
+  everySeconds: seconds(60).nullish().describe("Counted from when it was set; this or cron"),
+  timeZone: timeZoneName().optional().describe("By default UTC"),
   enabled: flag.optional(),
   missed: z
     .enum(WHEN_MISSED, { error: WHEN_MISSED.join(" or ") })
     .optional()
     .describe("What happens to times while the host did not run; by default the last of them runs once"),
-  activeHours: z
-    .object({ from: wallTime(), to: wallTime() }, { error: "an object with from and to" })
-    .nullish()
-    .describe("Other times are skipped; from 22:00 to 06:00 is over midnight"),
+  activeHours: hoursOfDay().nullish().describe("Other times are skipped; from 22:00 to 06:00 is over midnight"),
   conversation: z
     .enum(CONVERSATIONS, { error: CONVERSATIONS.join(" or ") })
     .optional()
@@ -148,6 +127,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       body: ScheduleChange,
       example: { enabled: false },
       answer: ScheduleRecord,
+      errors: ["conflict"],
       find: one,
       commit: "shared",
       write: ({ found: { agent, schedule }, body }) =>
@@ -162,6 +142,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       access: "write",
       bound: "record",
       answer: z.object({ scheduleId: idForm("sched"), deleted: z.literal(true) }),
+      errors: ["conflict"],
       find: one,
       commit: "shared",
       write({ found: { schedule } }) {
@@ -179,7 +160,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       bound: "record",
       status: 202,
       answer: z.object({ runId: idForm("run") }),
-      errors: ["conflict", "rate_limited", "instance_not_ready"],
+      errors: ["conflict", "rate_limited", "budget_exceeded", "forbidden", "instance_not_ready"],
       find: one,
       commit: "shared",
       write: ({ found }) => new Reply(202, { runId: deciding.runNow(found.schedule, found).runId }),

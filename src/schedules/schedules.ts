@@ -2,7 +2,6 @@ import type { Agent } from "../agents/schema.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId, newId } from "../lib/id.ts";
-import { isTimeZone } from "../lib/wall-time.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { ScheduleQueries } from "./queries.ts";
@@ -43,18 +42,32 @@ export interface Schedules {
   /** Throws `not_found`. */
   get(agentId: string, scheduleId: string): Schedule;
   /**
-   * Throws `invalid_request` for a time zone, a pattern or a model that is none, or one that is never due; `conflict`
+   * Throws `invalid_request` for a pattern or a model that is none, or one that is never due; `conflict`
    * beyond 100 of the agent or 1,000 of the account. Call it in a transaction, like everything here that changes.
    */
   create(agent: Agent, accountId: string, settings: ScheduleSettings): Schedule;
-  /** Throws `invalid_request` as `create` does. */
+  /** Throws `invalid_request` as `create` does, and `conflict` for a heartbeat, which is changed with its agent. */
   update(schedule: Schedule, agent: Agent, change: Partial<ScheduleSettings>): Schedule;
+  /** Throws `conflict` for a heartbeat, as `update` does. */
   remove(schedule: Schedule): void;
+  /** Plans the agent's heartbeat as the agent says, or plans it no more. */
+  setHeartbeat(agent: Agent, enabled: boolean): void;
   /** Oldest first. */
   page(agentId: string, after: string | null, limit: number): Schedule[];
   /** Newest first. */
   slots(schedule: Schedule, before: number | null, limit: number): Slot[];
 }
+
+/** What is the same in every heartbeat. */
+const BEAT = {
+  name: "Heartbeat",
+  message: "",
+  cron: null,
+  missed: "run_once",
+  conversation: "own",
+  announce: true,
+  model: null,
+} as const;
 
 export const recurrenceOf = ({ cron, everySeconds, anchor, timeZone }: Schedule): Recurrence =>
   cron === null ? { cron, everySeconds: everySeconds as number, anchor } : { cron, everySeconds: null, timeZone };
@@ -62,11 +75,10 @@ export const recurrenceOf = ({ cron, everySeconds, anchor, timeZone }: Schedule)
 export function createSchedules({ clock, queries, quotas, modelChoice, changed }: ScheduleParts): Schedules {
   const refuse = (message: string) => new AppError("invalid_request", message);
 
-  function check({ cron, everySeconds, timeZone, model }: ScheduleSettings, instanceId: string): void {
+  function check({ cron, everySeconds, model }: ScheduleSettings, instanceId: string): void {
     if ((cron === null) === (everySeconds === null)) {
       throw refuse("cron, everySeconds: expected exactly one of them; the other is null");
     }
-    if (!isTimeZone(timeZone)) throw refuse("timeZone: expected a name such as Europe/Berlin or UTC");
     if (cron !== null && parseCron(cron) === null) {
       throw refuse(
         'cron: expected five fields (minute, hour, day, month, weekday) that are due some day, such as "0 9 * * 1-5"',
@@ -82,6 +94,36 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
     nextAt: schedule.enabled ? nextSlot(recurrenceOf(schedule), now) : null,
   });
 
+  function add(agentId: string, kind: Schedule["kind"], settings: ScheduleSettings): Schedule {
+    const now = clock.now();
+    const blank = { conversationId: null, nextAt: null, lastSlot: null, failuresInARow: 0 };
+    const at = { anchor: now, createdAt: now, updatedAt: now };
+    const schedule = withNext({ ...settings, ...blank, ...at, scheduleId: newId("sched"), agentId, kind }, now);
+    queries.insert(schedule);
+    changed();
+    return schedule;
+  }
+
+  function set(schedule: Schedule, settings: Schedule): Schedule {
+    const now = clock.now();
+    const isOther = settings.everySeconds !== schedule.everySeconds;
+    const isBack = settings.enabled && !schedule.enabled;
+    const anchor = isOther || isBack ? now : schedule.anchor;
+    const failuresInARow = isBack ? 0 : schedule.failuresInARow;
+    const updated = withNext({ ...settings, anchor, failuresInARow, updatedAt: now }, now);
+    queries.update(schedule.scheduleId, updated);
+    changed();
+    return updated;
+  }
+
+  function refuseHeartbeat({ kind }: Schedule): void {
+    if (kind !== "heartbeat") return;
+    throw new AppError(
+      "conflict",
+      "this is the agent's heartbeat: change it with PATCH …/agents/:agentId and `heartbeat`; null switches it off",
+    );
+  }
+
   return {
     get(agentId, scheduleId) {
       const found = isId("sched", scheduleId) ? queries.find(scheduleId) : undefined;
@@ -93,46 +135,30 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
       refuseOverQuota("schedules", "an agent", queries.countOfAgent(agentId) + 1, MAX_OF_AGENT);
       refuseOverQuota("schedules", "the account", queries.countOfAccount(accountId) + 1, MAX_OF_ACCOUNT);
       quotas.requireHistoryRoom(accountId, Buffer.byteLength(settings.message));
-      const now = clock.now();
-      const schedule = withNext(
-        {
-          ...settings,
-          scheduleId: newId("sched"),
-          agentId,
-          anchor: now,
-          conversationId: null,
-          nextAt: null,
-          lastSlot: null,
-          failuresInARow: 0,
-          createdAt: now,
-          updatedAt: now,
-        },
-        now,
-      );
-      queries.insert(schedule);
-      changed();
-      return schedule;
+      return add(agentId, "schedule", settings);
     },
     update(schedule, { instanceId }, change) {
-      const now = clock.now();
+      refuseHeartbeat(schedule);
       const settings = { ...schedule, ...change };
       check(settings, instanceId);
-      const isOther = settings.everySeconds !== schedule.everySeconds;
-      const isBack = settings.enabled && !schedule.enabled;
-      const updated = withNext(
-        {
-          ...settings,
-          anchor: isOther || isBack ? now : schedule.anchor,
-          failuresInARow: isBack ? 0 : schedule.failuresInARow,
-          updatedAt: now,
-        },
-        now,
-      );
-      queries.update(schedule.scheduleId, updated);
-      changed();
-      return updated;
+      return set(schedule, settings);
     },
-    remove: ({ scheduleId }) => queries.remove(scheduleId),
+    remove(schedule) {
+      refuseHeartbeat(schedule);
+      queries.remove(schedule.scheduleId);
+    },
+    setHeartbeat({ agentId, heartbeat }, enabled) {
+      const before = queries.heartbeatOf(agentId);
+      if (heartbeat === null) {
+        if (before) queries.remove(before.scheduleId);
+        return;
+      }
+      const { everySeconds, timeZone, activeHours } = heartbeat;
+      const hours = { activeFrom: activeHours?.from ?? null, activeTo: activeHours?.to ?? null };
+      const settings = { ...BEAT, ...hours, everySeconds, timeZone, enabled };
+      if (before) set(before, { ...before, ...settings });
+      else add(agentId, "heartbeat", settings);
+    },
     page: queries.page,
     slots: ({ scheduleId }, before, limit) => queries.slots(scheduleId, before, limit),
   };

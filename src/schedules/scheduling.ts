@@ -1,4 +1,5 @@
 import type { Agents, FoundAgent } from "../agents/agents.ts";
+import type { Workspaces } from "../agents/workspaces.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -6,6 +7,7 @@ import type { Quotas } from "../limits/quotas.ts";
 import type { Messaging } from "../messages/messaging.ts";
 import type { Store } from "../storage/store.ts";
 import { createDeciding, type Deciding } from "./deciding.ts";
+import { dutiesIn } from "./duties.ts";
 import { createOutcomes, type OutcomeParts } from "./outcome.ts";
 import { scheduleQueries } from "./queries.ts";
 import { createScheduleTimer, type ScheduleTimer } from "./schedule-timer.ts";
@@ -15,7 +17,8 @@ export interface SchedulingParts extends Pick<ScheduleParts, "modelChoice">, Pic
   store: Store;
   clock: Clock;
   log: Log;
-  agents: Pick<Agents, "find">;
+  agents: Pick<Agents, "find" | "listen">;
+  workspaces: Pick<Workspaces, "some" | "taintedOf">;
   instances: Pick<Instances, "find">;
   quotas: Quotas;
   messaging: Pick<Messaging, "messages" | "conversations" | "runs" | "events">;
@@ -29,7 +32,7 @@ export interface Scheduling {
 
 /** Wires schedules to the messages that they send. */
 export function createScheduling(parts: SchedulingParts): Scheduling {
-  const { store, clock, log, agents, instances, quotas, modelChoice, messaging, tell } = parts;
+  const { store, clock, log, agents, workspaces, instances, quotas, modelChoice, messaging, tell } = parts;
   const { messages, conversations, runs, events } = messaging;
   const queries = scheduleQueries(store.db);
   const outcomes = createOutcomes({ queries, messages, events, tell });
@@ -41,9 +44,13 @@ export function createScheduling(parts: SchedulingParts): Scheduling {
     return instance && { instance, agent };
   }
 
-  const deciding = createDeciding({ clock, queries, agentOf, messages, conversations, runs });
+  const deciding = createDeciding({
+    ...{ clock, queries, agentOf, messages, conversations, runs },
+    dutiesOf: dutiesIn(workspaces),
+  });
   const timer = createScheduleTimer({ store, clock, log, queries, deciding, outcomes });
   const schedules = createSchedules({ clock, queries, quotas, modelChoice, changed: timer.changed });
+  agents.listen({ heartbeatSet: (agent) => schedules.setHeartbeat(agent, true) });
   return { schedules, deciding, timer };
 }
 

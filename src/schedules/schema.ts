@@ -1,11 +1,12 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
+import { CONVERSATIONS, KINDS, WHEN_MISSED } from "./choices.ts";
 
 export const SLOT_STATUSES = ["ran", "skipped", "missed", "failed"] as const;
 
 export const schedules = sqliteTable("schedules", {
   scheduleId: text("schedule_id").primaryKey(),
   agentId: text("agent_id").notNull(),
+  kind: text("kind", { enum: KINDS }).notNull(),
   name: text("name").notNull(),
   message: text("message").notNull(),
   cron: text("cron"),

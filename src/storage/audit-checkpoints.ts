@@ -5,7 +5,8 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 import { auditQueries, follows, GENESIS } from "./audit-queries.ts";
-import type { Checkpoint } from "./schema.ts";
+import type { Life } from "./retention.ts";
+import type { AuditCut, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -32,6 +33,13 @@ const textOf = ({ auditId, hash, rows, createdAt }: Omit<Checkpoint, "signature"
 
 export const isSigned = (checkpoint: Checkpoint, publicKey: KeyObject): boolean =>
   verify(null, textOf(checkpoint), publicKey, checkpoint.signature);
+
+const cutTextOf = ({ auditId, createdAt }: Omit<AuditCut, "signature">): Buffer =>
+  Buffer.from(`roost audit cut\n${auditId}\n${createdAt}`);
+
+/** Whether the host itself has removed the rows up to there. */
+export const isSignedCut = (cut: AuditCut, publicKey: KeyObject): boolean =>
+  verify(null, cutTextOf(cut), publicKey, cut.signature);
 
 const headPath = (dataDir: string) => join(dataDir, "audit-head.json");
 
@@ -67,8 +75,8 @@ export interface Checkpoints {
    * one.
    */
   sign(): Promise<void>;
-  /** Removes expired rows, checkpoint by checkpoint. Throws, removing nothing, if they were changed. */
-  prune(): Promise<void>;
+  /** Removes expired rows up to the next checkpoint, and what came before. Throws, removing nothing, if they were changed. */
+  prune: Life["slice"];
 }
 
 /** Only the server uses this: it alone holds the key. */
@@ -110,18 +118,18 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
     return checkpoint;
   }
 
-  /** Removes expired rows up to the next checkpoint; false if there are none. */
-  function pruneNext(): boolean {
+  /** Removes expired rows up to the next checkpoint; returns how many. */
+  function pruneNext(): number {
     const [oldest] = queries.read(0, 1);
     const newest = queries.newestCheckpoint();
-    if (!oldest || !newest) return false;
+    if (!oldest || !newest) return 0;
     const [next] = queries.checkpointsFrom(oldest.auditId, 1);
     // The newest checkpoint keeps its row, which shows that the log was not cut off before it.
-    if (!next || next.auditId === newest.auditId || !isExpired(next, newest.rows, clock.now(), retention)) return false;
+    if (!next || next.auditId === newest.auditId || !isExpired(next, newest.rows, clock.now(), retention)) return 0;
     const reached = walk(queries.checkpointBefore(oldest.auditId), next.auditId);
     if (!reached?.hash.equals(next.hash)) throw broken(`the checkpoint at row ${next.auditId} does not match its row`);
-    queries.removeUpTo(next.auditId);
-    return true;
+    const cut = { auditId: next.auditId, createdAt: clock.now() };
+    return queries.removeUpTo({ ...cut, signature: sign(null, cutTextOf(cut), key) });
   }
 
   return {
@@ -137,8 +145,9 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
         return store.commitSoon(signNext, "full");
       }
     },
-    async prune() {
-      while (await store.commitSoon(pruneNext, "process"));
+    prune() {
+      const removed = pruneNext();
+      return { removed, next: removed === 0 ? null : 0 };
     },
   };
 }

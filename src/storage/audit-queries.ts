@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { asc, desc, gt, gte, lt, lte } from "drizzle-orm";
 import { prepared } from "./prepared.ts";
-import { type AuditRow, audit, auditCheckpoints, type Checkpoint } from "./schema.ts";
+import { type AuditCut, type AuditRow, audit, auditCheckpoints, auditCut, type Checkpoint } from "./schema.ts";
 import type { Db } from "./store.ts";
 
 /** The hash before the first row. */
@@ -32,8 +32,20 @@ export function auditQueries(db: Db) {
     read: (after: number, limit: number): AuditRow[] =>
       db.select().from(audit).where(gt(audit.auditId, after)).orderBy(asc(audit.auditId)).limit(limit).all(),
     newestRow: (): AuditRow | undefined => newestRow.get(),
-    /** A trigger (migration 0008) allows this only before the newest checkpoint's own row, oldest first. */
-    removeUpTo: (auditId: number) => void db.delete(audit).where(lte(audit.auditId, auditId)).run(),
+    /**
+     * Removes the rows up to the cut, and the checkpoints before it. Triggers allow this only before the newest
+     * checkpoint's own row, oldest first.
+     */
+    removeUpTo(cut: AuditCut): number {
+      const gone = db.delete(audit).where(lte(audit.auditId, cut.auditId)).returning({ auditId: audit.auditId }).all();
+      db.delete(auditCheckpoints).where(lt(auditCheckpoints.auditId, cut.auditId)).run();
+      db.insert(auditCut)
+        .values({ one: 1, ...cut })
+        .onConflictDoUpdate({ target: auditCut.one, set: cut })
+        .run();
+      return gone.length;
+    },
+    cut: (): AuditCut | undefined => db.select().from(auditCut).get(),
     addCheckpoint: (checkpoint: Checkpoint) => void db.insert(auditCheckpoints).values(checkpoint).run(),
     newestCheckpoint: (): Checkpoint | undefined => newestCheckpoint.get(),
     /** Oldest first, at most `limit`, starting with the row `auditId`. */

@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { isExpired, isSigned, RETENTION, type Retention } from "./audit-checkpoints.ts";
+import { isExpired, isSigned, isSignedCut, RETENTION } from "./audit-checkpoints.ts";
 import { type AuditQueries, auditQueries, follows, GENESIS } from "./audit-queries.ts";
 import type { AuditRow, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
@@ -28,7 +28,6 @@ export interface AuditVerification {
   publicKey: () => KeyObject | null;
   /** The newest checkpoint according to `audit-head.json`. */
   head: Pick<Checkpoint, "auditId" | "hash"> | null;
-  retention?: Retention;
 }
 
 function* rowsOf(queries: AuditQueries): Generator<AuditRow, undefined> {
@@ -104,11 +103,7 @@ function findBadSignature(
   return { at: head.auditId, what };
 }
 
-function findBadRow(
-  queries: AuditQueries,
-  seen: Examined,
-  { nowMs, retention = RETENTION }: AuditVerification,
-): Finding | null {
+function findBadRow(queries: AuditQueries, seen: Examined, { nowMs, publicKey }: AuditVerification): Finding | null {
   const [oldest] = queries.read(0, 1);
   const base = oldest && queries.checkpointBefore(oldest.auditId);
   let before = base?.hash ?? GENESIS;
@@ -131,7 +126,12 @@ function findBadRow(
   }
   if (next) return { at: next.auditId, what: `row ${next.auditId}, for which a checkpoint was signed, is missing` };
   const newest = queries.newestCheckpoint();
-  if (!base || !newest || isExpired(base, newest.rows, nowMs, retention)) return null;
+  if (!base || !newest) return null;
+  const cut = queries.cut();
+  const key = publicKey();
+  // Rows that an earlier version removed have no cut.
+  const isOurs = cut ? key !== null && isSignedCut(cut, key) && cut.auditId === base.auditId : false;
+  if (isOurs || (!cut && isExpired(base, newest.rows, nowMs, RETENTION))) return null;
   return { at: base.auditId, what: `the rows up to ${base.auditId} were removed before they expired` };
 }
 

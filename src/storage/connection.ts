@@ -73,7 +73,13 @@ function switchToWal(sqlite: Database): void {
   }
 }
 
+/** A larger one would keep a start, or a command, waiting: the server checks it in the background. */
+export const CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024;
+
+/** Checks a small database as a whole, of a large one its schema. */
 export function quickCheck(sqlite: Database, path: string): void {
-  const finding = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+  const { size } = statSync(path);
+  const check = size <= CHECKED_AT_OPEN_BYTES ? "quick_check(1)" : "quick_check(sqlite_schema)";
+  const finding = sqlite.query<{ quick_check: string }, []>(`PRAGMA ${check}`).get()?.quick_check;
   if (finding !== "ok") throw damagedError(path, finding ?? "no answer");
 }

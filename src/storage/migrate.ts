@@ -20,6 +20,12 @@ import runChecks from "./migrations/0016-run-checks.sql" with { type: "text" };
 import responses from "./migrations/0017-responses.sql" with { type: "text" };
 import arrivals from "./migrations/0018-arrivals.sql" with { type: "text" };
 import schedules from "./migrations/0019-schedules.sql" with { type: "text" };
+import memory from "./migrations/0020-memory.sql" with { type: "text" };
+import summaries from "./migrations/0021-summaries.sql" with { type: "text" };
+import modelUsage from "./migrations/0022-model-usage.sql" with { type: "text" };
+import heartbeats from "./migrations/0023-heartbeats.sql" with { type: "text" };
+import retention from "./migrations/0024-retention.sql" with { type: "text" };
+import delegations from "./migrations/0025-delegations.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -42,6 +48,12 @@ const MIGRATIONS: readonly string[] = [
   responses,
   arrivals,
   schedules,
+  memory,
+  summaries,
+  modelUsage,
+  heartbeats,
+  retention,
+  delegations,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -20,5 +20,14 @@ export const auditCheckpoints = sqliteTable("audit_checkpoints", {
   signature: blob("signature", { mode: "buffer" }).notNull(),
 });
 
+/** Up to where the host has removed rows: one row, or none. */
+export const auditCut = sqliteTable("audit_cut", {
+  one: integer("one").primaryKey(),
+  auditId: integer("audit_id").notNull(),
+  createdAt: integer("created_at").notNull(),
+  signature: blob("signature", { mode: "buffer" }).notNull(),
+});
+
+export type AuditCut = Omit<typeof auditCut.$inferSelect, "one">;
 export type AuditRow = typeof audit.$inferSelect;
 export type Checkpoint = typeof auditCheckpoints.$inferSelect;

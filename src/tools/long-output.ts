@@ -1,7 +1,7 @@
+import { fence, neutralise } from "../lib/untrusted.ts";
 import type { PolicyPorts } from "./ports.ts";
 import type { RunResult } from "./run-tool.ts";
 import type { ToolContext } from "./tool.ts";
-import { fence, neutralise } from "./untrusted.ts";
 
 /** The most characters of an output that the model gets. */
 export const MAX_OUTPUT = 16_000;
@@ -38,11 +38,11 @@ export async function keepShort(
 const markOf = (length: number, more: string): string =>
   `\n[… cut here: these are the first of ${length} characters; ${more.slice(0, 500)} …]`;
 
-/** No more of an output than a model is given, with a visible mark; nothing is kept. */
-export function cutOutput(output: string): string {
-  if (output.length <= MAX_OUTPUT) return output;
+/** No more of an output than a model is given (in characters), with a visible mark; nothing is kept. */
+export function cutOutput(output: string, most = MAX_OUTPUT): string {
+  if (output.length <= most) return output;
   const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
-  return head(output, MAX_OUTPUT - mark.length) + mark;
+  return head(output, most - mark.length) + mark;
 }
 
 /** The cut may split a surrogate pair. */

@@ -6,7 +6,15 @@ import type { PolicyPorts } from "./ports.ts";
 import { type RunResult, runTool } from "./run-tool.ts";
 import { nameTools } from "./search-tools.ts";
 import { targetOf } from "./target.ts";
-import type { Changes, Policy, Tool, ToolContext, Waiting } from "./tool.ts";
+import {
+  CALL_TOOL,
+  type Changes,
+  type Policy,
+  SEARCH_TOOLS,
+  type Tool,
+  type ToolContext,
+  type Waiting,
+} from "./tool.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 /** A call as the model wrote it: `input` is text that has not been checked. */
@@ -94,7 +102,12 @@ type Decision = { kind: "run"; basis?: string | null } | { kind: "ask" } | { kin
 
 function decide(read: ReadCall, context: CallContext, ports: PolicyPorts): Decision {
   const { tool, input } = read;
-  const { agentId, goAhead, isTainted } = context;
+  const { agentId, goAhead, isTainted, onlyTools } = context;
+  if (onlyTools && !isSearch(tool.name) && !onlyTools.includes(tool.name)) {
+    return refuse(
+      `you work on a part of a task, and have no ${tool.name} for it; your tools are: ${namesOf(onlyTools)}`,
+    );
+  }
   const policy = ports.policyOf(agentId, tool.name) ?? defaultPolicyOf(tool, changesOfCall(read));
   if (policy === "deny") return refuse(`the owner of this agent has denied ${tool.name}`);
   if (!needsApproval(policy, read, isTainted)) return { kind: "run" };
@@ -128,6 +141,9 @@ function whyNotAsk(
   if (bytes <= MAX_ASKED_BYTES) return null;
   return `${ask}, but its input has ${bytes} bytes, and at most ${MAX_ASKED_BYTES} can be shown`;
 }
+
+const isSearch = (name: string): boolean => name === SEARCH_TOOLS || name === CALL_TOOL;
+const namesOf = (names: readonly string[]): string => nameTools(names.map((name) => ({ name })));
 
 const refuse = (reason: string): Decision => ({ kind: "refuse", reason });
 

@@ -64,3 +64,38 @@ export interface PlanItem {
 
 /** Shows the plan of a run to whoever follows it. */
 export type ShowPlan = (context: ToolContext, items: PlanItem[]) => Promise<void>;
+
+/** A part of the agent's work for a copy of it; with no more tools than these, if any are named. */
+export interface Task {
+  title: string;
+  message: string;
+  tools?: string[] | undefined;
+}
+
+/**
+ * The agents that a call may wait for. What is asked of them begins when the run parks; these only say whether it could
+ * begin now. They throw, with a message for the model, where it could not.
+ */
+export interface AgentsPort {
+  /** `agent` is the name, the slug or the id of another agent of the instance. */
+  requireMessage(whose: Whose, agent: string, message: string): void;
+  requireDelegation(whose: Whose, tasks: readonly Task[]): void;
+}
+
+/** A passage that a search of the agent's memory has found. */
+export interface RememberedText {
+  /** A file with its lines, or a conversation. */
+  where: string;
+  text: string;
+  /** Milliseconds since 1970. */
+  createdAt: number;
+  /** Whether a stranger may have written it. */
+  isUntrusted: boolean;
+}
+
+export interface MemoryPort {
+  /** Best first; `degraded` says what could not be searched. */
+  search(whose: Whose, query: string, limit: number): Promise<{ items: RememberedText[]; degraded: string | null }>;
+  /** Adds a line to the agent's notes of the day. Returns the file's name. */
+  remember(context: ToolContext, text: string): Promise<string>;
+}

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ToolDescription } from "../models/engine.ts";
-import { SEARCH_TOOLS, type Tool } from "./tool.ts";
+import { SEARCH_TOOLS, type Tool, type ToolContext } from "./tool.ts";
 import { rankTools } from "./tool-ranking.ts";
 
 /** Tools that one search shows. */
@@ -12,16 +12,20 @@ const input = z.object({
   query: z.string().trim().min(1).max(500).describe("what the tool should do, in a few words, or its name"),
 });
 
-/** Finds tools of an agent that its model was not told of. `toolsOf` returns those of an agent. */
-export const createSearchTools = (toolsOf: (agentId: string) => readonly ToolDescription[]): Tool<typeof input> => ({
+type WhoSearches = Pick<ToolContext, "agentId" | "onlyTools">;
+
+/** Finds tools of an agent that its model was not told of. `toolsOf` returns those of a run. */
+export const createSearchTools = (
+  toolsOf: (context: WhoSearches) => readonly ToolDescription[],
+): Tool<typeof input> => ({
   name: SEARCH_TOOLS,
   description: "Finds more tools than are listed here, and tells the input of each. Then call one with call_tool.",
   input,
   deadlineMs: 5_000,
   changes: "nothing",
   untrustedOutput: false,
-  async run({ query }, { agentId }) {
-    const tools = toolsOf(agentId);
+  async run({ query }, context) {
+    const tools = toolsOf(context);
     const found = rankTools(tools, query).slice(0, MAX_FOUND);
     if (found.length === 0) {
       return `No tool fits "${query}": say it in other words, or name one of these: ${nameTools(tools)}`;

@@ -9,6 +9,8 @@ export interface ToolContext {
   runId: string;
   /** Whether the run's prompt holds what a stranger may have written: so may then all that it writes. */
   isTainted: boolean;
+  /** Set where the run may call only these tools, whatever its agent may. */
+  onlyTools?: readonly string[] | undefined;
   clock: Clock;
   /** Set where this call has waited and may now be made: the `id` of what it waited for. It must not wait for it again. */
   goAhead?: string | undefined;
@@ -34,6 +36,10 @@ export type Policy = (typeof POLICIES)[number];
 /** The two tools that stand for those that a model is not told of (docs/contract/runtime.md, Searched tools). */
 export const SEARCH_TOOLS = "search_tools";
 export const CALL_TOOL = "call_tool";
+
+/** The two tools that wait for agents (docs/contract/runtime.md, Agents together). */
+export const MESSAGE_AGENT = "message_agent";
+export const DELEGATE = "delegate";
 
 /** One thing that an agent can do. Each has its own file in this folder. */
 export interface Tool<S extends z.ZodType = z.ZodType> {

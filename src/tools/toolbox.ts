@@ -7,25 +7,28 @@ import { CALL_TOOL, type Policy, SEARCH_TOOLS, type Tool } from "./tool.ts";
 /** What the owner of an agent has said, by the tools' names. */
 export type Policies = Readonly<Record<string, Policy>> | null;
 
+/** The names of the only tools that a run may call, if it may not call all of its agent's. */
+type OnlyTools = readonly string[] | undefined;
+
 /** The tools of every agent: all that the host has and can offer now. */
 export interface Toolbox {
   tools: readonly Tool[];
   /**
    * What an agent's model is told of: all that is not denied. Or, where that would take too much of its context, the core
-   * few and a way to the others (docs/contract/runtime.md, Searched tools).
+   * few, the first of the others, and a way to the rest (docs/contract/runtime.md, Searched tools). `only` names all that its run may call.
    */
-  offerTo(policies: Policies, contextTokens: number): ToolDescription[];
+  offerTo(policies: Policies, contextTokens: number, only?: OnlyTools): ToolDescription[];
   /** The same for a model that can call only tools with these names. */
   offerOnly(names: readonly string[], policies: Policies): ToolDescription[];
   /** What a model that has to search is not told of. */
-  searchable(policies: Policies): ToolDescription[];
+  searchable(policies: Policies, only?: OnlyTools): ToolDescription[];
   find(name: string): Tool | undefined;
   /** JSON Schema of a tool's input. */
   schemaOf(name: string): Record<string, unknown>;
 }
 
 /** The share of a model's context that descriptions of tools may take. */
-const CONTEXT_SHARE = 0.05;
+const CONTEXT_SHARE = 0.08;
 /** Of a description in JSON; measured: 3.6 with the embedded model's tokenizer, whose vocabulary is small. */
 const CHARACTERS_A_TOKEN = 3.5;
 
@@ -45,21 +48,27 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
   /** A name may be one of every object. */
   const isDenied = (name: string, policies: Policies) =>
     policies !== null && Object.hasOwn(policies, name) && policies[name] === "deny";
-  const allowed = (policies: Policies) =>
-    described().filter(({ tool }) => isOn(tool) && !isDenied(tool.name, policies));
+  const allowed = (policies: Policies, only?: OnlyTools) =>
+    described().filter(
+      ({ tool }) =>
+        isOn(tool) &&
+        !isDenied(tool.name, policies) &&
+        (only === undefined || isOfSearch(tool) || only.includes(tool.name)),
+    );
   return {
     get tools() {
       return tools.filter(isOn);
     },
-    offerTo(policies, contextTokens) {
-      const all = allowed(policies);
+    offerTo(policies, contextTokens, only) {
+      const all = allowed(policies, only);
       const usual = all.filter(({ tool }) => !isOfSearch(tool));
       const search = all.filter(({ tool }) => isOfSearch(tool));
-      const characters = usual.reduce((sum, one) => sum + one.characters, 0);
-      const isTooMuch = characters > contextTokens * CONTEXT_SHARE * CHARACTERS_A_TOKEN;
-      if (!isTooMuch || search.length < SEARCH.length) return usual.map(({ description }) => description);
-      const hidden = nameTools(usual.filter(({ tool }) => !tool.isCore).map(({ description }) => description));
-      return [...usual.filter(({ tool }) => tool.isCore), ...search].map(({ description }) =>
+      const room = contextTokens * CONTEXT_SHARE * CHARACTERS_A_TOKEN;
+      const isAll = lengthOf(usual) <= room || search.length < SEARCH.length;
+      if (isAll) return usual.map(({ description }) => description);
+      const offered = coreAndMore(usual, room - lengthOf(search));
+      const hidden = nameTools(usual.filter((one) => !offered.includes(one)).map(({ description }) => description));
+      return [...offered, ...search].map(({ description }) =>
         description.name === SEARCH_TOOLS
           ? { ...description, description: `${description.description} There are: ${hidden}.` }
           : description,
@@ -69,8 +78,8 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
       allowed(policies)
         .filter(({ tool }) => names.includes(tool.name))
         .map(({ description }) => description),
-    searchable: (policies) =>
-      allowed(policies)
+    searchable: (policies, only) =>
+      allowed(policies, only)
         .filter(({ tool }) => !tool.isCore && !isOfSearch(tool))
         .map(({ description }) => description),
     find(name) {
@@ -79,6 +88,23 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
     },
     schemaOf: (name) => described().find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
   };
+}
+
+interface Described {
+  tool: Tool;
+  characters: number;
+}
+
+const lengthOf = (tools: readonly Described[]): number => tools.reduce((sum, { characters }) => sum + characters, 0);
+
+/** The core few, and of the others the first, as long as all of them fit in so many characters. */
+function coreAndMore<One extends Described>(tools: readonly One[], room: number): One[] {
+  let left = room - lengthOf(tools.filter(({ tool }) => tool.isCore));
+  return tools.filter(({ tool, characters }) => {
+    if (tool.isCore) return true;
+    left -= characters;
+    return left >= 0;
+  });
 }
 
 /** Without what some model servers refuse: the name of the dialect, and rules about the names of properties. */

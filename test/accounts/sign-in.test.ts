@@ -163,7 +163,8 @@ describe("verify-code", () => {
           createdAt: new Date(clock.now()).toISOString(),
           balance: "2.500000",
           currency: "USDC",
-          limits: { monthlyLimit: null, spentThisMonth: "0.000000" },
+          limits: { monthlyLimit: null, spentThisMonth: "0.000000", tokensPerDay: null, tokensPerMonth: null },
+          modelLimits: { tokensPerDay: null, tokensPerMonth: null, costPerDay: null, costPerMonth: null },
         },
       },
     ]);

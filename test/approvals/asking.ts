@@ -58,10 +58,13 @@ export async function startAsking(
     },
     decide: (approvalId: string, decision: object) =>
       it.person.ask("POST", `/v1/approvals/${approvalId}/decision`, decision),
-    results: (text: string) =>
-      it.mock.requests
-        .findLast(({ body }) => body.messages.some((one: Message) => one.role === "user" && one.content === text))
-        ?.body.messages.filter(({ role }: Message) => role === "tool")
-        .map(({ content }: Message) => content) ?? [],
+    results(text: string) {
+      const asks = (one: Message) => one.role === "user" && one.content === text;
+      const messages: Message[] =
+        it.mock.requests.findLast(({ body }) => body.messages.some(asks))?.body.messages ?? [];
+      // Those of earlier runs come before it.
+      const own = messages.slice(messages.findLastIndex(asks));
+      return own.filter(({ role }) => role === "tool").map(({ content }) => content);
+    },
   });
 }

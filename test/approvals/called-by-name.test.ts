@@ -43,10 +43,11 @@ test("a tool that was not offered is found, asked for by its own name, and execu
   expect(approval).toMatchObject({ tool: "letters__post", input: INPUT, inputHash: hashOfJson(INPUT), tainted: false });
   const { tools } = it.mock.requests.at(-1)?.body ?? {};
   const offered: string[] = tools.map((tool: { function: { name: string } }) => tool.function.name);
-  expect(offered).toContainAllValues([
+  expect(offered).toContainValues([
     ...["list_files", "read_file", "write_file", "edit_file", "read_skill", "web_fetch", "ask_user"],
     ...["search_tools", "call_tool"],
   ]);
+  expect(offered).not.toContain("letters__post");
   expect(it.results("post it")[0]).toContain("letters__post: Posts a letter.\ninput: {");
 
   await it.server.restart();

@@ -13,8 +13,9 @@ const FLOORS: readonly (readonly string[])[] = [
   ["config"],
   ["console", "reference"],
   ["openai", "mcp-server", "bundles"],
-  ["schedules"],
+  ["schedules", "delegation", "memory"],
   ["messages"],
+  ["usage"],
   ["agents", "skills", "secrets", "approvals", "backup"],
   ["instances"],
   ["payments"],
@@ -68,7 +69,10 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     "storage",
     "openai",
     "schedules",
+    "delegation",
+    "memory",
     "messages",
+    "usage",
     "agents",
     "skills",
     "secrets",
@@ -244,4 +248,12 @@ test("a command loads the database, the web framework and their kin only when it
   await visit("cli/cli.ts");
   expect(seen.size).toBeGreaterThan(10);
   expect([...packages].filter((name) => /^(drizzle-orm|elysia|zod|viem|pino|nodemailer|bun:)/.test(name))).toEqual([]);
+});
+
+test("an instance's worker loads no module of Node: each takes a megabyte of every worker", async () => {
+  const worker = join(import.meta.dir, "../../src/runtime/worker.ts");
+  const { outputs } = await Bun.build({ entrypoints: [worker], target: "bun" });
+  const code = (await outputs[0]?.text()) ?? "";
+  expect(code).toContain("runAgent");
+  expect(code.match(/^import .*$/gm)).toBeNull();
 });

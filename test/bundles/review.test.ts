@@ -41,6 +41,7 @@ test("what allows an agent anything arrives switched off, and what forbids it so
     rules,
     model: "openai:expensive",
     schedules: [],
+    heartbeat: null,
     leftOut: [],
   });
   const path = `${world.instance}/agents/${body.agentId}`;

@@ -165,3 +165,46 @@ test("an import with the same Idempotency-Key makes one agent", async () => {
   expect(second.body).toEqual(first.body);
   expect((await person.ask("GET", `${instance}/agents`)).body.data.length).toBe(1);
 });
+
+test("a heartbeat comes along switched off, and its agent's word switches it on", async () => {
+  const a = await newWorld(here);
+  const heartbeat = { everySeconds: 1800, timeZone: "Europe/Berlin", activeHours: { from: "08:00", to: "20:00" } };
+  const { path } = await a.create({ name: "Ada", heartbeat });
+  const b = await newWorld(there);
+  const { status, body } = await b.import(await a.export(path));
+  expect([status, body.heartbeat, body.review.heartbeat, body.review.schedules]).toEqual([
+    201,
+    heartbeat,
+    heartbeat,
+    [],
+  ]);
+  const agent = `${b.instance}/agents/${body.agentId}`;
+  const listed = async () => (await b.person.ask("GET", `${agent}/schedules`)).body.data;
+  expect(await listed()).toMatchObject([{ kind: "heartbeat", everySeconds: 1800, enabled: false, nextAt: null }]);
+  await b.person.ask("PATCH", agent, { heartbeat });
+  expect(await listed()).toMatchObject([{ enabled: true, nextAt: expect.any(String) }]);
+});
+
+test("conversations in which it worked for another agent come along as such, and what was asked there counts as a stranger's", async () => {
+  const a = await newWorld(here);
+  const [ada, bob] = [await a.create({ name: "Ada" }), await a.create({ name: "Bob" })];
+  mock.script(
+    { kind: "tools", calls: [{ name: "message_agent", arguments: { agent: "Bob", message: "Which day?" } }] },
+    { kind: "text", tokens: ["Friday."] },
+    { kind: "text", tokens: ["On Friday."] },
+  );
+  await a.person.ask("POST", `${ada.path}/messages`, { message: "Plan it" });
+  const b = await newWorld(there);
+  const { body } = await b.import(await a.export(bob.path, "?history=true"));
+  const path = `${b.instance}/agents/${body.agentId}`;
+  const [conversation, ...more] = (await b.person.ask("GET", `${path}/conversations?origin=agent`)).body.data;
+  expect([conversation.title, conversation.origin, more]).toEqual(["Asked by Ada", { type: "agent", id: null }, []]);
+  const { conversationId } = conversation;
+  const messages = (await b.person.ask("GET", `${path}/messages?conversationId=${conversationId}`)).body.data;
+  expect(messages.map(({ message, origin }: { message: string; origin: unknown }) => [message, origin])).toEqual([
+    ["Which day?", { type: "agent", id: null }],
+    ["Friday.", null],
+  ]);
+  const tainted = "SELECT tainted FROM messages WHERE conversation_id = ? AND role = 'user'";
+  expect(there.foundation.store.sqlite.query(tainted).all(conversationId)).toEqual([{ tainted: 1 }]);
+});

@@ -20,6 +20,8 @@ const DEFAULTS = {
   instances: { value: 100, isDefault: true },
   agents: { value: 1_000, isDefault: true },
   workspaceBytes: { value: 1024 ** 3, isDefault: true },
+  tokensPerDay: { value: null, isDefault: true },
+  tokensPerMonth: { value: null, isDefault: true },
 };
 
 test("an account's limits are shown, changed and reset one by one", async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { barsOf } from "../../src/cli/user/billing.ts";
+import { barsOf } from "../../src/cli/user/bars.ts";
 import { type Home, makeHome, onTerminal, operate, run, type Server, signIn, startServer } from "./command-line.ts";
 
 let home: Home;

@@ -213,3 +213,15 @@ test("conversations are started, used, forked, listed and deleted, by title or i
   const nowhere = await chat("Nowhere", "Hi\n");
   expect([nowhere.code, nowhere.errors]).toEqual([1, expect.stringContaining('there is no conversation "Nowhere"')]);
 });
+
+test("context shows what the next prompt holds, with the tokens of each part", async () => {
+  const agent = await makeAgent();
+  await run(home, ["send", "Hello", agent, "Hi"]);
+  const { code, output } = await run(home, ["context", "Hello", agent]);
+  expect(code).toBe(0);
+  expect(output).toMatch(/^SOUL\.md +\d+ +█+$/m);
+  expect(output).toMatch(/^messages \(2\) +\d+ +█+$/m);
+  expect(output).toMatch(/^\d+ of 32768 tokens, for openai:mock$/m);
+  const { pieces } = (await run(home, ["context", "Hello", agent, "--conversation", "default", "--json"])).json();
+  expect(pieces.filter(({ kind }: { kind: string }) => kind === "message")).toHaveLength(2);
+});

@@ -42,6 +42,7 @@ test("a healthy host passes every check, with or without a running server", asyn
   const { code, all } = await examine(home);
   expect(all.map(({ check }) => check)).toEqual([
     "database",
+    "kept",
     "disk",
     "keys",
     "address",
@@ -55,6 +56,9 @@ test("a healthy host passes every check, with or without a running server", asyn
     "backups",
     "clock",
   ]);
+  expect(all.find(({ check }) => check === "kept")?.detail).toMatch(
+    /^0 messages \(for ever\), 0 runs \(365 days\), 0 events \(7 days\), 0 days of usage \(730 days\), \d+ rows? of the audit/,
+  );
   for (const finding of all) expect(finding).toMatchObject({ ok: true, detail: expect.any(String), mend: null });
   expect(code).toBe(0);
   expect((await operate(home, ["doctor"], { env: onChain() })).output).toMatch(/^ok {4}database/);

@@ -60,6 +60,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "agent import": { words: ["agent", "import", INSTANCE, import.meta.path] },
   "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },
   chat: { words: ["chat", INSTANCE, AGENT], input: "Hi\n/clear\n", json: false },
+  context: { words: ["context", INSTANCE, AGENT, "--conversation", CONVERSATION] },
   "conversation list": { words: ["conversation", "list", INSTANCE, AGENT], list: true },
   "conversation new": { words: ["conversation", "new", INSTANCE, AGENT, "--title", "x"] },
   "conversation fork": { words: ["conversation", "fork", INSTANCE, AGENT, CONVERSATION] },
@@ -70,6 +71,8 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "approval approve": { words: ["approval", "approve", "x"] },
   "approval deny": { words: ["approval", "deny", "x"] },
   "approval answer": { words: ["approval", "answer", "x", "yes"] },
+  "memory search": { words: ["memory", "search", INSTANCE, AGENT, "x"] },
+  "memory forget": { words: ["memory", "forget", INSTANCE, AGENT, "--run", "x", "--yes"] },
   "schedule list": { words: ["schedule", "list", INSTANCE, AGENT], list: true },
   "schedule show": {
     words: ["schedule", "show", INSTANCE, AGENT, SCHEDULE],
@@ -86,6 +89,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "secret set": { words: ["secret", "set", INSTANCE, "X"], input: "value" },
   "secret list": { words: ["secret", "list", INSTANCE], list: true },
   "secret delete": { words: ["secret", "delete", INSTANCE, "X", "--yes"] },
+  usage: { words: ["usage"], json: { days: [RECORD], agents: [RECORD] } },
   billing: { words: ["billing"], json: { ...RECORD, days: expect.any(Array), transactions: [RECORD] } },
 };
 /** These end only when interrupted, and have tests of their own. */

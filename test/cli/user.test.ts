@@ -175,7 +175,7 @@ test("an agent is shown with its files; as JSON with their contents", async () =
   await run(home, ["agent", "edit", name, "ada", "--file", `SOUL.md=${path}`]);
   const { code, output } = await run(home, ["agent", "show", name, "ada"]);
   expect(code).toBe(0);
-  expect(output).toMatch(/^Name {6}Ada\nShown as {2}Ada\nSlug {6}ada\nModel {5}default\n/);
+  expect(output).toMatch(/^Name {7}Ada\nShown as {3}Ada\nSlug {7}ada\nModel {6}default\n/);
   expect(output).toMatch(/\nFILE {5}BYTES {2}CHANGED\nSOUL\.md {2}14 {5}\d{4}-\d\d-\d\d \d\d:\d\dZ\n$/);
   const record = (await run(home, ["agent", "show", name, "ada", "--json"])).json();
   expect(record).toMatchObject({ slug: "ada", files: { "SOUL.md": "You are kind.\n" } });

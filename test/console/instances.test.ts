@@ -121,3 +121,19 @@ browserTest("an unsent message to one agent is kept while talking to another", a
     expect(await page.inputValue("#chat-input")).toBe("half a thou");
   });
 });
+
+browserTest("instances are in the API's order, newest first, whichever of them is opened first", async () => {
+  const first = await make("first", "Ada");
+  await make("second", "Bea");
+  await make("third", "Cy");
+  await withPage(async (page) => {
+    await page.goto(`${server.url}/#${first}`);
+    await page.reload();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    await make("fourth", "Dot");
+    await lookAgain(page);
+    await row(page, "fourth").waitFor();
+    const names = page.locator("#instance-list > li summary b");
+    expect(await names.allTextContents()).toEqual(["fourth", "third", "second", "first"]);
+  });
+});

@@ -123,3 +123,20 @@ browserTest("an agent whose model calls no tools says so, and an agent that is g
     );
   });
 });
+
+browserTest("the context shows each part of the next prompt, with its tokens and its text", async () => {
+  await withTools(async (page) => {
+    const parts = page.locator("#context-list > li");
+    await parts.first().waitFor();
+    const { body } = await person.ask("GET", `${agentPath}/context`);
+    expect(await page.locator("#context-told").textContent()).toBe(
+      `About ${body.totalTokens} of ${body.contextTokens} tokens.`,
+    );
+    const soul = parts.filter({ hasText: "SOUL.md" }).first();
+    await soul.locator("summary").click();
+    const shown = body.pieces.find(({ name }: { name: string }) => name === "SOUL.md");
+    expect(await soul.locator("pre").textContent()).toBe(shown.text);
+    expect(await soul.locator("meter").getAttribute("aria-label")).toBe("Tokens of SOUL.md");
+    expect(await faultsOf(page)).toEqual([]);
+  });
+});

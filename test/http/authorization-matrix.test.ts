@@ -58,11 +58,14 @@ const RULES: Record<string, Rule> = {
   [`GET ${AGENT}/conversations/:conversationId`]: { needs: "read", passes: 200 },
   [`PATCH ${AGENT}/conversations/:conversationId`]: { needs: "chat", body: { title: null }, passes: 200 },
   [`DELETE ${AGENT}/conversations/:conversationId`]: { needs: "chat", passes: 200, spends: true },
+  [`GET ${AGENT}/context`]: { needs: "read", passes: 200 },
   [`POST ${AGENT}/conversations/:conversationId/fork`]: {
     needs: "chat",
     body: { messageId: `msg_${"0".repeat(32)}` },
     passes: "404 message",
   },
+  [`GET ${AGENT}/memory`]: { needs: "read", passes: 400 },
+  [`DELETE ${AGENT}/memory`]: { needs: "write", passes: 400 },
   [`POST ${AGENT}/schedules`]: { needs: "write", body: {}, passes: 400 },
   [`GET ${AGENT}/schedules`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/schedules/:scheduleId`]: { needs: "read", passes: "404 schedule" },
@@ -100,6 +103,7 @@ const RULES: Record<string, Rule> = {
   "GET /v1/host": { needs: "read", passes: 200 },
   "GET /v1/billing": { needs: "read", whole: true, passes: 200 },
   "GET /v1/billing/usage": { needs: "read", whole: true, passes: 200 },
+  "GET /v1/usage": { needs: "read", whole: true, passes: 400 },
   "GET /v1/billing/transactions": { needs: "read", whole: true, passes: 200 },
   "POST /v1/billing/top-up": { needs: "write", whole: true, passes: 402 },
 };

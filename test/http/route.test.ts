@@ -38,7 +38,7 @@ describe("what a route's find returns", () => {
         return finder(ground)(asked);
       },
       commit: "shared",
-      write: ({ found, body }) => ground.instances.rename(found, body.name),
+      write: ({ found, body }) => ground.instances.change(found, { name: body.name }),
     });
 
   test("is looked for before the body is read: what does not exist is a 404 without it", async () => {

@@ -38,6 +38,7 @@ describe("POST /v1/instances", () => {
       startedAt: now,
       stoppedAt: null,
       agentCount: 0,
+      modelLimits: { tokensPerDay: null, tokensPerMonth: null, costPerDay: null, costPerMonth: null },
       billing: { pricePerHour: "0.030000", accrued: "0.000000", currency: "USDC" },
     });
     expect((await owner.ask("GET", `/v1/instances/${body.instanceId}`)).body).toEqual(body);

@@ -15,7 +15,16 @@ test("a read costs by the size of its answer, or by how long it held the thread"
 
 test("whatever an account reads, it holds the thread for at most a quarter of the time", () => {
   let now = 0;
-  const limits = { reads: 5_000, writes: 200, streams: 1, instances: 1, agents: 1, workspaceBytes: 1 };
+  const limits = {
+    reads: 5_000,
+    writes: 200,
+    streams: 1,
+    instances: 1,
+    agents: 1,
+    workspaceBytes: 1,
+    tokensPerDay: null,
+    tokensPerMonth: null,
+  };
   const rates = createAccountRates({ of: () => limits, changedOf: () => ({}), set() {} }, () => now);
   let heldMs = 0;
   while (now < 20) {

@@ -7,6 +7,7 @@ import { newId } from "../../src/lib/id.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
+import { stepQueries } from "../../src/messages/runs/past-steps.ts";
 import { createRuns, type Runs } from "../../src/messages/runs/runs.ts";
 import { createTaint } from "../../src/messages/runs/taint.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
@@ -70,7 +71,8 @@ beforeEach(async () => {
     log: await createLog("silent", "json"),
     events: createEventLog(store, systemClock, (_, rows) => void log.push(...rows)),
     queries: messageQueries(store.db),
-    taint: createTaint(store.db, { startOf: () => null }),
+    taint: createTaint(store.db),
+    steps: stepQueries(store.db),
     accountOf: () => "acct_a",
     host: {
       hasPlace: () => true,
@@ -86,9 +88,11 @@ beforeEach(async () => {
       spend: (_, work) => work(),
     },
     prepareUnkept: () => null,
+    callLog: { writeOf: () => [], writeSoon() {} },
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
-      return { ...UNTAINTED, agentId: AGENT, model: "m", input: { runId: run.runId, journal } as HostedRun["input"] };
+      const input = { runId: run.runId, journal } as HostedRun["input"];
+      return { ...UNTAINTED, agentId: AGENT, models: ["m"], compaction: null, input };
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryMs: RETRY_MS,

@@ -1,6 +1,11 @@
 import type { Log } from "../../src/lib/log.ts";
 import type { Tool } from "../../src/tools/tool.ts";
-import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import {
+  type MockAnswer,
+  type MockModelServer,
+  type MockOptions,
+  startMockModelServer,
+} from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 /** One frame of an event stream, with its data parsed. */
@@ -22,6 +27,8 @@ export interface Conversation {
   at(path: string): string;
   /** Scripts the model's answers to a message with this text: these in turn, then always the last one. */
   when(text: string, ...answers: MockAnswer[]): void;
+  /** Scripts how the model summarises, by what it is given to read. */
+  whenSummarising(answer: (material: string) => MockAnswer): void;
   /** Another agent of the same instance. */
   newAgent(body?: object): Promise<string>;
   /** Continues with a new agent without history. */
@@ -43,16 +50,19 @@ export async function startConversation(
   settings: Record<string, string> = {},
   log?: Log,
   tools?: readonly Tool[],
-  options: Parameters<typeof startTestServer>[1] = {},
+  { models, ...options }: Parameters<typeof startTestServer>[1] & Pick<MockOptions, "models"> = {},
 ): Promise<Conversation> {
   const answers = new Map<string, MockAnswer[]>();
+  let summarise = (_: string): MockAnswer => ({ kind: "text", tokens: ["They", " talked."] });
   const hello: MockAnswer = {
     kind: "text",
     tokens: ["Hello", ", ", "world"],
     usage: { prompt_tokens: 12, completion_tokens: 3 },
   };
   const mock = startMockModelServer({
+    ...(models && { models }),
     answer({ body }) {
+      if (isSummary(body)) return summarise(body.messages[1].content);
       // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
       const asked = body.messages.findLast((message: any) => message.role === "user")?.content;
       const left = answers.get(asked) ?? [];
@@ -84,6 +94,9 @@ export async function startConversation(
     },
     at,
     when: (text, ...given) => void answers.set(text, given),
+    whenSummarising(answer) {
+      summarise = answer;
+    },
     newAgent,
     async begin() {
       agent = await newAgent();
@@ -116,6 +129,10 @@ export async function startConversation(
     },
   };
 }
+
+/** Whether a request asks the model for a summary of older messages. */
+export const isSummary = (body: { messages: { content: string }[] }): boolean =>
+  body.messages[0]?.content.startsWith("You write the summary") === true;
 
 /** An event stream that is being read. */
 export interface EventStream extends AsyncDisposable {
@@ -179,7 +196,7 @@ export function readEvents(response: Response): EventStream {
   };
 }
 
-const FRAME = /^id: (\d+)\nevent: ([a-z.]+)\ndata: (\{[^\r\n]*\})$/;
+const FRAME = /^id: (\d+)\nevent: ([a-z._]+)\ndata: (\{[^\r\n]*\})$/;
 
 /** Null for comments and the retry time; throws for a frame that is not exactly in the contract's format. */
 function parseFrame(text: string): Frame | null {

@@ -159,7 +159,7 @@ describe("a conversation", () => {
       promptTokens: 12,
       completionTokens: 3,
       totalTokens: 15,
-      cachedTokens: null,
+      cachedTokens: 0,
       cost: null,
     });
     const all = (await ask("GET", "/runs?limit=1")).body;

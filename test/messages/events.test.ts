@@ -3,6 +3,8 @@ import { EventSource } from "eventsource";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
+import type { Place } from "../../src/storage/retention.ts";
+import { DAY } from "../lib/hand-clock.ts";
 import { type Conversation, type Frame, kindsOf, readEvents, shownText, startConversation } from "./conversation.ts";
 
 let it: Conversation;
@@ -59,7 +61,10 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
         it.agent,
         upTo,
       ]);
-      while (createEventLog(store, systemClock, () => {}).prune("", 100, 2) !== null);
+      const log = createEventLog(store, systemClock, () => {});
+      let place: Place = null;
+      do place = log.prune(Date.now() - 7 * DAY, place, 2).next;
+      while (place !== null);
     });
   age(3);
   for (const old of [1, 2]) expect((await it.events(old)).response.status).toBe(410);

@@ -92,7 +92,12 @@ function open(world: World, lives: number) {
     },
     forget: () => expect.unreachable(),
   };
-  const parking = createParking(() => world.run, queries, { append, ofRun });
+  const parking = createParking(
+    () => world.run,
+    queries,
+    { append, ofRun },
+    { markWaiting: () => expect.unreachable() },
+  );
   return { isDead, append, ofRun, parking };
 }
 
@@ -144,7 +149,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     journalShown: journal.continues,
   };
   const hosted = {
-    ...{ agentId: "agt_a", conversationId: "conv_a", model: "m", tools: [], input },
+    ...{ agentId: "agt_a", conversationId: "conv_a", models: ["m"], tools: [], input },
     ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
   };
   const held = holdRun(hosted, null);

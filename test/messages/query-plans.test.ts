@@ -24,7 +24,42 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
-test("no query of the hot path reads a whole history", () => {
+/** What SQLite knows of the tables decides how it reads them: nothing yet, what it saw in a new host, or in an old one. */
+const STATISTICS: Record<string, number | null> = {
+  "no statistics": null,
+  "those of a new host": 1,
+  "those of an old one": 5_000_000,
+};
+
+/** As a stop of the server would leave them, with so many rows in each table that grows. */
+function knowing(rows: number | null): void {
+  const { sqlite } = store;
+  sqlite.run("ANALYZE sqlite_schema");
+  sqlite.run("CREATE TABLE IF NOT EXISTS no_statistics (a)");
+  sqlite.run("ANALYZE no_statistics");
+  sqlite.run("DELETE FROM sqlite_stat1");
+  for (const [table, index, perKey] of GROWING)
+    if (rows !== null)
+      sqlite.run("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", [table, index, `${rows} ${perKey(rows)}`]);
+  sqlite.run("ANALYZE sqlite_schema");
+}
+const share = (rows: number) => Math.ceil(rows / 3_000);
+const GROWING: [table: string, index: string, perKey: (rows: number) => string][] = [
+  ["messages", "messages_by_conversation", (rows) => `${share(rows)} 1`],
+  ["messages", "sqlite_autoindex_messages_1", () => "1"],
+  ["runs", "runs_by_agent", (rows) => `${share(rows)} ${share(rows)} 1`],
+  ["runs", "runs_by_conversation", (rows) => `${share(rows)} ${share(rows)} 1`],
+  ["runs", "sqlite_autoindex_runs_1", () => "1"],
+  ["events", "events_by_conversation", (rows) => `${share(rows)} 1`],
+  ["events", "sqlite_autoindex_events_1", (rows) => `${share(rows)} 1`],
+  ["agents", "agents_by_instance", (rows) => `${share(rows)} 1`],
+  ["agents", "sqlite_autoindex_agents_1", () => "1"],
+  ["conversations", "conversations_by_agent", (rows) => `${share(rows)} 1`],
+  ["conversations", "sqlite_autoindex_conversations_1", () => "1"],
+];
+
+test.each(Object.keys(STATISTICS))("no query of the hot path reads a whole history: %s", (known) => {
+  knowing(STATISTICS[known] ?? null);
   const plans = plansOf(store, () => {
     const queries = messageQueries(store.db);
     const events = createEventLog(store, systemClock, () => {});
@@ -42,7 +77,7 @@ test("no query of the hot path reads a whole history", () => {
     for (const conversationId of [null, "c"]) events.follow("a", 1, { rows: 10, bytes: 1_000 }, conversationId);
     events.ofRun({ agentId: "a", conversationId: "c", runId: "r", firstEventId: 1 }, 0, 10);
     events.startAt("a", null);
-    events.prune("", 100, 100);
+    events.prune(1, null, 100);
     queries.isCleared({ conversationId: "c", firstEventId: 1 });
     const conversations = conversationQueries(store.db);
     conversations.find("c");
@@ -101,7 +136,7 @@ test("what is visible of a cleared conversation is found in parts, by an index",
 test("the aftermath of an instance's change, and what is pruned, is found by an index", async () => {
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 1 });
   const plans = plansOf(store, () => {
-    createEventLog(store, systemClock, () => {}).prune("", 100, 100);
+    createEventLog(store, systemClock, () => {}).prune(1, null, 100);
     store.transaction(() => {
       aftermath.add("i", "cancel");
       aftermath.add("i", "instance.status");
@@ -117,7 +152,11 @@ test("the aftermath of an instance's change, and what is pruned, is found by an 
 test("what is removed is found by an index, one slice at a time", () => {
   // The application's own plan: only what it lists is ever cleared.
   const aftermath = createAftermath({ store, log, cancelStopped: () => 0, tell: () => 0 });
-  const plan = clearingPlan(store, { workspaces: {} as never, conversations: { aftermath } as never });
+  const plan = clearingPlan(store, {
+    workspaces: {} as never,
+    conversations: { aftermath } as never,
+    memory: {} as never,
+  });
   const steps = Object.values(plan)
     .flat()
     .flatMap((step) => ("rows" in step ? [step.rows] : []));

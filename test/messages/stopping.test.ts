@@ -49,6 +49,9 @@ async function fillQueue(count: number): Promise<void> {
         waitingKind: null,
         waitingId: null,
         journalUpTo: null,
+        cachedTokens: null,
+        cost: null,
+        retryAt: null,
       };
       const zero = { steps: 0, promptTokens: 0, completionTokens: 0, createdAt: 0 };
       insertRun({

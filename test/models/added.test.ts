@@ -65,7 +65,12 @@ test("a model answers by its own template, and the log says when it was loaded",
     (sum, { role, content }) => sum + role.length + content.length + 4,
     0,
   );
-  expect(events).toContainEqual({ type: "usage", promptTokens: bytes + 11, completionTokens: expect.any(Number) });
+  expect(events).toContainEqual({
+    type: "usage",
+    promptTokens: bytes + 11,
+    completionTokens: expect.any(Number),
+    cachedTokens: 0,
+  });
   expect(logbook.lines).toContainEqual({
     message: "local model loaded",
     fields: { model: "one", stepper: "transformers", sinceStartMs: expect.any(Number) },
@@ -168,7 +173,7 @@ test("a model that does not load in time is given up", async () => {
 test("a model that is added, replaced or removed counts for the next request", async () => {
   const { engine, logbook, ask, answer } = open();
   await expect(collect(ask("late"))).rejects.toMatchObject({
-    kind: "rejected",
+    kind: "unknown_model",
     message: expect.stringMatching(/no model "local:late" on this host.*"local:one"/),
   });
   await adding("late", TINY);
@@ -178,7 +183,7 @@ test("a model that is added, replaced or removed counts for the next request", a
   expect(await answer("late")).not.toBe("");
   expect(logbook.lines.filter(({ message }) => message === "local model loaded")).toHaveLength(2);
   rmSync(join(dataDir, "models/late"), { recursive: true });
-  await expect(collect(ask("late"))).rejects.toMatchObject({ kind: "rejected" });
+  await expect(collect(ask("late"))).rejects.toMatchObject({ kind: "unknown_model" });
   await engine.close();
 });
 

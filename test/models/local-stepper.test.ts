@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { CHAT_MODEL } from "../../src/models/local/embedded-chat.ts";
-import { locateModelFiles } from "../../src/models/local/files.ts";
+import { CHAT_MODEL, CHAT_MODEL_FILE, locateModelFiles } from "../../src/models/local/files.ts";
 import { SMOLLM2, type Stepper } from "../../src/models/local/stepper.ts";
 import { openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
 
@@ -11,8 +10,8 @@ let stepper: Stepper;
 
 beforeAll(async () => {
   const files = await locateModelFiles("/not-used-from-source");
-  const modelFile = join(files.modelsFolder, CHAT_MODEL, "onnx/model_q4.onnx");
-  stepper = openFfiStepper(files.library, { modelFile, threads: 1, slots: 3, shape: SMOLLM2 });
+  const modelFile = join(files.modelsFolder, CHAT_MODEL, CHAT_MODEL_FILE);
+  stepper = await openFfiStepper(files.library, { modelFile, threads: 1, slots: 3, shape: SMOLLM2 });
 });
 afterAll(() => {
   for (const slot of [0, 1, 2]) stepper.discard(slot);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { fence } from "../../src/lib/untrusted.ts";
 import { filesMentioned, folderIn, nameOfNote, timeZoneIn } from "../../src/models/local/tools/details.ts";
 import { tell } from "../../src/models/local/tools/tell.ts";
-import { fence } from "../../src/tools/untrusted.ts";
 
 const said = (name: string, input: object, output: string, question = "", isError = false) =>
   tell({ name, input: JSON.stringify(input), output, isError }, question);

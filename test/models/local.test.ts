@@ -23,7 +23,7 @@ test("an unguarded answer arrives token by token and ends with usage and a reaso
   expect(pieces.length).toBeGreaterThan(10);
   expect(textOf(events)).toMatch(/librar/i);
   expect(events.slice(-2)).toEqual([
-    { type: "usage", promptTokens: expect.any(Number), completionTokens: 24 },
+    { type: "usage", promptTokens: expect.any(Number), completionTokens: 24, cachedTokens: expect.any(Number) },
     { type: "finish", reason: "length" },
   ]);
 });
@@ -139,7 +139,10 @@ test("a prompt that leaves no room for an answer is refused with its length", as
 
 test("an unknown model is rejected with the name of the existing one", async () => {
   const answer = collect(engine.stream(chat("Hi", { model: "local:gpt-7" }), never));
-  await expect(answer).rejects.toMatchObject({ kind: "rejected", message: expect.stringContaining(LOCAL_MODEL) });
+  await expect(answer).rejects.toMatchObject({
+    kind: "unknown_model",
+    message: expect.stringContaining(LOCAL_MODEL),
+  });
   expect(() => engine.abilities("local:gpt-7")).toThrow(LOCAL_MODEL);
 });
 

@@ -87,7 +87,7 @@ describe("a request is retried", () => {
   test("never after another 4xx or a redirect", async () => {
     for (const status of [302, 400, 401, 403, 404, 422]) {
       const server = mock({ kind: "status", status, headers: { Location: "http://127.0.0.1:1/" } });
-      expect((await failure(ask(server.url))).kind).toBe("rejected");
+      expect((await failure(ask(server.url))).kind).toBe(status === 404 ? "unknown_model" : "rejected");
       expect(server.requests.length).toBe(1);
     }
   });

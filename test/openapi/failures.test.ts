@@ -130,6 +130,13 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/approvals/:approvalId/decision conflict": () => json({ decision: "deny" }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
+  "PATCH /v1/instances/:instanceId/agents/:agentId/schedules/:scheduleId conflict": async () => ({
+    path: await heartbeatPath(),
+    ...json({ enabled: false }),
+  }),
+  "DELETE /v1/instances/:instanceId/agents/:agentId/schedules/:scheduleId conflict": async () => ({
+    path: await heartbeatPath(),
+  }),
   "GET /v1/instances/:instanceId/agents/:agentId/bundle invalid_request": () => ({
     path: `/v1/instances/${ids.instanceId}/agents/${ids.agentId}/bundle?history=perhaps`,
   }),
@@ -156,11 +163,40 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/responses loop_detected": () => response("in circles"),
   "POST /v1/responses output_invalid": () => response("in JSON", { text: { format: { type: "json_object" } } }),
   "POST /v1/responses instance_not_ready": async () => response("hello", {}, await stoppedAgent()),
+  "POST /v1/chat/completions budget_exceeded": async () => chat("hello", {}, await spentAgent()),
+  "POST /v1/responses budget_exceeded": async () => response("hello", {}, await spentAgent()),
+  "POST /v1/instances/:instanceId/agents/:agentId/messages budget_exceeded": async () => ({
+    path: `/v1/instances/${ids.instanceId}/agents/${await spentAgent()}/messages`,
+    ...json({ message: "hello" }),
+  }),
+  async "POST /v1/instances/:instanceId/agents/:agentId/schedules/:scheduleId/run budget_exceeded"() {
+    const schedules = `/v1/instances/${ids.instanceId}/agents/${await spentAgent()}/schedules`;
+    const { scheduleId } = (
+      await owner.ask("POST", schedules, { name: "Hourly", message: "hello", everySeconds: 3600 })
+    ).body;
+    return { path: `${schedules}/${scheduleId}/run` };
+  },
   "POST /v1/embeddings not_found": () => json({ model: "another", input: "hello" }),
 };
 
 const stoppedAgent = async (): Promise<string> =>
   (await owner.ask("POST", `/v1/instances/${stoppedId}/agents`, { name: "Cy" })).body.agentId;
+
+/** Its model may take one token a day. */
+async function spentAgent(): Promise<string> {
+  const agents = `/v1/instances/${ids.instanceId}/agents`;
+  const { agentId } = (await owner.ask("POST", agents, { name: "Di" })).body;
+  await owner.ask("PATCH", `${agents}/${agentId}`, { modelLimits: { tokensPerDay: 1 } });
+  return agentId;
+}
+
+async function heartbeatPath(): Promise<string> {
+  const agent = `/v1/instances/${ids.instanceId}/agents/${ids.agentId}`;
+  await owner.ask("PATCH", agent, { heartbeat: { everySeconds: 31_536_000 } });
+  const { data } = (await owner.ask("GET", `${agent}/schedules`)).body;
+  const { scheduleId } = data.find(({ kind }: { kind: string }) => kind === "heartbeat");
+  return `${agent}/schedules/${scheduleId}`;
+}
 
 /** Failures that every route has for the same reason. */
 function generic({ route, code, status }: Failure): Request | null {
@@ -193,11 +229,11 @@ function generic({ route, code, status }: Failure): Request | null {
 }
 
 async function provoke(failure: Failure): Promise<Answer | null> {
-  const { route, status, code } = failure;
+  const { route, code } = failure;
   const { method } = route;
   // So that the requests of this test are not too many at once.
   clock.advance(10);
-  if (status === 429) {
+  if (code === "rate_limited") {
     const ask = () => spent.ask(method, pathOf(route), route.access === "public" ? {} : { token: spentToken });
     for (let tries = 0; tries < 10; tries++) {
       const answer = await ask();

@@ -44,10 +44,10 @@ test("credited payments are forgotten after a month, long after they expired; op
   const authorizations = createAuthorizations(store);
 
   clock.advance(29 * DAY);
-  authorizations.prune(clock.now());
+  authorizations.prune(clock.now(), 10);
   expect(statuses()).toEqual(["credited"]);
   clock.advance(2 * DAY);
-  authorizations.prune(clock.now());
+  authorizations.prune(clock.now(), 10);
   expect(statuses()).toEqual([]);
 
   const plan = store.sqlite.query<{ detail: string }, []>(

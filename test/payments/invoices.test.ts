@@ -158,11 +158,11 @@ test("an invoice is open for a day; its amount belongs to its account for 30 day
   expect(at.invoices.withAmount(micros(amount)).map((invoice) => invoice.status)).toEqual(["expired"]);
   at.clock.advance(29 * DAY - 1);
   expect(at.invoices.withAmount(micros(amount))).toHaveLength(1);
-  at.invoices.prune();
+  at.invoices.prune(10);
   expect(at.invoices.withAmount(micros(amount))).toHaveLength(1);
   at.clock.advance(1);
   expect(at.invoices.withAmount(micros(amount))).toEqual([]);
-  at.invoices.prune();
+  at.invoices.prune(10);
   expect(at.sqlite.query("SELECT 1 FROM invoices WHERE invoice_id = ?").all(invoiceId)).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createHostPlaces, sleepsFor } from "../../src/runtime/host-places.ts";
 
-const BOUNDS = { workers: 8, workersOfOne: 4, runs: 8, runsOfOne: 2 };
+const BOUNDS = { workers: 8, workersOfOne: 4, idleOfOne: 4, runs: 8, runsOfOne: 2 };
 
 test("the longest idle worker of the same account is put to sleep first, else the longest idle of all", () => {
   const idle = [

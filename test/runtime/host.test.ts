@@ -2,10 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { ModelError, type ModelEvent, type ModelRequest } from "../../src/models/engine.ts";
+import { ModelError, type ModelEvent } from "../../src/models/engine.ts";
 import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { HostedRun, WaitingCall } from "../../src/runtime/hosted-run.ts";
+import type { ModelCall } from "../../src/runtime/model-call.ts";
 import type { LoopEvent, LoopOutcome, RunInput, WorkerToHost } from "../../src/runtime/protocol.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Durability } from "../../src/storage/store.ts";
@@ -16,12 +17,12 @@ import { policyPorts } from "../support/policy-ports.ts";
 import { askingTool, type ScriptedRun, scriptedRequest, scriptedTool } from "../support/scripted-tools.ts";
 
 const log = await createLog("silent", "json");
-type Stream = (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
+type Stream = (call: ModelCall, signal: AbortSignal) => AsyncIterable<ModelEvent[]>;
 
 let host: Host | undefined;
 afterEach(() => host?.close());
 
-const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, runs: 100, runsOfOne: 100 };
+const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, idleOfOne: 100, runs: 100, runsOfOne: 100 };
 
 /** A host whose runs take their places when they are started, except those passed to `runReserved`. */
 function start(
@@ -33,8 +34,7 @@ function start(
     log,
     toolbox: createToolbox([]),
     policy: policyPorts(),
-    engineOf: () => ({ abilities: () => ({ contextTokens: 8_000, tools: true, prompt: "full" }), stream }),
-    onModelCall() {},
+    callModel: stream,
     traces: null,
     idleMs: 60_000,
     bounds: BOUNDS,
@@ -76,7 +76,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
   const run: HostedRun = {
     agentId: `agt_${runId}`,
     conversationId: `conv_${runId}`,
-    model: `m_${runId}`,
+    models: [`m_${runId}`],
     tools: [{ name: `tool of ${runId}`, description: "", inputSchema: {} }],
     input,
     isTainted: false,
@@ -107,7 +107,7 @@ const beginAndHang: Stream = async function* (_, signal) {
 };
 const COMPLETED: LoopOutcome = { kind: "completed", finishReason: "stop" };
 test("a run wakes its instance's worker, calls its model with the run's tools and ends", async () => {
-  const asked: ModelRequest[] = [];
+  const asked: ModelCall[] = [];
   const { run, events, ended } = observed("run_a");
   start(async function* (request, signal) {
     asked.push(request);
@@ -115,7 +115,7 @@ test("a run wakes its instance's worker, calls its model with the run's tools an
   }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(events.filter(({ type }) => type === "delta")).toEqual([{ type: "delta", text: "Hello" }]);
-  expect(asked).toMatchObject([{ model: "m_run_a", tools: run.tools, accountId: "acct_a", instanceId: "inst_a" }]);
+  expect(asked).toMatchObject([{ models: ["m_run_a"], tools: run.tools, accountId: "acct_a", instanceId: "inst_a" }]);
   expect(host?.awake()).toBe(1);
 });
 
@@ -133,7 +133,7 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
   const hung = observed("run_a");
   const aborted = Promise.withResolvers<void>();
   const one = start(async function* (request, signal) {
-    if (request.model !== "m_run_a") yield* say(request, signal);
+    if (request.models[0] !== "m_run_a") yield* say(request, signal);
     else {
       signal.addEventListener("abort", () => aborted.resolve());
       yield* beginAndHang(request, signal);
@@ -152,9 +152,9 @@ test("runs of one instance share a worker; cancelling one leaves the others alon
 });
 
 test("a model's failure reaches the run with its message; an engine's unexpected error without", async () => {
-  const one = start(async function* ({ model }) {
+  const one = start(async function* ({ models }) {
     yield [{ type: "text", text: "par" }];
-    throw model === "m_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
+    throw models[0] === "m_run_a" ? new ModelError("broken", "the server broke off") : new Error("secret");
   });
   const [failed, broken] = [observed("run_a"), observed("run_b")];
   one.run("inst_a", failed.run);
@@ -172,6 +172,23 @@ test("an instance with nothing to do sleeps, and the next run wakes it", async (
     expect(await ended).toEqual(COMPLETED);
     while (one.awake() > 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }
+});
+
+test("of an account's idle instances, only so many stay awake: those used last", async () => {
+  const one = start(say, { bounds: { ...BOUNDS, idleOfOne: 2 } });
+  for (const name of ["a", "b", "c", "a"]) {
+    const { run, ended } = observed(`run_${name}`);
+    one.run(`inst_${name}`, run);
+    expect(await ended).toEqual(COMPLETED);
+  }
+  expect(one.awake()).toBe(2);
+  // A busy one does not count.
+  const { run, begun } = observed("run_hangs");
+  host?.close();
+  const other = start(beginAndHang, { bounds: { ...BOUNDS, idleOfOne: 0 } });
+  other.run("inst_a", run);
+  await begun;
+  expect(other.awake()).toBe(1);
 });
 
 test("an instance with a run in progress does not sleep", async () => {

@@ -3,6 +3,7 @@ import type { ModelMessage } from "../../src/models/engine.ts";
 import { PROMPT_FILES } from "../../src/runtime/prompt.ts";
 import { cut, roomOf } from "../../src/runtime/prompt-room.ts";
 import type { Turn } from "../../src/runtime/protocol.ts";
+import { tokensOf, tokensOfTurn } from "../../src/runtime/tokens.ts";
 
 export interface Whole {
   agentName: string;
@@ -15,15 +16,22 @@ export interface Whole {
 export function promptOfEverything(run: Whole): ModelMessage[] {
   const room = roomOf(run.model.contextTokens);
   const system = systemText(run, room);
-  let size = run.conversation.reduce((sum, turn) => sum + Buffer.byteLength(turn.text), 0);
+  const left = roomForTurns(run, system);
+  let size = run.conversation.reduce((sum, turn) => sum + tokensOfTurn(turn), 0);
   let start = 0;
-  while (size > room - system.length && start < run.conversation.length - 1) {
+  while (size > left && start < run.conversation.length - 1) {
     const end = Math.min(start + 8, run.conversation.length - 1);
-    for (; start < end; start++) size -= Buffer.byteLength(run.conversation[start]?.text ?? "");
+    for (; start < end; start++) size -= run.conversation[start] ? tokensOfTurn(run.conversation[start] as Turn) : 0;
   }
   const note = start > 0 ? `\n\n(The ${start} oldest messages of this conversation are not shown.)` : "";
   const turns = run.conversation.slice(start).map(({ role, text }): ModelMessage => ({ role, content: text }));
   return [{ role: "system", content: system + note }, ...turns];
+}
+
+/** What the context leaves besides an eighth for the answer, and a quarter at least. */
+function roomForTurns({ model: { contextTokens } }: Whole, system: string): number {
+  const reserve = Math.min(4_096, Math.max(256, Math.floor(contextTokens / 8)));
+  return Math.max(contextTokens - reserve - tokensOf(system), Math.floor(contextTokens / 4));
 }
 
 function systemText(run: Whole, room: number): string {

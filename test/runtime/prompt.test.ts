@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import type { ToolDescription } from "../../src/models/engine.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
-import { buildPrompt, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
+import { buildPrompt, conversationRoom, type Frame, PROMPT_FILES, toMessages } from "../../src/runtime/prompt.ts";
 import { canReadSkills, chooseFiles, chooseSkills, chooseTurns, cut, roomOf } from "../../src/runtime/prompt-room.ts";
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
+import { tokensOfTurn } from "../../src/runtime/tokens.ts";
 import { promptOfEverything } from "./prompt-whole.ts";
 
 /** Everything stored for a run, and the run that the host prepares from it for a model. */
@@ -34,17 +35,21 @@ function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } 
     bytes: bytesOf(instructions),
   }));
   const textOf = (name: string) => skills.find((skill) => skill.name === name)?.instructions ?? "";
-  const turns = conversation.map(({ role, text }) => ({ role, bytes: bytesOf(text), read: () => reading(text) }));
-  const run: RunInput = {
+  const turns = conversation.map((turn) => ({
+    role: turn.role,
+    tokens: tokensOfTurn(turn),
+    read: () => ({ ...turn, text: reading(turn.text) }),
+  }));
+  const frame: Frame = {
     runId: "run_a",
     agentName: "Ada",
     files: chooseFiles(files, room),
     ...chooseSkills(outlines, room, canReadSkills(tools) ? null : (name) => reading(textOf(name))),
     readsSkills: canReadSkills(tools),
     model,
-    ...chooseTurns(turns, room),
     journal: [],
   };
+  const run = { ...frame, ...chooseTurns(turns, conversationRoom(frame, tools)) };
   return { run, read };
 }
 const run = (change?: Partial<Stored>): RunInput => prepare(change).run;

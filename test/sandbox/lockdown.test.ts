@@ -83,9 +83,7 @@ test.skipIf(Bun.which("bwrap") === null)("in bubblewrap, it reads nothing and re
   ]);
   expect(await inside(connecting())).toBe(EPERM);
   expect(reached).toBe(0);
-  expect(await inside("const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1))")).toMatchObject({
-    type: expect.not.stringMatching("result"),
-  });
+  expect(await inside("const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1))")).toMatchObject({ why: "memory" });
 });
 
 describe.each(PROGRAMS)("a process whose interpreter was broken, %s", (_, program) => {

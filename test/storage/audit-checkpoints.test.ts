@@ -39,7 +39,11 @@ const append = (times: number) =>
   });
 const verify = (): AuditVerdict => {
   const publicKey = () => createPublicKey(key);
-  return verifyAudit({ store, nowMs: clock.now(), publicKey, head: readHead(dataDir), retention });
+  return verifyAudit({ store, nowMs: clock.now(), publicKey, head: readHead(dataDir) });
+};
+const pruneSlice = () => store.transaction(() => checkpoints.prune(0, null, 1));
+const prune = () => {
+  while (pruneSlice().next !== null);
 };
 const signedRows = () => store.sqlite.query("SELECT audit_id FROM audit_checkpoints").values().flat();
 const heldRows = () => store.sqlite.query("SELECT min(audit_id), max(audit_id) FROM audit").values()[0];
@@ -171,23 +175,24 @@ describe("expired rows", () => {
     for (let day = 0; day < 3; day++) {
       append(4);
       await checkpoints.sign();
-      await checkpoints.prune();
+      prune();
       clock.advance(DAY);
     }
     clock.advance(398 * DAY - 1);
-    await checkpoints.prune();
+    prune();
     expect(heldRows()).toEqual([5, 12]);
     expect(verify()).toMatchObject({ rows: 8, checkpoints: 3, finding: null });
     expect(audit.findBreak()).toBeNull();
     clock.advance(400 * DAY);
-    await checkpoints.prune();
+    prune();
     // The newest checkpoint's rows stay until there is a newer one.
     expect(heldRows()).toEqual([9, 12]);
     append(1);
     await checkpoints.sign();
-    await checkpoints.prune();
+    prune();
     expect(heldRows()).toEqual([13, 13]);
-    expect(verify()).toMatchObject({ rows: 1, checkpoints: 4, finding: null });
+    expect(verify()).toMatchObject({ rows: 1, checkpoints: 2, finding: null });
+    expect(signedRows()).toEqual([12, 13]);
     append(2);
     expect(verify()).toMatchObject({ rows: 3, finding: null });
   });
@@ -195,16 +200,30 @@ describe("expired rows", () => {
   test("are removed beyond the maximum number, in slices of a thousand", async () => {
     append(7_600);
     await checkpoints.sign();
-    const { commitSoon } = store;
-    const held: unknown[] = [];
-    store.commitSoon = async (work, durability) => {
-      const result = await commitSoon(work, durability);
-      held.push(heldRows()?.[0]);
-      return result;
-    };
-    await checkpoints.prune();
-    expect(held).toEqual([1_001, 2_001, 2_001]);
-    expect(verify()).toMatchObject({ rows: 5_600, checkpoints: 7, finding: null });
+    const removed: number[] = [];
+    for (let slice = pruneSlice(); slice.next !== null; slice = pruneSlice()) removed.push(slice.removed);
+    expect(removed).toEqual([1_000, 1_000]);
+    expect(heldRows()?.[0]).toBe(2_001);
+    expect(verify()).toMatchObject({ rows: 5_600, checkpoints: 6, finding: null });
+  });
+
+  test("that the host has removed are accounted for, whatever the setting was then; what somebody else removed is not", async () => {
+    for (let day = 0; day < 4; day++) {
+      append(3);
+      await checkpoints.sign();
+      clock.advance(DAY);
+    }
+    const short = { maxAgeMs: 3 * DAY, maxRows: 5_000 };
+    const shorter = createCheckpoints({ store, clock, log, dataDir, key, retention: short });
+    while (store.transaction(() => shorter.prune(0, null, 1)).next !== null);
+    expect(heldRows()).toEqual([7, 12]);
+    expect(verify()).toMatchObject({ rows: 6, checkpoints: 3, finding: null });
+    tamper("DELETE FROM audit WHERE audit_id <= 9");
+    expect(verify()).toMatchObject({ brokenAt: 9, finding: "the rows up to 9 were removed before they expired" });
+    tamper("UPDATE audit_cut SET audit_id = 9");
+    expect(verify()).toMatchObject({ brokenAt: 9 });
+    tamper("DELETE FROM audit_cut");
+    expect(verify()).toMatchObject({ brokenAt: 9 });
   });
 
   test("are not removed if they were altered", async () => {
@@ -215,7 +234,7 @@ describe("expired rows", () => {
     await checkpoints.sign();
     clock.advance(500 * DAY);
     tamper("UPDATE audit SET actor = 'x' WHERE audit_id = 2");
-    await expect(checkpoints.prune()).rejects.toThrow("row 2 does not follow");
+    expect(prune).toThrow("row 2 does not follow");
     expect(heldRows()).toEqual([1, 4]);
   });
 });

@@ -97,7 +97,7 @@ test("an agent's messages and runs move to its default conversation, what was cl
 
   const silent = await createLog("silent", "json");
   const removals = createRemovals(store, silent);
-  removals.run(clearingPlan(store, { workspaces: {}, conversations: { aftermath: {} } } as never));
+  removals.run(clearingPlan(store, { workspaces: {}, conversations: { aftermath: {} }, memory: {} } as never));
   await removals.settled();
   await removals.stop();
   expect(told(null)).toEqual([1, 3, 4, 5, 6, 7]);

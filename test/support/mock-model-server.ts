@@ -50,10 +50,13 @@ export interface MockOptions {
   port?: number;
   /** The answer if nothing is scripted; a function can choose it by request. */
   answer?: MockAnswer | ((request: MockRequest) => MockAnswer);
+  /** What `/v1/models` lists; null for a server without such a list. */
+  models?: object[] | null;
   /** `false` does not parse requests, for speed. */
   record?: boolean;
 }
 
+const MODELS = [{ id: "mock", object: "model" }];
 const HELLO: MockAnswer = {
   kind: "text",
   tokens: ["Hello", ", ", "I am ", "the mock", " model", "."],
@@ -65,7 +68,12 @@ const DONE = "data: [DONE]\n\n";
 const CUT_DELAY_MS = 20;
 const encoder = new TextEncoder();
 
-export function startMockModelServer({ port = 0, answer = HELLO, record = true }: MockOptions = {}): MockModelServer {
+export function startMockModelServer({
+  port = 0,
+  answer = HELLO,
+  record = true,
+  models = MODELS,
+}: MockOptions = {}): MockModelServer {
   const queue: MockAnswer[] = [];
   const requests: MockRequest[] = [];
   const arrivals = counter();
@@ -106,7 +114,7 @@ export function startMockModelServer({ port = 0, answer = HELLO, record = true }
     async fetch(request) {
       const path = new URL(request.url).pathname;
       if (path === "/v1/chat/completions") return await chat(request, path);
-      if (path === "/v1/models") return Response.json({ object: "list", data: [{ id: "mock", object: "model" }] });
+      if (path === "/v1/models" && models) return Response.json({ object: "list", data: models });
       if (path === "/script") {
         queue.push(...((await request.json()) as MockAnswer[]));
         return Response.json({ queued: queue.length });

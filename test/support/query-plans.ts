@@ -8,7 +8,7 @@ export function plansOf(store: Store, work: () => void): string[] {
   const real = store.sqlite;
   const explain = (sql: string) => {
     const explained = prepare.call(real, `EXPLAIN QUERY PLAN ${sql}`, []);
-    const holes = (sql.match(/\?/g) ?? []).map(() => null);
+    const holes = Array.from({ length: explained.paramsCount }, () => null);
     plans.push(...explained.all(...holes).map((row) => (row as { detail: string }).detail));
     // An open statement would keep transactions from ending.
     explained.finalize();

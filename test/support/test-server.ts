@@ -48,8 +48,8 @@ export interface TestServer {
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Signs up over HTTP with an invite and a mailed code; the account gets this credit. */
   signUp(email?: string, credit?: string): Promise<Person>;
-  /** Restarts the server on the same folder and another port. */
-  restart(): Promise<void>;
+  /** Restarts the server on the same folder and another port. `meanwhile` is done while none runs. */
+  restart(meanwhile?: () => void): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -172,8 +172,9 @@ export async function startTestServer(
     dataDir,
     ask,
     signUp,
-    async restart() {
+    async restart(meanwhile = () => {}) {
       await close();
+      meanwhile();
       ({ foundation, app } = await open());
     },
     async stop() {

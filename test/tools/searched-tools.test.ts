@@ -25,14 +25,23 @@ const namesOf = (tools: readonly Pick<ToolDescription, "name">[]) => tools.map((
 const THREE = ["read_notes", "search_tools", "call_tool"];
 
 describe("what a model is told of", () => {
-  test("is every tool while they take up to a twentieth of its context, else the core few and how to find the others", () => {
+  test("is every tool while they take up to 8 % of its context, else the core few, the first of the others, and how to find the rest", () => {
     const { offered } = open(many);
     const all = offered(1_000_000);
     expect(namesOf(all)).toEqual(["read_notes", ...namesOf(many)]);
     const characters = all.reduce((sum, one) => sum + JSON.stringify(one).length, 0);
-    const enough = Math.ceil(characters / 3.5 / 0.05);
+    const enough = Math.ceil(characters / 3.5 / 0.08);
     expect(namesOf(offered(enough))).toEqual(namesOf(all));
-    expect(namesOf(offered(enough - 1))).toEqual(THREE);
+    expect(namesOf(offered(1_000))).toEqual(THREE);
+    const some = namesOf(offered(enough - 1));
+    const shown = some.slice(1, -2);
+    expect(some).toEqual(["read_notes", ...namesOf(many).slice(0, shown.length), "search_tools", "call_tool"]);
+    expect(shown.length).toBeGreaterThan(0);
+    // What is left out is named, and takes no more than there is room for.
+    const search = offered(enough - 1).at(-2)?.description;
+    for (const name of namesOf(many)) expect(search?.includes(name)).toBe(!shown.includes(name));
+    const more = namesOf(offered(Math.ceil(enough / 2))).slice(1, -2);
+    expect(more.length).toBeLessThan(shown.length);
   });
 
   test("names the others, as many as there is room for", () => {
@@ -41,8 +50,8 @@ describe("what a model is told of", () => {
     const crowd = Array.from({ length: 2_000 }, (_, at) =>
       scriptedTool(`server__tool${at}`, "outside", async () => ""),
     );
-    const [, found] = open(crowd).offered(32_768);
-    expect(found?.description).toMatch(/server__tool40, .*, and 1\d\d\d more\.$/);
+    const found = open(crowd).offered(32_768).at(-2);
+    expect(found?.description).toMatch(/There are: server__tool\d+, .*, and 1\d\d\d more\.$/);
     expect(found?.description.length).toBeLessThan(1_300);
   });
 

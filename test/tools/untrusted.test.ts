@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fence, neutralise } from "../../src/tools/untrusted.ts";
+import { fence, neutralise } from "../../src/lib/untrusted.ts";
 
 const markOf = (text: string) => /<untrusted-([0-9a-f]{16})>/.exec(text)?.[1] ?? expect.unreachable();
 

@@ -107,6 +107,7 @@ test("attributes follow the pinned conventions", async () => {
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "openai",
     "gen_ai.request.model": "mock",
+    "gen_ai.request.max_tokens": 4_096,
     "gen_ai.response.model": "mock",
     "gen_ai.response.finish_reasons": ["stop"],
     "gen_ai.response.time_to_first_chunk": expect.any(Number),

@@ -81,7 +81,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Change the account's name or monthly limit */
+        /** Change the account's name, its monthly limit, or what its models may take */
         patch: operations["updateAccount"];
         trace?: never;
     };
@@ -218,7 +218,7 @@ export interface paths {
         delete: operations["deleteInstance"];
         options?: never;
         head?: never;
-        /** Rename an instance */
+        /** Rename an instance, or limit what its models may take */
         patch: operations["updateInstance"];
         trace?: never;
     };
@@ -301,6 +301,29 @@ export interface paths {
         };
         /** What each instance ran and cost on each day, newest day first */
         get: operations["listUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What models took: by agent, instance, model or day
+         * @description Newest first, models in the reverse order of their names. Days are UTC, `from` and `to` inclusive, by default the last 30.
+         */
+        get: operations["listModelUsage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -716,6 +739,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/instances/{instanceId}/agents/{agentId}/context": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * What the agent's next prompt would hold, piece by piece
+         * @description Of its default conversation, or of the one that is named. Values of secrets are hidden.
+         */
+        get: operations["getAgentContext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/instances/{instanceId}/agents/{agentId}/messages": {
         parameters: {
             query?: never;
@@ -836,6 +885,36 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instances/{instanceId}/agents/{agentId}/memory": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Search what the agent remembers, best first
+         * @description Its files and what was said in its conversations, by words and by meaning.
+         */
+        get: operations["searchAgentMemory"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget what a run, or the runs of a conversation, noted and said
+         * @description Removes the lines that they wrote into the files of the memory, and has their messages found no longer; the messages themselves stay. With `dryRun` nothing changes.
+         */
+        delete: operations["forgetAgentMemory"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1238,7 +1317,7 @@ export interface components {
         Error: {
             error: {
                 /** @enum {string} */
-                code: "invalid_request" | "unauthorized" | "payment_required" | "invite_required" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "payload_too_large" | "rate_limited" | "internal_error" | "model_error" | "output_invalid" | "loop_detected" | "instance_not_ready";
+                code: "invalid_request" | "unauthorized" | "payment_required" | "invite_required" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "payload_too_large" | "rate_limited" | "budget_exceeded" | "internal_error" | "model_error" | "output_invalid" | "loop_detected" | "instance_not_ready";
                 message: string;
                 status: number;
                 requestId: string;
@@ -1251,7 +1330,7 @@ export interface components {
         PaymentRequired: {
             error: {
                 /** @enum {string} */
-                code: "invalid_request" | "unauthorized" | "payment_required" | "invite_required" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "payload_too_large" | "rate_limited" | "internal_error" | "model_error" | "output_invalid" | "loop_detected" | "instance_not_ready";
+                code: "invalid_request" | "unauthorized" | "payment_required" | "invite_required" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "payload_too_large" | "rate_limited" | "budget_exceeded" | "internal_error" | "model_error" | "output_invalid" | "loop_detected" | "instance_not_ready";
                 message: string;
                 status: number;
                 requestId: string;
@@ -1400,6 +1479,20 @@ export interface components {
                 monthlyLimit: string | null;
                 /** @example 0.030000 */
                 spentThisMonth: string;
+                /** @description What the operator allows of the host's models; null without a limit */
+                tokensPerDay: number | null;
+                /** @description The same for a month */
+                tokensPerMonth: number | null;
+            };
+            modelLimits: {
+                /** @description Tokens in a day (UTC); null without a limit */
+                tokensPerDay: number | null;
+                /** @description Tokens in a month (UTC); null without a limit */
+                tokensPerMonth: number | null;
+                /** @description What a day (UTC) may cost, in USD; null without a limit */
+                costPerDay: string | null;
+                /** @description What a month (UTC) may cost, in USD; null without a limit */
+                costPerMonth: string | null;
             };
         };
         Instance: {
@@ -1414,6 +1507,16 @@ export interface components {
             startedAt: string | null;
             stoppedAt: string | null;
             agentCount: number;
+            modelLimits: {
+                /** @description Tokens in a day (UTC); null without a limit */
+                tokensPerDay: number | null;
+                /** @description Tokens in a month (UTC); null without a limit */
+                tokensPerMonth: number | null;
+                /** @description What a day (UTC) may cost, in USD; null without a limit */
+                costPerDay: string | null;
+                /** @description What a month (UTC) may cost, in USD; null without a limit */
+                costPerMonth: string | null;
+            };
             billing: {
                 /** @example 0.030000 */
                 pricePerHour: string;
@@ -1452,11 +1555,33 @@ export interface components {
             name: string;
             slug: string;
             displayName: string;
-            model: string | null;
+            /** @description Of several, the first that can be reached answers; null for the host's default */
+            model: (string | string[]) | null;
+            modelLimits: {
+                /** @description Tokens in a day (UTC); null without a limit */
+                tokensPerDay: number | null;
+                /** @description Tokens in a month (UTC); null without a limit */
+                tokensPerMonth: number | null;
+                /** @description What a day (UTC) may cost, in USD; null without a limit */
+                costPerDay: string | null;
+                /** @description What a month (UTC) may cost, in USD; null without a limit */
+                costPerMonth: string | null;
+            };
             /** @description The owner's word on some of its tools; the others have their default policies */
             tools: {
                 [key: string]: "deny" | "ask" | "allow" | "always";
             };
+            /** @description How often it looks what its HEARTBEAT.md asks of it */
+            heartbeat: {
+                everySeconds: number;
+                timeZone: string;
+                activeHours: {
+                    /** @example 08:00 */
+                    from: string;
+                    /** @example 08:00 */
+                    to: string;
+                } | null;
+            } | null;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
@@ -1523,6 +1648,22 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
+        AgentContext: {
+            model: string;
+            /** @description Of prompt and answer together */
+            contextTokens: number;
+            pieces: {
+                /** @enum {string} */
+                kind: "file" | "skills" | "memory" | "summary" | "message" | "tool";
+                name: string;
+                /** @description An estimate that rather counts too many */
+                tokens: number;
+                text: string;
+            }[];
+            totalTokens: number;
+            /** @description Messages that are neither shown nor in the summary, which the prompt says */
+            dropped: number;
+        };
         Run: {
             /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             runId: string;
@@ -1558,12 +1699,46 @@ export interface components {
                 cost: string | null;
             } | null;
         };
+        MemoryFound: {
+            items: {
+                /** @enum {string} */
+                source: "file" | "conversation";
+                /** @description Its name; null for a message */
+                file: string | null;
+                /** @description The first of its lines, counted from 1 */
+                fromLine: number | null;
+                toLine: number | null;
+                /** @description Where it was said, or a run that wrote it ran */
+                conversationId: string | null;
+                messageId: string | null;
+                text: string;
+                /** @description From 0 to 1: how high it ranked among what was found */
+                score: number;
+                /**
+                 * @description Who wrote it; `untrusted` if that may be a stranger
+                 * @enum {string}
+                 */
+                origin: "owner" | "agent" | "untrusted" | "system";
+                /** @description The run that said or wrote it, if it is known */
+                runId: string | null;
+                /** Format: date-time */
+                createdAt: string;
+            }[];
+            /** @description What could not be searched; null if everything was */
+            degraded: string | null;
+        };
         Schedule: {
             /** @example sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             scheduleId: string;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             agentId: string;
+            /**
+             * @description An agent's heartbeat is changed with the agent
+             * @enum {string}
+             */
+            kind: "schedule" | "heartbeat";
             name: string;
+            /** @description Empty for a heartbeat, whose message is HEARTBEAT.md as it is at the time */
             message: string;
             cron: string | null;
             everySeconds: number | null;
@@ -1666,6 +1841,27 @@ export interface components {
             /** @constant */
             currency: "USDC";
         };
+        ModelUsage: {
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId?: string;
+            /** @example inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            instanceId?: string;
+            model?: string;
+            /** Format: date */
+            day?: string;
+            /** @description Runs that called a model */
+            runs: number;
+            /** @description Tries that failed count too */
+            modelCalls: number;
+            promptTokens: number;
+            /** @description How many of the prompts' tokens came from a cache */
+            cachedTokens: number;
+            completionTokens: number;
+            /** @description null where no price is known */
+            cost: string | null;
+            /** @constant */
+            currency: "USD";
+        };
         ListedAgent: {
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             agentId: string;
@@ -1674,11 +1870,33 @@ export interface components {
             name: string;
             slug: string;
             displayName: string;
-            model: string | null;
+            /** @description Of several, the first that can be reached answers; null for the host's default */
+            model: (string | string[]) | null;
+            modelLimits: {
+                /** @description Tokens in a day (UTC); null without a limit */
+                tokensPerDay: number | null;
+                /** @description Tokens in a month (UTC); null without a limit */
+                tokensPerMonth: number | null;
+                /** @description What a day (UTC) may cost, in USD; null without a limit */
+                costPerDay: string | null;
+                /** @description What a month (UTC) may cost, in USD; null without a limit */
+                costPerMonth: string | null;
+            };
             /** @description The owner's word on some of its tools; the others have their default policies */
             tools: {
                 [key: string]: "deny" | "ask" | "allow" | "always";
             };
+            /** @description How often it looks what its HEARTBEAT.md asks of it */
+            heartbeat: {
+                everySeconds: number;
+                timeZone: string;
+                activeHours: {
+                    /** @example 08:00 */
+                    from: string;
+                    /** @example 08:00 */
+                    to: string;
+                } | null;
+            } | null;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
@@ -1918,10 +2136,77 @@ export interface components {
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
             /** @constant */
+            type: "context.compacted";
+            /**
+             * @description The first message that is new in the summary
+             * @example msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90
+             */
+            fromMessageId: string;
+            /**
+             * @description The last one
+             * @example msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90
+             */
+            toMessageId: string;
+            /** @description What the conversation took in the prompt */
+            tokensBefore: number;
+            /** @description What it takes with the summary */
+            tokensAfter: number;
+        } | {
+            /** @description Increases for each agent; a stream continues after it */
+            id: number;
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            runId: string;
+            /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            conversationId: string;
+            /** @constant */
+            type: "context.compaction_failed";
+            reason: string;
+        } | {
+            /** @description Increases for each agent; a stream continues after it */
+            id: number;
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            runId: string;
+            /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            conversationId: string;
+            /** @constant */
             type: "plan.updated";
             items: {
                 text: string;
                 done: boolean;
+            }[];
+        } | {
+            /** @description Increases for each agent; a stream continues after it */
+            id: number;
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            runId: string;
+            /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            conversationId: string;
+            /** @constant */
+            type: "delegation.started";
+            toolCallId: string;
+            /** @description The runs that the call waits for */
+            tasks: {
+                /** @description Null for a message to another agent */
+                title: string | null;
+                /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                agentId: string;
+                agentName: string;
+                /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                conversationId: string;
+                /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                runId: string;
             }[];
         } | {
             /** @description Increases for each agent; a stream continues after it */
@@ -1982,6 +2267,27 @@ export interface components {
             name: string;
             failuresInARow: number;
             reason: string;
+        } | {
+            /** @description Increases for each agent; a stream continues after it */
+            id: number;
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @constant */
+            type: "budget.warning";
+            /**
+             * @description Whose limit it is
+             * @enum {string}
+             */
+            scope: "account" | "instance" | "agent";
+            /** @enum {string} */
+            limit: "tokensPerDay" | "tokensPerMonth" | "costPerDay" | "costPerMonth";
+            /** @description Tokens, or an amount in USD */
+            used: number | string;
+            of: number | string;
+            /** Format: date-time */
+            resetsAt: string;
         } | {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
@@ -2204,6 +2510,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description Too many requests, or too much at the same time. Or: A limit of what models may take is reached; Retry-After is the end of its day or month (UTC) */
+        rate_limited_or_budget_exceeded: {
+            headers: {
+                "X-Request-Id": components["headers"]["requestId"];
+                "Retry-After": components["headers"]["retryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The model failed. Or: The model did not answer in the form that was asked for. Or: The agent made the same call again and again */
         model_error_or_output_invalid_or_loop_detected: {
             headers: {
@@ -2388,7 +2706,15 @@ export interface operations {
                      *         "currency": "USDC",
                      *         "limits": {
                      *           "monthlyLimit": "25.000000",
-                     *           "spentThisMonth": "0.030000"
+                     *           "spentThisMonth": "0.030000",
+                     *           "tokensPerDay": null,
+                     *           "tokensPerMonth": null
+                     *         },
+                     *         "modelLimits": {
+                     *           "tokensPerDay": null,
+                     *           "tokensPerMonth": null,
+                     *           "costPerDay": "2.500000",
+                     *           "costPerMonth": "2.500000"
                      *         }
                      *       }
                      *     }
@@ -2457,7 +2783,15 @@ export interface operations {
                      *         "currency": "USDC",
                      *         "limits": {
                      *           "monthlyLimit": "25.000000",
-                     *           "spentThisMonth": "0.030000"
+                     *           "spentThisMonth": "0.030000",
+                     *           "tokensPerDay": null,
+                     *           "tokensPerMonth": null
+                     *         },
+                     *         "modelLimits": {
+                     *           "tokensPerDay": null,
+                     *           "tokensPerMonth": null,
+                     *           "costPerDay": "2.500000",
+                     *           "costPerMonth": "2.500000"
                      *         }
                      *       }
                      *     }
@@ -2511,7 +2845,15 @@ export interface operations {
                      *       "currency": "USDC",
                      *       "limits": {
                      *         "monthlyLimit": "25.000000",
-                     *         "spentThisMonth": "0.030000"
+                     *         "spentThisMonth": "0.030000",
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null
+                     *       },
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
                      *       }
                      *     }
                      */
@@ -2545,7 +2887,14 @@ export interface operations {
                     /** @example Ada */
                     name?: string;
                     monthlyLimit?: string | null;
-                } | unknown | unknown;
+                    /** @description The most that models may take in a day or month (UTC): tokens, and amounts in USD */
+                    modelLimits?: {
+                        tokensPerDay?: number | null;
+                        tokensPerMonth?: number | null;
+                        costPerDay?: ((string | null) | null) | string | null;
+                        costPerMonth?: ((string | null) | null) | string | null;
+                    } | null;
+                } | unknown | unknown | unknown;
             };
         };
         responses: {
@@ -2566,7 +2915,15 @@ export interface operations {
                      *       "currency": "USDC",
                      *       "limits": {
                      *         "monthlyLimit": "25.000000",
-                     *         "spentThisMonth": "0.030000"
+                     *         "spentThisMonth": "0.030000",
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null
+                     *       },
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
                      *       }
                      *     }
                      */
@@ -2892,6 +3249,12 @@ export interface operations {
                      *           "startedAt": "2026-11-22T10:00:00.000Z",
                      *           "stoppedAt": null,
                      *           "agentCount": 1,
+                     *           "modelLimits": {
+                     *             "tokensPerDay": null,
+                     *             "tokensPerMonth": null,
+                     *             "costPerDay": "2.500000",
+                     *             "costPerMonth": "2.500000"
+                     *           },
                      *           "billing": {
                      *             "pricePerHour": "0.030000",
                      *             "accrued": "0.000000",
@@ -2967,6 +3330,12 @@ export interface operations {
                      *       "startedAt": "2026-11-22T10:00:00.000Z",
                      *       "stoppedAt": null,
                      *       "agentCount": 1,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "billing": {
                      *         "pricePerHour": "0.030000",
                      *         "accrued": "0.000000",
@@ -3020,6 +3389,12 @@ export interface operations {
                      *       "startedAt": "2026-11-22T10:00:00.000Z",
                      *       "stoppedAt": null,
                      *       "agentCount": 1,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "billing": {
                      *         "pricePerHour": "0.030000",
                      *         "accrued": "0.000000",
@@ -3096,13 +3471,23 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "at home"
+                 *       "name": "at home",
+                 *       "modelLimits": {
+                 *         "tokensPerDay": 500000
+                 *       }
                  *     }
                  */
                 "application/json": {
                     /** @example Ada */
-                    name: string;
-                };
+                    name?: string;
+                    /** @description The most that models may take in a day or month (UTC): tokens, and amounts in USD */
+                    modelLimits?: {
+                        tokensPerDay?: number | null;
+                        tokensPerMonth?: number | null;
+                        costPerDay?: ((string | null) | null) | string | null;
+                        costPerMonth?: ((string | null) | null) | string | null;
+                    } | null;
+                } | unknown | unknown;
             };
         };
         responses: {
@@ -3123,6 +3508,12 @@ export interface operations {
                      *       "startedAt": "2026-11-22T10:00:00.000Z",
                      *       "stoppedAt": null,
                      *       "agentCount": 1,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "billing": {
                      *         "pricePerHour": "0.030000",
                      *         "accrued": "0.000000",
@@ -3178,6 +3569,12 @@ export interface operations {
                      *       "startedAt": "2026-11-22T10:00:00.000Z",
                      *       "stoppedAt": null,
                      *       "agentCount": 1,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "billing": {
                      *         "pricePerHour": "0.030000",
                      *         "accrued": "0.000000",
@@ -3240,6 +3637,12 @@ export interface operations {
                      *       "startedAt": "2026-11-22T10:00:00.000Z",
                      *       "stoppedAt": null,
                      *       "agentCount": 1,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "billing": {
                      *         "pricePerHour": "0.030000",
                      *         "accrued": "0.000000",
@@ -3368,6 +3771,66 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    listModelUsage: {
+        parameters: {
+            query: {
+                limit?: number;
+                after?: string;
+                by: "agent" | "instance" | "model" | "day";
+                from?: string;
+                to?: string;
+            };
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "day": "2026-11-22",
+                     *           "runs": 1,
+                     *           "modelCalls": 1,
+                     *           "promptTokens": 21,
+                     *           "cachedTokens": 1,
+                     *           "completionTokens": 12,
+                     *           "cost": "0.001200",
+                     *           "currency": "USD"
+                     *         }
+                     *       ],
+                     *       "hasMore": false,
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["ModelUsage"][];
+                        hasMore: boolean;
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
         };
@@ -3527,9 +3990,16 @@ export interface operations {
                      *           "slug": "ada",
                      *           "displayName": "Ada",
                      *           "model": null,
+                     *           "modelLimits": {
+                     *             "tokensPerDay": null,
+                     *             "tokensPerMonth": null,
+                     *             "costPerDay": "2.500000",
+                     *             "costPerMonth": "2.500000"
+                     *           },
                      *           "tools": {
                      *             "write_file": "ask"
                      *           },
+                     *           "heartbeat": null,
                      *           "createdAt": "2026-11-22T10:00:00.000Z",
                      *           "updatedAt": "2026-11-22T10:00:00.000Z",
                      *           "files": [
@@ -3589,11 +4059,28 @@ export interface operations {
                     displayName?: string | null;
                     useDefaults?: boolean | null;
                     files?: Record<string, never> | null;
-                    model?: string | null;
+                    /** @description Of several, the first that can be reached answers; null for the host's default */
+                    model?: (string | string[]) | null;
                     /** @description The owner's word on tools by name; null takes it back */
                     tools?: {
                         [key: string]: "deny" | "ask" | "allow" | "always" | null;
                     };
+                    /** @description How often it looks what its HEARTBEAT.md asks of it; null for never */
+                    heartbeat?: {
+                        everySeconds: number;
+                        /**
+                         * @default UTC
+                         * @example Europe/Berlin
+                         */
+                        timeZone?: string;
+                        /** @default null */
+                        activeHours?: {
+                            /** @example 08:00 */
+                            from: string;
+                            /** @example 08:00 */
+                            to: string;
+                        } | null;
+                    } | null;
                 };
             };
         };
@@ -3614,9 +4101,16 @@ export interface operations {
                      *       "slug": "ada",
                      *       "displayName": "Ada",
                      *       "model": null,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "tools": {
                      *         "write_file": "ask"
                      *       },
+                     *       "heartbeat": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z",
                      *       "files": {
@@ -3669,9 +4163,16 @@ export interface operations {
                      *       "slug": "ada",
                      *       "displayName": "Ada",
                      *       "model": null,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "tools": {
                      *         "write_file": "ask"
                      *       },
+                     *       "heartbeat": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z",
                      *       "files": {
@@ -3767,12 +4268,36 @@ export interface operations {
                     /** @constant */
                     useDefaults?: true;
                     files?: Record<string, never>;
-                    model?: string | null;
+                    /** @description Of several, the first that can be reached answers; null for the host's default */
+                    model?: (string | string[]) | null;
+                    /** @description The most that models may take in a day or month (UTC): tokens, and amounts in USD */
+                    modelLimits?: {
+                        tokensPerDay?: number | null;
+                        tokensPerMonth?: number | null;
+                        costPerDay?: ((string | null) | null) | string | null;
+                        costPerMonth?: ((string | null) | null) | string | null;
+                    } | null;
                     /** @description The owner's word on tools by name; null takes it back */
                     tools?: {
                         [key: string]: "deny" | "ask" | "allow" | "always" | null;
                     };
-                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+                    /** @description How often it looks what its HEARTBEAT.md asks of it; null for never */
+                    heartbeat?: {
+                        everySeconds: number;
+                        /**
+                         * @default UTC
+                         * @example Europe/Berlin
+                         */
+                        timeZone?: string;
+                        /** @default null */
+                        activeHours?: {
+                            /** @example 08:00 */
+                            from: string;
+                            /** @example 08:00 */
+                            to: string;
+                        } | null;
+                    } | null;
+                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
             };
         };
         responses: {
@@ -3791,9 +4316,16 @@ export interface operations {
                      *       "slug": "ada",
                      *       "displayName": "Ada",
                      *       "model": null,
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "tools": {
                      *         "write_file": "ask"
                      *       },
+                     *       "heartbeat": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z",
                      *       "files": {
@@ -4127,7 +4659,18 @@ export interface operations {
                      *       "slug": "ada",
                      *       "displayName": "Ada",
                      *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "modelLimits": {
+                     *         "tokensPerDay": null,
+                     *         "tokensPerMonth": null,
+                     *         "costPerDay": "2.500000",
+                     *         "costPerMonth": "2.500000"
+                     *       },
                      *       "tools": {},
+                     *       "heartbeat": {
+                     *         "everySeconds": 1,
+                     *         "timeZone": "Europe/Berlin",
+                     *         "activeHours": null
+                     *       },
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z",
                      *       "imported": {
@@ -4178,6 +4721,11 @@ export interface operations {
                      *             "timeZone": "Europe/Berlin"
                      *           }
                      *         ],
+                     *         "heartbeat": {
+                     *           "everySeconds": 1,
+                     *           "timeZone": "Europe/Berlin",
+                     *           "activeHours": null
+                     *         },
                      *         "leftOut": [
                      *           "text"
                      *         ]
@@ -4192,11 +4740,33 @@ export interface operations {
                         name: string;
                         slug: string;
                         displayName: string;
-                        model: string | null;
+                        /** @description Of several, the first that can be reached answers; null for the host's default */
+                        model: (string | string[]) | null;
+                        modelLimits: {
+                            /** @description Tokens in a day (UTC); null without a limit */
+                            tokensPerDay: number | null;
+                            /** @description Tokens in a month (UTC); null without a limit */
+                            tokensPerMonth: number | null;
+                            /** @description What a day (UTC) may cost, in USD; null without a limit */
+                            costPerDay: string | null;
+                            /** @description What a month (UTC) may cost, in USD; null without a limit */
+                            costPerMonth: string | null;
+                        };
                         /** @description The owner's word on some of its tools; the others have their default policies */
                         tools: {
                             [key: string]: "deny" | "ask" | "allow" | "always";
                         };
+                        /** @description How often it looks what its HEARTBEAT.md asks of it */
+                        heartbeat: {
+                            everySeconds: number;
+                            timeZone: string;
+                            activeHours: {
+                                /** @example 08:00 */
+                                from: string;
+                                /** @example 08:00 */
+                                to: string;
+                            } | null;
+                        } | null;
                         /** Format: date-time */
                         createdAt: string;
                         /** Format: date-time */
@@ -4238,7 +4808,7 @@ export interface operations {
                                 host: string | null;
                                 method: string | null;
                             }[];
-                            /** @description The model that this host does not offer: the agent has the default one */
+                            /** @description A model that this host does not offer: the agent has its others, or the default one */
                             model: string | null;
                             /** @description They are switched off */
                             schedules: {
@@ -4247,6 +4817,17 @@ export interface operations {
                                 everySeconds: number | null;
                                 timeZone: string;
                             }[];
+                            /** @description It is switched off */
+                            heartbeat: {
+                                everySeconds: number;
+                                timeZone: string;
+                                activeHours: {
+                                    /** @example 08:00 */
+                                    from: string;
+                                    /** @example 08:00 */
+                                    to: string;
+                                } | null;
+                            } | null;
                             /** @description Parts of the bundle that were not imported */
                             leftOut: string[];
                         };
@@ -5003,6 +5584,56 @@ export interface operations {
             503: components["responses"]["host_full"];
         };
     };
+    getAgentContext: {
+        parameters: {
+            query?: {
+                conversationId?: string;
+            };
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "contextTokens": 1,
+                     *       "pieces": [
+                     *         {
+                     *           "kind": "file",
+                     *           "name": "Ada",
+                     *           "tokens": 1,
+                     *           "text": "A slim novel: it ends before the journey does."
+                     *         }
+                     *       ],
+                     *       "totalTokens": 33,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AgentContext"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
     listAgentMessages: {
         parameters: {
             query?: {
@@ -5206,7 +5837,7 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited_or_budget_exceeded"];
             500: components["responses"]["internal_error"];
             502: components["responses"]["model_error_or_output_invalid_or_loop_detected"];
             503: components["responses"]["instance_not_ready_or_host_full"];
@@ -5509,6 +6140,148 @@ export interface operations {
             503: components["responses"]["host_full"];
         };
     };
+    searchAgentMemory: {
+        parameters: {
+            query: {
+                query: string;
+                limit?: number;
+            };
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "source": "file",
+                     *           "file": null,
+                     *           "fromLine": null,
+                     *           "toLine": null,
+                     *           "conversationId": "conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "messageId": "msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "text": "A slim novel: it ends before the journey does.",
+                     *           "score": 1,
+                     *           "origin": "owner",
+                     *           "runId": "run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "createdAt": "2026-11-22T10:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "degraded": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MemoryFound"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    forgetAgentMemory: {
+        parameters: {
+            query?: {
+                runId?: string;
+                conversationId?: string;
+                dryRun?: "true" | "false";
+            };
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "deleted": 1,
+                     *       "items": [
+                     *         {
+                     *           "source": "file",
+                     *           "file": null,
+                     *           "fromLine": null,
+                     *           "toLine": null,
+                     *           "conversationId": "conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "messageId": "msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "text": "A slim novel: it ends before the journey does.",
+                     *           "score": 1,
+                     *           "origin": "owner",
+                     *           "runId": "run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "createdAt": "2026-11-22T10:00:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Lines and messages */
+                        deleted: number;
+                        /** @description The first 50 of them */
+                        items: {
+                            /** @enum {string} */
+                            source: "file" | "conversation";
+                            /** @description Its name; null for a message */
+                            file: string | null;
+                            /** @description The first of its lines, counted from 1 */
+                            fromLine: number | null;
+                            toLine: number | null;
+                            /** @description Where it was said, or a run that wrote it ran */
+                            conversationId: string | null;
+                            messageId: string | null;
+                            text: string;
+                            /** @description From 0 to 1: how high it ranked among what was found */
+                            score: number;
+                            /**
+                             * @description Who wrote it; `untrusted` if that may be a stranger
+                             * @enum {string}
+                             */
+                            origin: "owner" | "agent" | "untrusted" | "system";
+                            /** @description The run that said or wrote it, if it is known */
+                            runId: string | null;
+                            /** Format: date-time */
+                            createdAt: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
     listAgentSchedules: {
         parameters: {
             query?: {
@@ -5540,6 +6313,7 @@ export interface operations {
                      *         {
                      *           "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "kind": "schedule",
                      *           "name": "Morning",
                      *           "message": "Suggest a poem.",
                      *           "cron": "0 8 * * *",
@@ -5639,7 +6413,8 @@ export interface operations {
                     conversation?: "own" | "default";
                     /** @description Whether the last text of a run is put into the default conversation; by default it is */
                     announce?: boolean;
-                    model?: string | null;
+                    /** @description Of several, the first that can be reached answers; null for the host's default */
+                    model?: (string | string[]) | null;
                 };
             };
         };
@@ -5656,6 +6431,7 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "kind": "schedule",
                      *       "name": "Morning",
                      *       "message": "Suggest a poem.",
                      *       "cron": "0 8 * * *",
@@ -5716,6 +6492,7 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "kind": "schedule",
                      *       "name": "Morning",
                      *       "message": "Suggest a poem.",
                      *       "cron": "0 8 * * *",
@@ -5784,6 +6561,7 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            409: components["responses"]["conflict"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["host_full"];
@@ -5847,7 +6625,8 @@ export interface operations {
                     conversation?: "own" | "default";
                     /** @description Whether the last text of a run is put into the default conversation; by default it is */
                     announce?: boolean;
-                    model?: string | null;
+                    /** @description Of several, the first that can be reached answers; null for the host's default */
+                    model?: (string | string[]) | null;
                 };
             };
         };
@@ -5863,6 +6642,7 @@ export interface operations {
                      * @example {
                      *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "kind": "schedule",
                      *       "name": "Morning",
                      *       "message": "Suggest a poem.",
                      *       "cron": "0 8 * * *",
@@ -5889,6 +6669,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
             408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
@@ -5939,7 +6720,7 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited_or_budget_exceeded"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["instance_not_ready_or_host_full"];
         };
@@ -6315,7 +7096,7 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited_or_budget_exceeded"];
             500: components["responses"]["internal_error"];
             502: components["responses"]["model_error_or_output_invalid_or_loop_detected"];
             503: components["responses"]["instance_not_ready_or_host_full"];
@@ -6593,7 +7374,7 @@ export interface operations {
             408: components["responses"]["request_timeout"];
             409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited_or_budget_exceeded"];
             500: components["responses"]["internal_error"];
             502: components["responses"]["model_error_or_output_invalid_or_loop_detected"];
             503: components["responses"]["instance_not_ready_or_host_full"];

@@ -36,7 +36,7 @@ export function limitAccount(email: string, { json, data, ...given }: AccountOpt
         ["LIMIT", "VALUE", "OF"],
         LIMIT_NAMES.map((name) => [
           optionOf(name),
-          String(shown[name].value),
+          String(shown[name].value ?? "none"),
           shown[name].isDefault ? "every account" : "this account",
         ]),
         "",

@@ -47,7 +47,7 @@ export function findAccount(
   );
 }
 
-export type ShownLimits = Record<LimitName, { value: number; isDefault: boolean }>;
+export type ShownLimits = Record<LimitName, { value: number | null; isDefault: boolean }>;
 
 /** An account's limits, and which are the host's defaults (by the settings that this command sees). */
 export function readLimits({ store, config }: { store: Store; config: Config }, accountId: string): ShownLimits {

@@ -3,6 +3,7 @@ import { colours, printJson, say } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkAddedModels, checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
+import { checkKept } from "./check-kept.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, fail } from "./finding.ts";
@@ -12,6 +13,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
   const { config } = readConfig(options);
   const checks: [name: string, check: () => Finding | Promise<Finding>][] = [
     ["database", () => checkDatabase(config)],
+    ["kept", () => checkKept(config)],
     ["disk", () => checkDisk(config)],
     ["keys", () => checkKeys(config)],
     ["address", () => checkAddress(config)],

@@ -40,7 +40,9 @@ export async function serve(options: ServeSettings): Promise<void> {
   if (onTerminal) greet(url, foundation, config);
   else logHowToSignIn(log, config);
   void warnOfServers(config, log);
-  await signalled;
+  const damage = await Promise.race([signalled, app.damage]);
+  // As at a start that finds it: what is read from a damaged database cannot be relied on.
+  if (damage) log.error(damage.message);
   log.info({ event: "stopping" }, "stopping");
   const timer = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
   timer.unref();
@@ -48,7 +50,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   foundation.store.close();
   lock.release();
   log.info({ event: "stopped" }, "stopped");
-  process.exit(0);
+  process.exit(damage ? 1 : 0);
 }
 
 /** Says now what users would notice first: a model server or mail server that does not work. It need not be up yet. */

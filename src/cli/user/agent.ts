@@ -6,6 +6,7 @@ import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, AGENTS, type AgentRecord, findAgent, findInstance } from "./find.ts";
 import { confirm } from "./prompt.ts";
+import { inWords } from "./recurring.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -19,6 +20,10 @@ interface AgentOptions extends Options {
   model?: string;
   /** Name of a tool → what the owner says about it. */
   tool?: Record<string, Policy | null>;
+  /** Milliseconds, or null for none. */
+  heartbeat?: number | null;
+  activeHours?: { from: string; to: string };
+  timeZone?: string;
   /** Name in the workspace → local path. */
   file?: Record<string, string>;
 }
@@ -35,13 +40,24 @@ export async function listAgents(instance: string, options: Options): Promise<vo
       agents.map(({ slug, displayName, model, files, agentId }) => [
         slug,
         displayName,
-        model ?? "default",
+        modelsOf(model),
         files.join(" "),
         agentId,
       ]),
       "There are no agents. To create one: roost agent create INSTANCE NAME",
       { leaveOut: ["FILES", "MODEL"], shorten: ["SLUG", "NAME"] },
     );
+}
+
+/** In the order in which they are tried. */
+const modelsOf = (model: string | readonly string[] | null): string =>
+  model === null ? "default" : [model].flat().join(", ");
+
+/** As `modelsOf` shows them. */
+function readModels(given: string | undefined): string | string[] | null | undefined {
+  if (given === undefined || given === "default") return given && null;
+  const models = given.split(",").map((model) => model.trim());
+  return models.length === 1 ? given : models;
 }
 
 /** `roost agent show INSTANCE AGENT`: the record and its files' names and sizes; with `--json`, their contents too. */
@@ -57,8 +73,9 @@ export async function showAgent(instance: string, given: string, options: Option
     ["Name", agent.name],
     ["Shown as", agent.displayName],
     ["Slug", agent.slug],
-    ["Model", agent.model ?? "default"],
+    ["Model", modelsOf(agent.model)],
     ["Tools", policiesOf(agent)],
+    ["Heartbeat", agent.heartbeat ? beatOf(agent.heartbeat) : "none"],
     ["Created", shortTime(agent.createdAt)],
     ["Changed", shortTime(agent.updatedAt)],
     ["ID", agent.agentId],
@@ -79,6 +96,9 @@ const policiesOf = ({ tools }: AgentRecord): string =>
     .map(([tool, policy]) => `${tool}=${policy}`)
     .join(" ") || "default";
 
+const beatOf = ({ everySeconds, timeZone, activeHours }: NonNullable<AgentRecord["heartbeat"]>): string =>
+  inWords(everySeconds) + (activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to} ${timeZone}`);
+
 /** `roost agent create INSTANCE NAME` */
 export async function createAgent(
   instance: string,
@@ -98,16 +118,37 @@ export async function createAgent(
 export async function editAgent(instance: string, given: string, options: AgentOptions): Promise<void> {
   const fields = fieldsOf(options);
   if (Object.keys(fields).length === 0) {
-    throw new UsageError("nothing to change", "give --name, --display-name, --model, --tool or --file");
+    throw new UsageError("nothing to change", "give --name, --display-name, --model, --tool, --heartbeat or --file");
   }
   const client = openClient(options);
   const agent = await findAgent(client, instance, given);
   print("Changed", await client.patch(AGENT, { path: agent, body: fields }), options);
 }
 
-function fieldsOf({ name, slug, displayName, model, tool, file }: AgentOptions): Record<string, unknown> {
+/** What `--heartbeat` and the options about it say. */
+function heartbeatOf({ heartbeat, activeHours, timeZone }: AgentOptions): AgentRecord["heartbeat"] | undefined {
+  if (heartbeat == null) {
+    if (activeHours === undefined && timeZone === undefined) return heartbeat;
+    throw new UsageError(
+      "--active-hours and --time-zone are about the heartbeat",
+      "give --heartbeat with them, such as 30m",
+    );
+  }
+  const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return { everySeconds: Math.round(heartbeat / 1000), timeZone: zone, activeHours: activeHours ?? null };
+}
+
+function fieldsOf({ name, slug, displayName, model, tool, file, ...about }: AgentOptions): Record<string, unknown> {
   const files = file && Object.fromEntries(Object.entries(file).map(([to, path]) => [to, readText(path)]));
-  const fields = { name, slug, displayName, model: model === "default" ? null : model, tools: tool, files };
+  const fields = {
+    name,
+    slug,
+    displayName,
+    model: readModels(model),
+    tools: tool,
+    heartbeat: heartbeatOf(about),
+    files,
+  };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

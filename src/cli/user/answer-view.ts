@@ -63,10 +63,11 @@ export function openAnswerView(name: string | null): AnswerView {
           if (event.isError) aside(`· ${event.name} failed: ${event.output}`);
           break;
         case "run.waiting":
-          // What a person decides is told by itself.
-          if (!event.calls.some(({ waitsFor: { kind } }) => kind === "approval" || kind === "answer")) {
-            aside("· waiting");
-          }
+          // What a person decides, and other agents, are told by themselves.
+          if (event.calls.every(({ waitsFor: { kind } }) => kind === "tool")) aside("· waiting");
+          break;
+        case "delegation.started":
+          aside(`· waiting for ${event.tasks.map(({ title, agentName }) => title ?? agentName).join(", ")}`);
           break;
         case "approval.requested":
           // The id comes first: a narrow terminal cuts the end.

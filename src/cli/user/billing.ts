@@ -1,5 +1,6 @@
 import { formatMoney } from "../../lib/money.ts";
 import { cents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { barsOf } from "./bars.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
@@ -25,6 +26,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     days,
     process.stdout.isTTY === true,
     process.stdout.columns || undefined,
+    shortMoney,
   )) {
     say(colours.dim(label), "  ", ...(bar === "" ? [] : [colours.cyan(bar), " "]), value);
   }
@@ -75,27 +77,4 @@ async function readDays(client: Client, nowMs: number): Promise<Map<string, bigi
     if (++rows === MAX_ROWS) break;
   }
   return costs;
-}
-
-const MAX_WIDTH = 40;
-const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
-
-/** A bar for each day; the largest fills the chart, which fits the columns. Without `blocks`, bars are made of `#`. */
-export function barsOf(
-  costs: ReadonlyMap<string, bigint>,
-  blocks: boolean,
-  columns = 80,
-): { label: string; bar: string; value: string }[] {
-  const beside = Math.max(...[...costs].map(([day, cost]) => `${day}   ${shortMoney(cost)}`.length));
-  const width = Math.max(1, Math.min(MAX_WIDTH, columns - beside));
-  const most = [...costs.values()].reduce((largest, cost) => (cost > largest ? cost : largest), 1n);
-  return [...costs].map(([day, cost]) => {
-    const eighths = Number((cost * BigInt(width * 8)) / most);
-    // Any cost at all gets a visible bar.
-    const shown = cost > 0n ? Math.max(1, eighths) : 0;
-    const bar = blocks
-      ? "█".repeat(Math.floor(shown / 8)) + (EIGHTHS[shown % 8] ?? "")
-      : "#".repeat(Math.ceil(shown / 8));
-    return { label: day, bar, value: shortMoney(cost) };
-  });
 }

@@ -135,7 +135,7 @@ function readBundle(path: string): Uint8Array<ArrayBuffer> {
 function showImported({ displayName, slug, agentId, imported, review }: ImportRecord, instance: string, from: string) {
   const messages = imported.messages === 0 ? "" : `, ${imported.messages} messages`;
   say(`Imported ${displayName} (${slug})  `, colours.dim(agentId), `  ${imported.files} files${messages}`);
-  const { skills, policies, rules, model, schedules, leftOut } = review;
+  const { skills, policies, rules, model, schedules, heartbeat, leftOut } = review;
   for (const { name, version, state, requires, missingSecrets, missingTools } of skills) {
     if (state === "installed") continue;
     const hosts = requires.hosts.length === 0 ? "" : `, which opens ${requires.hosts.join(", ")}`;
@@ -158,6 +158,7 @@ function showImported({ displayName, slug, agentId, imported, review }: ImportRe
   for (const { name } of schedules) {
     tell("schedule", name, `off: roost schedule on ${instance} ${slug} ${JSON.stringify(name)}`);
   }
+  if (heartbeat) tell("schedule", "Heartbeat", `off: roost schedule on ${instance} ${slug} Heartbeat`);
   for (const what of leftOut) tell("left out", what, "");
 }
 

@@ -25,7 +25,7 @@ export function packOpenClaw(folder: string): Uint8Array<ArrayBuffer> {
   if (files.length === 0)
     throw new Failure(`${folder} holds no files of an agent`, "expected AGENTS.md or SOUL.md in it");
   const manifest = manifestOf({
-    agent: { name: nameOf(workspace), tools: [] },
+    agent: { name: nameOf(workspace), fallbackModels: [], tools: [], heartbeat: null },
     rules: [],
     tainted: [],
     leftOut: leftOut.list(),

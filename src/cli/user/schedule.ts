@@ -4,10 +4,12 @@ import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, idsOf } from "./find.ts";
 import { confirm } from "./prompt.ts";
+import { inWords } from "./recurring.ts";
 
 const SCHEDULES = `${AGENT}/schedules` as const;
 const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
 type ScheduleRecord = Records["Schedule"];
+type AgentPath = { instanceId: string; agentId: string };
 
 const ID = /^sched_[0-9a-f]{32}$/;
 
@@ -52,7 +54,10 @@ export async function listSchedules(instance: string, agent: string, options: Op
 }
 
 const timesOf = ({ cron, everySeconds, timeZone }: ScheduleRecord): string =>
-  cron === null ? `every ${everySeconds} s` : `${cron} ${timeZone}`;
+  cron === null ? inWords(everySeconds ?? 0) : `${cron} ${timeZone}`;
+
+const hoursOf = ({ activeHours, timeZone }: ScheduleRecord): string =>
+  activeHours ? `${activeHours.from} to ${activeHours.to} ${timeZone}` : "all";
 
 const nextOf = ({ enabled, nextAt }: ScheduleRecord): string =>
   enabled && nextAt !== null ? shortTime(nextAt) : "off";
@@ -68,9 +73,10 @@ export async function showSchedule(instance: string, agent: string, given: strin
   }
   printFields([
     ["Name", schedule.name],
-    ["Message", schedule.message],
+    ["Message", schedule.kind === "heartbeat" ? "what HEARTBEAT.md says" : schedule.message],
     ["When", timesOf(schedule)],
     ["Next", nextOf(schedule)],
+    ["Hours", hoursOf(schedule)],
     ["Where", schedule.conversation === "own" ? "a conversation of its own" : "the default conversation"],
     ["Id", schedule.scheduleId],
   ]);
@@ -112,7 +118,13 @@ export async function switchSchedule(
   options: Options,
 ): Promise<void> {
   const client = openClient(options);
-  const { path } = await findSchedule(client, instance, agent, given);
+  const { path, schedule } = await findSchedule(client, instance, agent, given);
+  if (schedule.kind === "heartbeat") {
+    const changed = await switchHeartbeat(client, state, schedule, path);
+    if (options.json) printJson(changed);
+    else say(changed.heartbeat === null ? "The heartbeat is off." : `The heartbeat is on, ${timesOf(schedule)}.`);
+    return;
+  }
   const changed = await client.patch(SCHEDULE, { path, body: { enabled: state === "on" } });
   if (options.json) printJson(changed);
   else say(changed.enabled ? `${changed.name} is due next at ${nextOf(changed)}.` : `${changed.name} is off.`);
@@ -136,10 +148,20 @@ export async function deleteSchedule(
 ): Promise<void> {
   const client = openClient(options);
   const { path, schedule } = await findSchedule(client, instance, agent, given);
+  if (schedule.kind === "heartbeat") {
+    throw new Failure("the heartbeat is the agent's", `roost agent edit ${instance} ${agent} --heartbeat off`);
+  }
   await confirm(`Delete the schedule ${schedule.name}?`, yes);
   const gone = await client.delete(SCHEDULE, { path });
   if (options.json) printJson(gone);
   else say(`${schedule.name} is deleted.`);
+}
+
+/** A heartbeat is switched with its agent: the same words on it switch it on, none remove it. */
+async function switchHeartbeat(client: Client, state: "on" | "off", schedule: ScheduleRecord, path: AgentPath) {
+  const { everySeconds, timeZone, activeHours } = schedule;
+  const heartbeat = state === "on" && everySeconds !== null ? { everySeconds, timeZone, activeHours } : null;
+  return await client.patch(AGENT, { path, body: { heartbeat } });
 }
 
 /** A schedule given by its id or name. Throws if none or several have the name. */

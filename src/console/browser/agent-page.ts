@@ -1,7 +1,11 @@
+import { showContext } from "./context.ts";
 import { openCopies } from "./copies.ts";
 import { part, reportErrors } from "./dom.ts";
-import { type Choice, hashOf } from "./instances.ts";
+import { hashOf } from "./hash.ts";
+import type { Choice } from "./instances.ts";
+import { openMemory } from "./memory.ts";
 import { type Facts, hasTools } from "./model.ts";
+import { openSchedules } from "./schedules.ts";
 import { openSkills } from "./skills.ts";
 import { openTools } from "./tools.ts";
 
@@ -15,7 +19,9 @@ export interface AgentPage {
 export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
   const showSkills = openSkills();
   const showTools = openTools();
+  const showSchedules = openSchedules();
   const showCopies = openCopies(imported);
+  const showMemory = openMemory();
   let shown = 0;
   return {
     async show(choice) {
@@ -28,12 +34,19 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       part("agent-without-tools", HTMLElement).hidden = hasTools(facts, agent);
       part("skills-of", HTMLElement).textContent = name;
       showCopies(instanceId, agent);
+      showMemory({ instanceId, agentId: agent.agentId });
+      part("memory-of", HTMLElement).textContent = agent.displayName;
       part("tools-of", HTMLElement).textContent = agent.displayName;
+      part("context-of", HTMLElement).textContent = agent.displayName;
       await Promise.all([
         reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),
         reportErrors(part("tools", HTMLElement), () =>
           showTools({ instanceId, agentId: agent.agentId }, isStillWanted),
         ),
+        reportErrors(part("context", HTMLElement), () =>
+          showContext({ instanceId, agentId: agent.agentId }, isStillWanted),
+        ),
+        reportErrors(part("schedules", HTMLElement), () => showSchedules(instanceId, agent)),
       ]);
     },
   };

@@ -1,8 +1,9 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
-import { make, makeAlert, reportErrors } from "./dom.ts";
+import { make, makeAlert, nameOf, reportErrors } from "./dom.ts";
+import { hashOf } from "./hash.ts";
 
-/** What an agent did for an answer: its plan, and the calls of tools with what they brought. */
+/** What an agent did for an answer: its plan, what was summarised before it, and the calls of tools with what they brought. */
 export interface Steps {
   element: HTMLElement;
   show(event: RunEvent): void;
@@ -20,7 +21,7 @@ interface Call {
 const BRIEF = 70;
 
 /** Everything in it is an agent's or a stranger's text, and is shown as text. */
-export function makeSteps(): Steps {
+export function makeSteps(instanceId: string): Steps {
   const plan = make("ul", "plan");
   plan.hidden = true;
   plan.setAttribute("aria-label", "The agent's plan");
@@ -28,7 +29,9 @@ export function makeSteps(): Steps {
   const list = make("ol");
   const fold = make("details", "calls", title, list);
   fold.hidden = true;
-  const element = make("div", "agent-steps", plan, fold);
+  const compacted = make("p", "soft");
+  compacted.hidden = true;
+  const element = make("div", "agent-steps", plan, compacted, fold);
   /** By the model's id: some servers number their calls anew with each answer. */
   const calls = new Map<string, Call>();
   const names = new Set<string>();
@@ -54,10 +57,19 @@ export function makeSteps(): Steps {
     call.element.append(make("pre", isError ? "failed" : "", output));
   }
 
+  function tell(what: string): void {
+    compacted.textContent = what;
+    compacted.hidden = false;
+  }
+
   function show(event: RunEvent): void {
     if (event.type === "tool.started") begin(event.toolCallId, event.name, event.input);
     else if (event.type === "tool.completed") end(event.toolCallId, event.output, event.isError);
-    else if (event.type === "plan.updated") {
+    else if (event.type === "context.compacted") tell("Older messages are now summarised for the agent.");
+    else if (event.type === "context.compaction_failed") tell(`Older messages are left out: ${event.reason}.`);
+    else if (event.type === "delegation.started") {
+      calls.get(event.toolCallId)?.element.append(make("p", "", "Asked: ", ...linksTo(instanceId, event.tasks)));
+    } else if (event.type === "plan.updated") {
       plan.hidden = event.items.length === 0;
       plan.replaceChildren(...event.items.map(planItem));
     }
@@ -80,6 +92,17 @@ export function makeSteps(): Steps {
       fold.addEventListener("toggle", () => void reportErrors(alert, read), { once: true });
     },
   };
+}
+
+type Tasks = Extract<RunEvent, { type: "delegation.started" }>["tasks"];
+
+/** Links to the conversations in which others work for this one, with commas between them. */
+export function linksTo(instanceId: string, tasks: Tasks): (string | Node)[] {
+  return tasks.flatMap(({ title, agentName, agentId, conversationId }, at) => {
+    const link = make("a", "", nameOf(title ?? agentName));
+    link.href = hashOf(instanceId, agentId, conversationId);
+    return at === 0 ? [link] : [", ", link];
+  });
 }
 
 function planItem({ text, done }: { text: string; done: boolean }): HTMLElement {

@@ -59,7 +59,12 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   };
   const button = (text: string, className: string, body: () => Decision) =>
     makeButton(text, className, () => decide(body())());
-  const deny = (text: string) => button(text, "quiet", () => ({ decision: "deny" }));
+  const note = make("input");
+  note.maxLength = 1_000;
+  note.autocomplete = "off";
+  const said = make("label", "note", "If you deny it, tell your agent why (optional)", note);
+  const deny = (text: string) =>
+    button(text, "quiet", () => ({ decision: "deny", ...(note.value.trim() !== "" && { note: note.value.trim() }) }));
 
   const warning = make(
     "p",
@@ -70,7 +75,8 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     const form = make("form", "approval-questions");
     const fields = questions.map((one, at) => fieldOf(one, `${title.id}-${at}`));
     const answer = make("button", "", "Answer");
-    form.append(...fields.map((field) => field.element), make("div", "row", answer, deny("Do not answer")));
+    said.firstChild?.replaceWith("If you do not answer, tell your agent why (optional)");
+    form.append(...fields.map((field) => field.element), said, make("div", "row", answer, deny("Do not answer")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const answers = fields.map((field) => field.value());
@@ -85,7 +91,7 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     element.append(make("pre", "", visibleJson(input, 2)));
     // Nothing is remembered of a run that a stranger may have steered. The warning is where the decision is made.
     element.append(tainted ? warning : make("label", "choice", remember, "Do not ask again for such calls"));
-    element.append(make("div", "row", approve, deny("Deny")));
+    element.append(said, make("div", "row", approve, deny("Deny")));
   }
   element.append(alert);
 
@@ -97,6 +103,7 @@ interface Decision {
   inputHash?: string;
   remember?: boolean;
   answers?: string[];
+  note?: string;
 }
 
 type Question = NonNullable<Approval["questions"]>[number];

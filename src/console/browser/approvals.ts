@@ -5,7 +5,7 @@ import { roost } from "./api.ts";
 import { type Asked, type Decided, outcomeOf, showApproval } from "./approval.ts";
 import { ago, attempt, confirmPress, make, part, reportErrors } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
-import { hashOf } from "./instances.ts";
+import { hashOf } from "./hash.ts";
 import { approvalsChanged, followOpenApprovals, OPEN_APPROVALS, readOpenApprovals } from "./open-approvals.ts";
 import { type Approval, type ApprovalRule, INSTANCE, type Page } from "./records.ts";
 
@@ -105,7 +105,7 @@ function summaryOf(approval: Approval, state: string | Node): HTMLElement {
 }
 
 function makeRow(approval: Approval): Row {
-  const { instanceId, agentId, expiresAt } = approval;
+  const { instanceId, agentId, conversationId, expiresAt } = approval;
   const state = make("span");
   const time = new Date(expiresAt).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   const until = make("span", "", ` If nobody decides until ${time}, it is denied.`);
@@ -132,7 +132,7 @@ function makeRow(approval: Approval): Row {
       approvalsChanged();
     });
     const link = make("a", "", "See it in its conversation");
-    link.href = hashOf(instanceId, agentId);
+    link.href = hashOf(instanceId, agentId, conversationId);
     details.append(asked.element, make("p", "soft", link, ".", until));
   };
   details.addEventListener("toggle", show);

@@ -1,6 +1,7 @@
 import { roost } from "./api.ts";
-import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
-import { type Choice, costOf, hashOf, stateOf } from "./instances.ts";
+import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
+import { hashOf } from "./hash.ts";
+import { type Choice, costOf, stateOf } from "./instances.ts";
 import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
@@ -44,7 +45,7 @@ export function createChat(parts: ChatParts): Chat {
   const { charges, billing, instanceChanged, made, spent } = parts;
   let choice: Choice | null = null;
   let talk: Talk | undefined;
-  /** Unsent text, by agent. */
+  /** Unsent text, by agent and conversation. */
   const drafts = new Map<string, string>();
 
   function showInstance(instance: Instance): void {
@@ -69,7 +70,7 @@ export function createChat(parts: ChatParts): Chat {
   }
 
   async function open(next: Choice | null): Promise<void> {
-    if (choice?.agent) drafts.set(choice.agent.agentId, input.value);
+    if (choice?.agent) drafts.set(draftOf(choice), input.value);
     talk?.close();
     talk = undefined;
     choice = next;
@@ -83,7 +84,7 @@ export function createChat(parts: ChatParts): Chat {
 
     part("agent-name", HTMLElement).textContent = agent.displayName;
     input.placeholder = `Message ${agent.displayName}`;
-    input.value = drafts.get(agent.agentId) ?? "";
+    input.value = drafts.get(draftOf(next)) ?? "";
     describeAnswers(parts, agent);
     showInstance(next.instance);
     log.replaceChildren();
@@ -95,6 +96,7 @@ export function createChat(parts: ChatParts): Chat {
     let isLoaded = false;
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
+      conversationId: next.conversationId,
       log,
       hasTools: hasTools(parts, agent),
       busy: (is) => {
@@ -114,7 +116,7 @@ export function createChat(parts: ChatParts): Chat {
         if (alert) showError(alert, error);
       },
     });
-    await talk.loaded;
+    await Promise.all([talk.loaded, nameConversation(next, () => choice === next)]);
   }
 
   keepAtEnd();
@@ -162,8 +164,9 @@ export function createChat(parts: ChatParts): Chat {
   confirmPress(clear, "Sure?", async () => {
     const cleared = choice;
     if (!cleared?.agent) return;
-    const { instanceId } = cleared.instance;
-    await roost.delete(`${AGENT}/messages`, { path: { instanceId, agentId: cleared.agent.agentId } });
+    const path = { instanceId: cleared.instance.instanceId, agentId: cleared.agent.agentId };
+    const conversationId = cleared.conversationId ?? undefined;
+    await roost.delete(`${AGENT}/messages`, { path, query: { conversationId } });
     if (cleared === choice) await open(cleared);
     input.focus();
   });
@@ -200,6 +203,27 @@ export function createChat(parts: ChatParts): Chat {
       hint.replaceChildren(has, "ask the operator of this host for credit, or ", topUp, ".");
     },
   };
+}
+
+const draftOf = ({ agent, conversationId }: Choice) => `${agent?.agentId} ${conversationId}`;
+
+/** Shows which conversation it is, with a link to the default one, unless it is that. */
+async function nameConversation(
+  { instance, agent, conversationId }: Choice,
+  isStillWanted: () => boolean,
+): Promise<void> {
+  const place = part("conversation-name", HTMLElement);
+  place.hidden = true;
+  if (agent === null || conversationId === null) return;
+  const { instanceId } = instance;
+  const { agentId } = agent;
+  const path = { instanceId, agentId, conversationId };
+  const { title, isDefault } = await roost.get(`${AGENT}/conversations/{conversationId}`, { path });
+  if (!isStillWanted() || isDefault) return;
+  const back = make("a", "", "default conversation");
+  back.href = hashOf(instanceId, agentId);
+  place.replaceChildren(nameOf(title ?? "Untitled conversation"), " · ", back);
+  place.hidden = false;
 }
 
 /** Keeps the log scrolled to its end, if it was there, when the window or a phone's keyboard changes its height. */

@@ -1,7 +1,7 @@
 import type { Answer, Operation } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { attempt, make, nameOf, part, reportErrors } from "./dom.ts";
-import { hashOf } from "./instances.ts";
+import { hashOf } from "./hash.ts";
 import type { Agent } from "./records.ts";
 
 /** A host packs and unpacks a bundle before it answers. */
@@ -76,7 +76,15 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
   };
 }
 
-function factsOf({ skills, policies, rules, model, schedules, leftOut }: ImportRecord["review"]): (string | Node)[][] {
+function factsOf({
+  skills,
+  policies,
+  rules,
+  model,
+  schedules,
+  heartbeat,
+  leftOut,
+}: ImportRecord["review"]): (string | Node)[][] {
   const code = (text: string) => make("code", "", text);
   return [
     ...skills
@@ -93,6 +101,7 @@ function factsOf({ skills, policies, rules, model, schedules, leftOut }: ImportR
     ...rules.map(({ tool, host }) => [code(tool), host === null ? "" : ` to ${host}`, " is asked for again."]),
     ...(model === null ? [] : [["The model ", code(model), " is not offered here."]]),
     ...schedules.map(({ name }) => ["The schedule ", code(name), " is off."]),
+    ...(heartbeat ? [["Its heartbeat is off."]] : []),
     ...leftOut.map((what) => [code(what), " was left out."]),
   ];
 }

@@ -1,7 +1,7 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
-import { makeSteps } from "./agent-steps.ts";
+import { linksTo, makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
-import { make } from "./dom.ts";
+import { make, nameOf } from "./dom.ts";
 import { approvalsChanged } from "./open-approvals.ts";
 import type { Approval, Message } from "./records.ts";
 
@@ -9,7 +9,7 @@ import type { Approval, Message } from "./records.ts";
 export interface Exchange {
   element: HTMLElement;
   /** Shows the question, which may load after its answer when older messages are loaded. */
-  ask(question: string): void;
+  ask(question: Pick<Message, "message"> & Partial<Pick<Message, "origin" | "sender">>): void;
   /** Shows that it is waiting for its turn, and offers `withdraw`. */
   wait(withdraw: () => void): void;
   /** Shows that its turn has come. */
@@ -17,7 +17,7 @@ export interface Exchange {
   show(event: RunEvent): void;
   /** For an answer of before: offers what the agent did for it. */
   offerSteps(load: () => AsyncIterable<RunEvent>): void;
-  finish(message: Pick<Message, "message" | "finishReason">): void;
+  finish(message: Pick<Message, "message" | "finishReason" | "origin">): void;
   /** Shows under the answer why it is incomplete. */
   explain(why: string): void;
 }
@@ -28,11 +28,16 @@ const NOTES: Record<string, string> = {
   error: "interrupted by an error",
 };
 
-export function makeExchange(): Exchange {
+/** Who has caused what stands there, if it was not said to or by a person. */
+const CAUSES: Record<string, string> = { schedule: "on a schedule", heartbeat: "at a heartbeat" };
+const causeOf = (origin: Message["origin"] | undefined): string => CAUSES[origin?.type ?? ""] ?? "";
+
+export function makeExchange(instanceId: string): Exchange {
   const said = make("p", "said");
   const note = make("small", "soft");
-  const steps = makeSteps();
-  const answer = make("div", "turn agent", said, note, steps.element);
+  const steps = makeSteps(instanceId);
+  const cause = make("small", "soft cause");
+  const answer = make("div", "turn agent", cause, said, note, steps.element);
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
@@ -51,7 +56,13 @@ export function makeExchange(): Exchange {
   }
   return {
     element,
-    ask: (question) => element.prepend(make("div", "turn user", make("p", "said", question))),
+    ask({ message, origin, sender }) {
+      const turn = make("div", "turn user", make("small", "soft cause", causeOf(origin)), make("p", "said", message));
+      if (origin?.type === "agent" && sender) {
+        turn.prepend(make("small", "soft", "From the agent ", nameOf(sender.name)));
+      }
+      element.prepend(turn);
+    },
     wait(withdraw) {
       const button = make("button", "quiet small", "Withdraw");
       button.type = "button";
@@ -82,6 +93,9 @@ export function makeExchange(): Exchange {
           thinking(false);
           note.textContent = "waiting for a decision";
           break;
+        case "delegation.started":
+          note.replaceChildren("waiting for ", ...linksTo(instanceId, event.tasks));
+          break;
         case "approval.requested":
           showAsked(event.approval);
           break;
@@ -103,7 +117,8 @@ export function makeExchange(): Exchange {
           break;
       }
     },
-    finish({ message, finishReason }) {
+    finish({ message, finishReason, origin }) {
+      cause.textContent = causeOf(origin);
       said.textContent = message;
       explain(NOTES[finishReason ?? ""] ?? "");
     },

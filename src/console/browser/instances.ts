@@ -1,5 +1,6 @@
 import { roost } from "./api.ts";
 import { attempt, make, part } from "./dom.ts";
+import { hashOf } from "./hash.ts";
 import { cents, isNothing } from "./money.ts";
 import { AGENT, type Agent, INSTANCE, type Instance, type Page } from "./records.ts";
 
@@ -11,15 +12,17 @@ const section = part("instances", HTMLElement);
 /** On narrow screens, these buttons open the list over the chat. */
 const openers = [...document.querySelectorAll<HTMLButtonElement>(".show-instances")];
 
-/** The chosen instance, and the chosen agent if it has one. */
+/** The chosen instance, and the chosen agent and conversation if there are any. */
 export interface Choice {
   instance: Instance;
   agent: Agent | null;
+  /** One of its conversations; null for its default one. */
+  conversationId: string | null;
 }
 
 export interface Instances {
   /** Shows the instance and agent given; null picks the most likely. */
-  choose(instanceId: string | null, agentId: string | null): Promise<void>;
+  choose(instanceId: string | null, agentId: string | null, conversationId?: string | null): Promise<void>;
   /** Reloads the list: others create, start and stop instances too. */
   refresh(): Promise<void>;
   /** Shows an instance as an operation has just returned it. */
@@ -37,9 +40,6 @@ interface Row {
   /** The number of agents when they were last loaded; null before. */
   agentsRead: number | null;
 }
-
-export const hashOf = (instanceId: string, agentId: string | null): string =>
-  agentId === null ? `#${instanceId}` : `#${instanceId}/${agentId}`;
 
 const REASONS: Record<string, string> = {
   insufficient_balance: "the balance is used up",
@@ -77,16 +77,14 @@ export function listInstances(
     return page;
   }
 
-  /** Rows are sorted by id, which means newest first. */
+  /** Rows are sorted by id, as the API's list is: newest first. */
   function show(instance: Instance): Row {
     let row = rows.get(instance.instanceId);
     if (!row) {
       row = makeRow(instance);
       rows.set(instance.instanceId, row);
-      const next = [...rows.values()].find(
-        (other) => other.instance.instanceId < instance.instanceId && other.item.isConnected,
-      );
-      list.insertBefore(row.item, next?.item ?? null);
+      const older = [...list.children].find(({ id }) => id < instance.instanceId);
+      list.insertBefore(row.item, older ?? null);
       showOrHide();
     }
     row.instance = instance;
@@ -107,7 +105,9 @@ export function listInstances(
     const state = make("span", "soft");
     const agents = make("ul");
     const details = make("details", "", make("summary", "", make("b", "", name), state), agents);
-    const row = { instance, item: make("li", "", details), details, name, state, agents, agentsRead: null };
+    const item = make("li", "", details);
+    item.id = instance.instanceId;
+    const row = { instance, item, details, name, state, agents, agentsRead: null };
     details.addEventListener("toggle", () => {
       if (details.open && row.agentsRead === null) void attempt(section, () => readAgents(row));
     });
@@ -152,7 +152,11 @@ export function listInstances(
     return withAgents.find(({ status }) => status === "running") ?? withAgents[0] ?? all[0];
   }
 
-  async function choose(instanceId: string | null, agentId: string | null): Promise<void> {
+  async function choose(
+    instanceId: string | null,
+    agentId: string | null,
+    conversationId: string | null = null,
+  ): Promise<void> {
     const instance =
       instanceId === null
         ? likeliest()
@@ -166,7 +170,7 @@ export function listInstances(
     current = { instanceId: instance.instanceId, agentId: agent?.agentId ?? null };
     if (row.details.open) mark();
     else row.details.open = true;
-    await chosen({ instance, agent });
+    await chosen({ instance, agent, conversationId });
   }
 
   armSheet();

@@ -17,7 +17,7 @@ const command = part("ollama-command", HTMLElement);
 
 /** Shows below the conversation which model answers, and how to get a stronger one. */
 export function describeAnswers({ host }: Facts, agent: Agent): void {
-  const model = agent.model ?? host.model;
+  const model = firstOf(agent, host);
   if (model !== INSIDE) {
     line.textContent = `Answers come from ${nameOf(model)}.`;
     return;
@@ -30,7 +30,10 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
 }
 
 /** Whether its earlier answers offer their steps: the embedded model calls a tool for few of them. */
-export const hasTools = ({ host }: Facts, agent: Agent): boolean => !(agent.model ?? host.model).startsWith("local:");
+export const hasTools = ({ host }: Facts, agent: Agent): boolean => !firstOf(agent, host).startsWith("local:");
+
+/** The model that answers, as long as it can be reached. */
+const firstOf = ({ model }: Agent, host: Host): string => [model].flat()[0] ?? host.model;
 
 const nameOf = (model: string): string =>
   model.startsWith("local:") ? `${model.slice("local:".length)}, on this host` : model.replace(/^openai:/, "");

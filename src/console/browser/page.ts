@@ -3,7 +3,8 @@ import { isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } fro
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
-import { hashOf, listInstances } from "./instances.ts";
+import { hashOf } from "./hash.ts";
+import { listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
@@ -12,6 +13,7 @@ import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { openTopUp } from "./top-up.ts";
+import { openUsage } from "./usage.ts";
 import { placeOf, showView } from "./views.ts";
 
 const POLL_INTERVAL_MS = 15_000;
@@ -55,6 +57,7 @@ async function showPages(account: Account): Promise<void> {
   const agentPage = createAgentPage(facts, () => instances.refresh());
   const isAgentShown = () => placeOf(location.hash).view === "agent";
   const loadApprovals = openApprovals();
+  const loadUsage = openUsage();
   let focusWhenOpen = false;
   const chat = createChat({
     ...facts,
@@ -91,11 +94,14 @@ async function showPages(account: Account): Promise<void> {
   };
   await instances.refresh();
   const show = async () => {
-    const { view, instanceId, agentId } = placeOf(location.hash);
+    const { view, instanceId, agentId, conversationId } = placeOf(location.hash);
     showView(view);
     if (view === "account") loadKeys();
     if (view === "approvals") await loadApprovals();
-    if (instanceId !== null || (view === "chat" && !instances.isChosen())) await instances.choose(instanceId, agentId);
+    if (view === "usage") await loadUsage();
+    if (instanceId !== null || (view === "chat" && !instances.isChosen())) {
+      await instances.choose(instanceId, agentId, conversationId);
+    }
   };
   addEventListener("hashchange", () => void show().catch(tell));
   void readOpenApprovals().catch(() => undefined);

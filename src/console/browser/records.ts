@@ -7,6 +7,9 @@ export type Instance = Records["Instance"];
 /** Of an agent, the same in lists and alone. */
 export type Agent = Records["Agent"] | Records["ListedAgent"];
 export type Policy = Records["Tool"]["defaultPolicy"];
+export type Found = Records["MemoryFound"];
+export type Schedule = Records["Schedule"];
+export type Slot = Records["ScheduleSlot"];
 export type Tool = Records["Tool"];
 export type CatalogSkill = Records["ListedSkill"];
 export type InstalledSkill = Records["InstanceSkill"];
@@ -16,6 +19,8 @@ export type Message = Records["Message"];
 export type Approval = Records["Approval"];
 /** What need not be asked again. */
 export type ApprovalRule = Records["ApprovalRule"];
+/** What models took: of an agent, an instance, a model or a day. */
+export type ModelUsage = Records["ModelUsage"];
 export type Host = Records["Host"];
 /** What to pay and where; the amount is the same on every network. */
 export type Quote = Records["Quote"];

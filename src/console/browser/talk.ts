@@ -19,6 +19,8 @@ export interface Talk {
 
 export interface TalkParts {
   agent: AgentIds;
+  /** Null for the default one. */
+  conversationId: string | null;
   log: HTMLElement;
   /** Whether the agent's model can call tools. */
   hasTools: boolean;
@@ -45,6 +47,7 @@ const PATH = `${AGENT}/messages` as const;
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
   const { agent, log, hasTools, busy, settled, hasEarlier, failed } = parts;
+  const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
   /** Unfinished runs in order; the first is followed. */
@@ -60,7 +63,7 @@ export function openTalk(parts: TalkParts): Talk {
   const sendMessage = (message: string) =>
     roost.post(PATH, {
       path: agent,
-      body: { message },
+      body: { message, conversationId },
       headers: { Prefer: "respond-async" },
       retries: SEND_RETRIES,
     });
@@ -84,11 +87,11 @@ export function openTalk(parts: TalkParts): Talk {
     for (const message of page) {
       let exchange = exchanges.get(message.runId);
       if (!exchange) {
-        exchange = makeExchange();
+        exchange = makeExchange(agent.instanceId);
         exchanges.set(message.runId, exchange);
         fresh.push(exchange.element);
       }
-      if (message.role === "user") exchange.ask(message.message);
+      if (message.role === "user") exchange.ask(message);
       else {
         exchange.finish(message);
         if (hasTools) exchange.offerSteps(() => followRun(message.runId));
@@ -165,7 +168,7 @@ export function openTalk(parts: TalkParts): Talk {
   const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
 
   async function load(): Promise<void> {
-    const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE } });
+    const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, conversationId } });
     if (closing.signal.aborted) return;
     if (!page.data.some(({ messageId }) => messageId === newest)) {
       // The first load; or everything shown was cleared elsewhere, or is far behind.
@@ -195,8 +198,8 @@ export function openTalk(parts: TalkParts): Talk {
       // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
-      const exchange = makeExchange();
-      exchange.ask(text);
+      const exchange = makeExchange(agent.instanceId);
+      exchange.ask({ message: text });
       exchange.begin();
       log.append(exchange.element);
       toEnd();
@@ -222,7 +225,10 @@ export function openTalk(parts: TalkParts): Talk {
     },
     async loadEarlier() {
       if (earlier === null) return;
-      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, after: earlier } });
+      const page = await roost.get(PATH, {
+        path: agent,
+        query: { order: "desc", limit: PAGE, after: earlier, conversationId },
+      });
       if (closing.signal.aborted) return;
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
@@ -232,7 +238,7 @@ export function openTalk(parts: TalkParts): Talk {
     },
     async catchUp() {
       if (following || unsent > 0) return;
-      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1 } });
+      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
       if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
       loading = load();
       await loading;

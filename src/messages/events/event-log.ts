@@ -2,14 +2,16 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { prepared } from "../../storage/prepared.ts";
+import type { Life } from "../../storage/retention.ts";
 import type { Store } from "../../storage/store.ts";
 import { events, type StoredEvent } from "../schema.ts";
 import { type AgentEvent, toRow } from "./event.ts";
 import { createEventReader, type EventReader } from "./event-reader.ts";
-import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES, KEPT_MS } from "./pruning.ts";
+import { createPruning, EVENT_ROW_BYTES, KEPT_BYTES } from "./pruning.ts";
 
 /** How many of the oldest events one append removes at most, if there are too many; housekeeping removes the rest. */
 const MAX_REMOVED = 1_000;
+const AGENTS_AT_ONCE = 100;
 
 export interface EventLog extends EventReader {
   /**
@@ -19,12 +21,8 @@ export interface EventLog extends EventReader {
    * conversation.
    */
   append(agentId: string, batch: readonly AgentEvent[], conversationId?: string): number;
-  /**
-   * Removes events that are older than seven days, or more than is kept: for at most `agentsAtOnce` agents after
-   * `afterAgentId`, and at most `rowsAtOnce` events. Returns the agent to continue after, null at the end. Call it in a
-   * transaction.
-   */
-  prune(afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
+  /** Removes events that are too old, or more than is kept of an agent; agent by agent, a hundred at once at most. */
+  prune: Life["slice"];
 }
 
 export function createEventLog(
@@ -81,7 +79,6 @@ export function createEventLog(
       store.afterCommit(() => publish(agentId, rows));
       return lastEventId;
     },
-    prune: (afterAgentId, agentsAtOnce, rowsAtOnce) =>
-      pruning.step(clock.now() - KEPT_MS, afterAgentId, agentsAtOnce, rowsAtOnce),
+    prune: (before, after, most) => pruning.step(before, String(after ?? ""), AGENTS_AT_ONCE, most),
   };
 }

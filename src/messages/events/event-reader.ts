@@ -7,7 +7,7 @@ import { events, type Run, type StoredEvent } from "../schema.ts";
 
 /** Events that contain the conversation's text; clearing it removes them. */
 export const TEXT_EVENTS =
-  "('message.delta', 'message.completed', 'tool.started', 'tool.completed', 'approval.requested', 'approval.decided', 'plan.updated')";
+  "('message.delta', 'message.completed', 'tool.started', 'tool.completed', 'approval.requested', 'approval.decided', 'plan.updated', 'delegation.started')";
 /** How many rows' sizes are read first. */
 const FEW = 8;
 /** Event numbers that one call scans at most, where many events may be hidden. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ApprovalRecord } from "../../approvals/record.ts";
 import { idForm } from "../../lib/forms.ts";
 import { record } from "../../lib/record.ts";
+import { MODEL_LIMIT_NAMES } from "../../limits/model-limits.ts";
 import { WAIT_KINDS } from "../../tools/tool.ts";
 import { MessageRecord } from "../record.ts";
 
@@ -56,8 +57,33 @@ export const EventRecord = record("AgentEvent", () =>
     }),
     z.object({
       ...ofRun,
+      type: z.literal("context.compacted"),
+      fromMessageId: idForm("msg").describe("The first message that is new in the summary"),
+      toMessageId: idForm("msg").describe("The last one"),
+      tokensBefore: z.int().describe("What the conversation took in the prompt"),
+      tokensAfter: z.int().describe("What it takes with the summary"),
+    }),
+    z.object({ ...ofRun, type: z.literal("context.compaction_failed"), reason: z.string() }),
+    z.object({
+      ...ofRun,
       type: z.literal("plan.updated"),
       items: z.array(z.object({ text: z.string(), done: z.boolean() })),
+    }),
+    z.object({
+      ...ofRun,
+      type: z.literal("delegation.started"),
+      toolCallId: z.string(),
+      tasks: z
+        .array(
+          z.object({
+            title: z.string().nullable().describe("Null for a message to another agent"),
+            agentId: idForm("agt"),
+            agentName: z.string(),
+            conversationId: idForm("conv"),
+            runId: idForm("run"),
+          }),
+        )
+        .describe("The runs that the call waits for"),
     }),
     z.object({ ...ofRun, type: z.enum(["approval.requested", "approval.decided"]), approval: ApprovalRecord }),
     z.object({ ...ofRun, type: z.literal("message.completed"), message: MessageRecord }),
@@ -73,6 +99,15 @@ export const EventRecord = record("AgentEvent", () =>
       name: z.string(),
       failuresInARow: z.int(),
       reason: z.string(),
+    }),
+    z.object({
+      ...anEvent,
+      type: z.literal("budget.warning"),
+      scope: z.enum(["account", "instance", "agent"]).describe("Whose limit it is"),
+      limit: z.enum(MODEL_LIMIT_NAMES),
+      used: z.union([z.int(), z.string()]).describe("Tokens, or an amount in USD"),
+      of: z.union([z.int(), z.string()]),
+      resetsAt: z.iso.datetime(),
     }),
     z.object({ ...anEvent, type: z.enum(["agent.updated", "agent.deleted"]) }),
     z.object({ ...anEvent, type: z.literal("instance.status"), status: z.string() }),

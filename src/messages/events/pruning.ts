@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, lte, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
 import { prepared } from "../../storage/prepared.ts";
+import type { Slice } from "../../storage/retention.ts";
 import type { Db } from "../../storage/store.ts";
 import { events } from "../schema.ts";
 
@@ -8,7 +9,6 @@ import { events } from "../schema.ts";
 export const EVENT_ROW_BYTES = 128;
 /** How much is kept of one agent's newest events; so there are at most 131,072 of them. */
 export const KEPT_BYTES = 16 * 1024 * 1024;
-export const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
 export interface Pruning {
   /**
@@ -16,8 +16,8 @@ export interface Pruning {
    * most `most` rows. Returns how many. Call it in a transaction.
    */
   removeOldest(agentId: string, which: { before: number; excess: number; most: number }): number;
-  /** See `EventLog.prune`. */
-  step(before: number, afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): string | null;
+  /** See `EventLog.prune`; `before` is in milliseconds. */
+  step(before: number, afterAgentId: string, agentsAtOnce: number, rowsAtOnce: number): Slice;
 }
 
 export function createPruning(db: Db): Pruning {
@@ -83,10 +83,10 @@ export function createPruning(db: Db): Pruning {
       for (const { agentId, bytes } of some) {
         left -= removeOldest(agentId, { before, excess: bytes - KEPT_BYTES, most: left });
         // This agent may have more to remove, so the next step starts with it.
-        if (left <= 0) return done;
+        if (left <= 0) return { removed: rowsAtOnce - left, next: done };
         done = agentId;
       }
-      return some.length < agentsAtOnce ? null : done;
+      return { removed: rowsAtOnce - left, next: some.length < agentsAtOnce ? null : done };
     },
   };
 }

@@ -74,7 +74,8 @@ export function createActiveRuns(): ActiveRuns {
       }
       // A waiting run keeps its conversation's turn, but takes none of the agent's places.
       const ready = [...first.values()].filter(({ status }) => status !== "waiting");
-      const [run] = ready;
+      // A person's message comes before what is queued for another run: copies may take all places for minutes.
+      const run = ready.find(({ status, originType }) => status !== "queued" || originType !== "agent") ?? ready[0];
       return run && { run, hasMore: room > 1 && ready.length > 1, isOnly: waiting === 1 };
     },
     count,

@@ -3,11 +3,13 @@ import type { WaitingCall } from "../../runtime/hosted-run.ts";
 import type { RunOutcome } from "../../runtime/protocol.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
-import type { MessageQueries } from "../queries.ts";
+import type { MessageQueries, NewMessage } from "../queries.ts";
 import { type MessageRecord, showMessage } from "../record.ts";
 import type { Run } from "../schema.ts";
+import { readJournal } from "./journal.ts";
 import type { Parking } from "./parking.ts";
-import type { Progress } from "./progress.ts";
+import type { StepQueries } from "./past-steps.ts";
+import { type Progress, savedOf } from "./progress.ts";
 import { replyOfRun } from "./reply.ts";
 import type { Taint } from "./taint.ts";
 
@@ -32,6 +34,7 @@ export interface EndingParts {
   events: EventLog;
   queries: MessageQueries;
   taint: Taint;
+  steps: Pick<StepQueries, "add">;
   /** The sender of the agent's messages. */
   senderOf(agentId: string): { id: string; name: string };
 }
@@ -44,13 +47,13 @@ export const LOST = failure(
 
 /** Writes the end of a run: its message, its row, and its last events after those `reported`. Call it in a transaction. */
 export function createEnding(
-  { clock, events, queries, taint, senderOf }: EndingParts,
-  parking: Pick<Parking, "forget">,
+  { clock, events, queries, taint, steps: pastSteps, senderOf }: EndingParts,
+  parking: Pick<Parking, "forget" | "saved">,
 ) {
   return (
     run: Run,
     outcome: RunOutcome,
-    { text, steps, usage, ...progress }: Progress,
+    { text, hasCalled, ...progress }: Progress,
     reported: readonly AgentEvent[],
   ): EndedRun => {
     const { agentId, conversationId, runId } = run;
@@ -58,16 +61,15 @@ export function createEnding(
     const isTainted = progress.isTainted || (outcome.kind !== "completed" && taint.isMarked(runId));
     if (isTainted) taint.forget(runId);
     const last = [...reported];
-    let reply: MessageRecord | null = null;
+    let reply: NewMessage | null = null;
     if (outcome.kind !== "failed" || text !== "") {
-      const message = replyOfRun(run, {
-        ...{ text, outcome, usage, isTainted },
+      reply = replyOfRun(run, {
+        ...{ text, outcome, usage: progress.usage, isTainted },
         sender: senderOf(agentId),
         createdAt: clock.now(),
       });
-      queries.insertMessage(message);
-      reply = showMessage(message);
-      last.push({ type: "message.completed", runId, message: reply });
+      queries.insertMessage(reply);
+      last.push({ type: "message.completed", runId, message: showMessage(reply) });
     }
     const error = outcome.kind === "failed" ? { code: outcome.code, message: outcome.message } : null;
     if (error) last.push({ type: "run.failed", runId, error });
@@ -77,14 +79,18 @@ export function createEnding(
       finishedAt: clock.now(),
       errorCode: error?.code ?? null,
       errorMessage: error?.message ?? null,
+      retryAt: (outcome.kind === "failed" && outcome.retryAt) || null,
       waitingKind: null,
       waitingId: null,
-      steps,
-      ...usage,
+      ...savedOf(progress),
     };
     queries.endRun(runId, change);
-    parking.forget(run);
     events.append(agentId, last, conversationId);
-    return { run: { ...run, ...change, journalUpTo: null }, reply };
+    // Read from the log, which by now has all that it did.
+    if (reply && (hasCalled || run.journalUpTo !== null)) {
+      pastSteps.add(reply, readJournal(events, run, parking.saved(run))?.steps ?? []);
+    }
+    parking.forget(run);
+    return { run: { ...run, ...change, journalUpTo: null }, reply: reply && showMessage(reply) };
   };
 }

@@ -6,12 +6,16 @@ import type { EventLog } from "../events/event-log.ts";
 import type { Run, SavedCall, SavedStep } from "../schema.ts";
 import { isUnknown, readJournal } from "./journal.ts";
 import type { ParkingQueries, SavedJournal } from "./parking-queries.ts";
+import type { Taint } from "./taint.ts";
 
 /** Runs of an agent that may wait at the same time (docs/contract/runtime.md, Waiting). */
 export const MAX_WAITING = 32;
 
-/** The decision about a waiting call: its result, or that it may be made. */
-export type Decision = ToolResult | "go ahead";
+/**
+ * The decision about a waiting call: its result, or that it may be made. `isUntrusted` if a stranger may have written the
+ * result.
+ */
+export type Decision = (ToolResult & { isUntrusted?: boolean }) | "go ahead";
 
 /** Waiting runs. A run that waits keeps its conversation's turn, but no place, no worker and no timer. */
 export interface Parking {
@@ -41,6 +45,7 @@ export function createParking(
   findRun: (runId: string) => Run | undefined,
   queries: ParkingQueries,
   events: Pick<EventLog, "append" | "ofRun">,
+  taint: Pick<Taint, "markWaiting">,
 ): Parking {
   const saved = (run: Run) => (run.journalUpTo === null ? null : queries.journal(run.runId));
 
@@ -80,6 +85,7 @@ export function createParking(
       if (!run || !call) return null;
       const { steps } = journal;
       const reported: AgentEvent[] = [];
+      if (decision !== "go ahead" && decision.isUntrusted) taint.markWaiting(runId);
       if (decision === "go ahead") letGo(call);
       else reported.push(settle(runId, call, decision));
       if (waitingIn(steps).length === 0) reported.push({ type: "run.resumed", runId });

@@ -3,9 +3,10 @@ import { isUnchanged } from "../../agents/default-files.ts";
 import type { Agent } from "../../agents/schema.ts";
 import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
+import { fence } from "../../lib/untrusted.ts";
 import type { ModelAbilities, ModelEngine, OutputForm, ToolDescription } from "../../models/engine.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
-import { PROMPT_FILES } from "../../runtime/prompt.ts";
+import { conversationRoom, type Frame, PROMPT_FILES, tokensOfMemories } from "../../runtime/prompt.ts";
 import {
   canReadSkills,
   chooseFiles,
@@ -13,15 +14,17 @@ import {
   chooseTurns,
   roomOf,
   type SkillOutline,
-  type TurnOutline,
 } from "../../runtime/prompt-room.ts";
 import type { JournalStep } from "../../runtime/protocol.ts";
+import { DELEGATE, MESSAGE_AGENT } from "../../tools/tool.ts";
 import type { Toolbox } from "../../tools/toolbox.ts";
-import { fence } from "../../tools/untrusted.ts";
 import type { Run } from "../schema.ts";
+import type { PlannedCompaction } from "./compacting.ts";
+import type { ReadHistory } from "./history.ts";
 import type { Caused } from "./new-runs.ts";
 import type { Taint } from "./taint.ts";
 import type { Asked } from "./unkept-runs.ts";
+import type { RunOfPrompt } from "./window.ts";
 
 export interface PrepareParts {
   instances: Instances;
@@ -36,14 +39,24 @@ export interface PrepareParts {
   defaultModel: string;
   /** The model that who caused a run asks for; null if the agent's is to answer. */
   modelFor(caused: Caused): string | null;
+  /** What who caused a run lets it do; null for what is up to its agent. */
+  boundsOf(run: RunOfPrompt): RunBounds | null;
   /** Throws `ModelError` for a model that the host does not have. */
   engineOf(model: string): ModelEngine;
-  /** The turns up to and including the run's own message, in the order they were answered. */
-  conversation(run: Run): TurnOutline[];
-  taint: Pick<Taint, "isMarked" | "ofWindow">;
+  /** The conversation up to and including the run's own message. */
+  history: ReadHistory;
+  taint: Pick<Taint, "isMarked">;
+  /** What the agent's memory has about a message, for a model that cannot search it. */
+  recall(agent: Agent, message: string, conversationId: string): Promise<string[]>;
   /** The form of the run's answer, if it is to be JSON. */
   outputOf(runId: string): OutputForm | null;
 }
+
+/** What a run may do of what its agent may. */
+export type RunBounds = Pick<HostedRun, "mayAsk" | "onlyTools">;
+
+/** What the runtime needs for a run, and what is to be summarised before its first answer. */
+export type PreparedRun = Omit<HostedRun, "sink" | "taint"> & { compaction: PlannedCompaction | null };
 
 /** Abilities of an unknown model; calling it fails later, with a message of its own. */
 const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, prompt: "full" };
@@ -52,84 +65,110 @@ const UNKNOWN_MODEL: ModelAbilities = { contextTokens: 2048, tools: false, promp
  * Everything that a run's worker needs, with no more text than its prompt can hold. It is read when the run starts; a
  * later change affects the next run (docs/contract/api.md, Agents). Returns null if the instance is not running.
  */
-export function prepareRun(
-  parts: PrepareParts,
-  run: Run,
-  journal: JournalStep[],
-): Omit<HostedRun, "sink" | "taint"> | null {
+export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]): PreparedRun | null {
   const agent = parts.agents.find(run.agentId);
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
-  const model = modelOf(agent, parts, run);
-  const abilities = abilitiesOf(parts, model);
-  const room = roomOf(abilities.contextTokens);
+  const prepared = preparePrompt(parts, agent, run, journal);
+  const wasTainted = journal.length > 0 && parts.taint.isMarked(run.runId);
+  return { ...prepared, isTainted: prepared.isTainted || wasTainted };
+}
+
+/** What the run's prompt is made of, whether its instance is running or not. */
+export function preparePrompt(
+  parts: PrepareParts,
+  agent: Agent,
+  run: RunOfPrompt & Pick<Run, "instanceId" | "originType" | "originId">,
+  journal: JournalStep[],
+  extras: Asked["extras"] = {},
+): PreparedRun {
+  const models = modelsOf(agent, parts, run);
+  // The prompt is built for the first. One that takes less refuses it as too long, and it is shortened.
+  const abilities = abilitiesOf(parts, models[0], run.instanceId);
   const { instanceId, conversationId, runId } = run;
-  const turns = parts.conversation(run);
-  const tools = toolsFor(parts.tools, agent.tools, abilities);
+  const bounds = parts.boundsOf(run) ?? { mayAsk: run.originType !== "openai" };
+  const tools = toolsFor(parts.tools, agent.tools, abilities, bounds.onlyTools);
+  const room = roomOf(abilities.contextTokens);
   // Who can read a skill when it is needed is told its name and description only.
   const readsSkills = canReadSkills(tools);
   const readText = readsSkills ? null : (name: string) => parts.skills.instructions(instanceId, name);
   const output = parts.outputOf(runId);
   const strange = parts.workspaces.taintedOf(agent, PROMPT_FILES);
+  const frame: Frame = {
+    runId,
+    agentName: agent.displayName,
+    files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room).map((file) =>
+      strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
+    ),
+    ...chooseSkills(parts.skills.outline(instanceId), room, readText),
+    readsSkills,
+    model: abilities,
+    journal,
+    ...(output && { limits: { output } }),
+    ...extras,
+  };
+  const isTold = isToldOfMemory(agent, abilities);
+  const conversationTokens = conversationRoom(frame, tools) - (isTold ? tokensOfMemories(abilities.contextTokens) : 0);
+  const { compaction, isTainted, ...conversation } = parts.history(run, conversationTokens, abilities);
   return {
     agentId: agent.agentId,
     conversationId,
-    model,
+    models,
     tools,
-    isTainted:
-      strange.length > 0 || parts.taint.ofWindow(conversationId) || (journal.length > 0 && parts.taint.isMarked(runId)),
-    mayAsk: run.originType !== "openai",
-    input: {
-      runId,
-      agentName: agent.displayName,
-      files: chooseFiles(filesFor(parts.workspaces.some(agent, PROMPT_FILES), abilities), room).map((file) =>
-        strange.includes(file.name) ? { ...file, text: fence(file.text) } : file,
-      ),
-      ...chooseSkills(parts.skills.outline(instanceId), room, readText),
-      readsSkills,
-      model: abilities,
-      ...chooseTurns(turns, room),
-      journal,
-      ...(output && { limits: { output } }),
-    },
+    isTainted: strange.length > 0 || isTainted,
+    ...bounds,
+    compaction,
+    ...(isTold && {
+      recall: () => parts.recall(agent, conversation.conversation.at(-1)?.text ?? "", conversationId),
+    }),
+    input: { ...frame, ...conversation, ...(compaction && { compaction: compaction.input }) },
   };
 }
+
+/** The embedded model would repeat what it is told; others that call no tools are told, unless their owner denies it. */
+const isToldOfMemory = ({ tools: policies }: Agent, { tools, prompt }: ModelAbilities): boolean =>
+  tools === false && prompt === "full" && policies?.search_memory !== "deny";
 
 /** All that its model can call and its owner has not denied. */
 function toolsFor(
   toolbox: PrepareParts["tools"],
   policies: Agent["tools"],
   { tools, contextTokens }: ModelAbilities,
+  only?: RunBounds["onlyTools"],
 ): ToolDescription[] {
   if (typeof tools !== "boolean") return toolbox.offerOnly(tools, policies);
-  return tools ? toolbox.offerTo(policies, contextTokens) : [];
+  return tools ? toolbox.offerTo(policies, contextTokens, only) : [];
 }
 
-/** Tools that need somebody who follows the run. */
-const FOLLOWED = ["ask_user", "update_plan"];
+/** Tools that need somebody who follows the run, or a run that can wait. */
+const FOLLOWED = ["ask_user", "update_plan", MESSAGE_AGENT, DELEGATE];
 
 /** The same for a run whose conversation its caller keeps. */
 export function prepareUnkept(
-  parts: Omit<PrepareParts, "conversation" | "taint" | "outputOf">,
+  parts: Omit<PrepareParts, "history" | "taint" | "outputOf">,
   run: Run,
   { turns, isTainted, extras }: Asked,
-): ReturnType<typeof prepareRun> {
-  const taint = { ofWindow: () => isTainted, isMarked: () => false };
-  const prepared = prepareRun({ ...parts, conversation: () => turns, taint, outputOf: () => null }, run, []);
-  if (prepared === null) return null;
-  const tools = prepared.tools.filter(({ name }) => !FOLLOWED.includes(name));
-  return { ...prepared, tools, input: { ...prepared.input, ...extras } };
+): Omit<PreparedRun, "compaction"> | null {
+  const agent = parts.agents.find(run.agentId);
+  if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
+  const history: ReadHistory = (_, room) => ({ ...chooseTurns(turns, room), compaction: null, isTainted });
+  const kept = { history, taint: { isMarked: () => false }, outputOf: () => null };
+  const { compaction: _, ...prepared } = preparePrompt({ ...parts, ...kept }, agent, run, [], extras);
+  return { ...prepared, tools: prepared.tools.filter(({ name }) => !FOLLOWED.includes(name)) };
 }
 
-/** What the run's cause asks for, or else the agent's own, or else the host's. */
-export const modelOf = (
+/** What the run's cause asks for, or else the agent's own, or else the host's: in the order in which they are tried. */
+export function modelsOf(
   agent: Pick<Agent, "model">,
   { defaultModel, modelFor }: Pick<PrepareParts, "defaultModel" | "modelFor">,
   caused?: Caused,
-): string => (caused && modelFor(caused)) ?? agent.model ?? defaultModel;
+): readonly [string, ...string[]] {
+  const [first = defaultModel, ...others] = [(caused && modelFor(caused)) ?? agent.model ?? defaultModel].flat();
+  return [first, ...others];
+}
 
-export function abilitiesOf(parts: Pick<PrepareParts, "engineOf">, model: string): ModelAbilities {
+export function abilitiesOf(parts: Pick<PrepareParts, "engineOf">, model: string, instanceId: string): ModelAbilities {
   try {
-    return parts.engineOf(model).abilities(model);
+    return parts.engineOf(model).abilities(model, instanceId);
   } catch {
     return UNKNOWN_MODEL;
   }

@@ -1,29 +1,66 @@
 import type { ToolCall } from "../../models/engine.ts";
 import { inputAsJson } from "../../runtime/call-input.ts";
-import type { LoopEvent, LoopOutcome, Usage } from "../../runtime/protocol.ts";
+import type { LoopEvent, LoopOutcome } from "../../runtime/protocol.ts";
+import type { EndedCall } from "../../usage/call-log.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { StartedCall } from "../events/event-record.ts";
 import type { Run } from "../schema.ts";
+import type { PlannedCompaction } from "./compacting.ts";
 
 /** The progress of a run, in memory: the database is updated in batches. */
 export interface Progress {
   /** The text it has written since it was last started. */
   text: string;
+  /** The model that has answered last, or is to answer. */
+  model: string | null;
   /** Model calls and their tokens, of all attempts. */
   steps: number;
-  usage: Usage;
+  usage: RunUsage;
   /** Whether it has read what a stranger may have written. */
   isTainted: boolean;
+  /** Whether it has called tools. */
+  hasCalled: boolean;
+  /** Set if older messages are to be summarised first. */
+  compaction: PlannedCompaction | null;
 }
 
-export const newProgress = ({ steps, promptTokens, completionTokens }: Run, text = ""): Progress => ({
-  text,
+/** The cost is in millionths of a US dollar; null where no price is known. */
+export type RunUsage = Pick<Run, "promptTokens" | "completionTokens" | "cachedTokens" | "cost">;
+
+export const newProgress = (run: Run, text = ""): Progress => {
+  const { model, steps, promptTokens, completionTokens, cachedTokens, cost } = run;
+  return {
+    text,
+    model,
+    steps,
+    usage: { promptTokens, completionTokens, cachedTokens, cost },
+    isTainted: false,
+    hasCalled: false,
+    compaction: null,
+  };
+};
+
+/** What of the progress is in the run's row. */
+export const savedOf = ({ model, steps, usage }: Pick<Progress, "model" | "steps" | "usage">) => ({
+  model,
   steps,
-  usage: { promptTokens, completionTokens },
-  isTainted: false,
+  ...usage,
 });
 
-/** Adds a batch of events. Returns those to report, and the outcome if the loop has ended. */
+/** Adds what model calls took. Returns whether there were any. */
+export function addCalls(progress: Progress, calls: readonly EndedCall[]): boolean {
+  const { usage } = progress;
+  for (const { call } of calls) {
+    usage.promptTokens += call.promptTokens;
+    usage.completionTokens += call.completionTokens;
+    usage.cachedTokens = (usage.cachedTokens ?? 0) + call.cachedTokens;
+    if (call.cost !== null) usage.cost = (usage.cost ?? 0) + call.cost;
+    if (call.outcome === "answered") progress.model = call.model;
+  }
+  return calls.length > 0;
+}
+
+/** Adds a batch of events, and writes what was summarised. Returns those to report, and the outcome if the loop has ended. */
 export function advance(
   progress: Progress,
   runId: string,
@@ -36,15 +73,17 @@ export function advance(
       case "step":
         progress.steps++;
         break;
-      case "usage":
-        progress.usage.promptTokens += event.usage.promptTokens;
-        progress.usage.completionTokens += event.usage.completionTokens;
-        break;
       case "delta":
         progress.text += event.text;
         reported.push({ type: "message.delta", runId, delta: event.text });
         break;
+      case "compacted":
+      case "compaction.failed":
+        if (progress.compaction) reported.push(progress.compaction.settle(event));
+        progress.compaction = null;
+        break;
       case "tool.started":
+        progress.hasCalled = true;
         reported.push(reportStart(runId, event));
         break;
       case "tool.completed":

@@ -1,7 +1,7 @@
 import { notFound } from "../../lib/app-error.ts";
 import { isId } from "../../lib/id.ts";
 import type { Host } from "../../runtime/host.ts";
-import type { HostedRun, WaitingCall } from "../../runtime/hosted-run.ts";
+import type { WaitingCall } from "../../runtime/hosted-run.ts";
 import type { JournalStep, LoopEvent, RunOutcome } from "../../runtime/protocol.ts";
 import type { Durability, Store } from "../../storage/store.ts";
 import type { AgentEvent } from "../events/event.ts";
@@ -14,7 +14,8 @@ import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createNewRuns, type QueueRun } from "./new-runs.ts";
 import { createParking, type Decision } from "./parking.ts";
 import { parkingQueries } from "./parking-queries.ts";
-import { advance, newProgress } from "./progress.ts";
+import type { PreparedRun } from "./prepare.ts";
+import { addCalls, advance, newProgress, savedOf } from "./progress.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
 import { createUnkeptRuns, type UnkeptRunParts, type UnkeptRuns } from "./unkept-runs.ts";
@@ -23,7 +24,7 @@ export interface RunParts extends EndingParts, UnkeptRunParts {
   store: Store;
   host: Host;
   /** What the runtime needs for this run, from the agent's current state; null if its instance is not running. */
-  prepare(run: Run, journal: JournalStep[]): Omit<HostedRun, "sink" | "taint"> | null;
+  prepare(run: Run, journal: JournalStep[]): PreparedRun | null;
   /** The account whose places an instance's runs take; undefined for a deleted instance. */
   accountOf(instanceId: string): string | undefined;
   /** How long after a failed commit (a full disk) a run is started again. */
@@ -58,19 +59,17 @@ export interface Runs {
   whenEnded(runId: string): Promise<EndedRun>;
   /** Starts queued runs in places that have become free. */
   serve(): void;
-  /**
-   * After a start: continues runs that were in progress, and runs those queued (docs/contract/api.md, After a restart).
-   */
+  /** After a start: continues runs that were in progress (docs/contract/api.md, After a restart), and runs those queued. */
   recover(): void;
 }
 
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, taint, host, prepare, accountOf, retryMs = 5_000 } = parts;
+  const { store, clock, log, events, queries, taint, host, callLog, prepare, accountOf, retryMs = 5_000 } = parts;
   const active = createActiveRuns();
   /** Callers that wait for the end of a run. */
   const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
   const listeners: RunListener[] = [];
-  const parking = createParking(queries.run, parkingQueries(store.db), events);
+  const parking = createParking(queries.run, parkingQueries(store.db), events, taint);
   const writeEnd = createEnding(parts, parking);
 
   const queue = createRunQueue({
@@ -123,12 +122,12 @@ export function createRuns(parts: RunParts): Runs {
         host.release(instanceId);
         return false;
       }
-      const { model, isTainted } = prepared;
+      const { models, isTainted, compaction } = prepared;
+      const [model = null] = models;
       active.add(current);
+      Object.assign(current.progress, { compaction, hasCalled: journal.steps.length > 0 });
       // Its first model call is counted here, since reporting it separately would cost another commit.
-      if (first === "run.started") current.progress.steps++;
-      const firstStepCounted = journal === NOTHING_DONE;
-      const { steps } = current.progress;
+      const steps = first === "run.started" ? ++current.progress.steps : current.progress.steps;
       if (first || isTainted || model !== run.model) {
         void commit(current, () => {
           if (isTainted) taint.mark(current);
@@ -137,9 +136,10 @@ export function createRuns(parts: RunParts): Runs {
         });
       }
       current.run = { ...run, model };
+      current.progress.model = model;
       host.run(instanceId, {
         ...prepared,
-        input: { ...prepared.input, journalShown: journal.continues, firstStepCounted },
+        input: { ...prepared.input, journalShown: journal.continues, firstStepCounted: journal === NOTHING_DONE },
         taint: () => commit(current, () => taint.mark(current)),
         sink: (batch, durability, waits) => commit(current, () => apply(current, batch, waits), durability),
       });
@@ -191,19 +191,19 @@ export function createRuns(parts: RunParts): Runs {
 
   function apply(current: ActiveRun, batch: LoopEvent[], waits: readonly WaitingCall[]): void {
     const { run, progress } = current;
+    const called = addCalls(progress, callLog.writeOf(run.runId));
     const { reported, outcome } = advance(progress, run.runId, batch);
     if (outcome !== null && outcome.kind !== "waiting") return void end(run, outcome, current, reported);
     if (reported.length > 0) append(run, reported);
     if (outcome !== null) park(current, waits);
-    else if (batch.some(({ type }) => type === "step" || type === "usage")) {
-      queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
-    }
+    else if (called || batch.some(({ type }) => type === "step")) queries.setProgress(run.runId, savedOf(progress));
   }
 
   /** The one place where a run ends; `reported` is what it did last. */
   function end(run: Run, outcome: RunOutcome, current: ActiveRun | undefined, reported: AgentEvent[] = []): Run {
     const { runId } = run;
     const progress = current?.progress ?? newProgress(run);
+    addCalls(progress, callLog.writeOf(runId));
     const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) }, reported);
     for (const { ended: listener } of listeners) listener?.(ended);
     letGo(run, current, () => {
@@ -216,7 +216,7 @@ export function createRuns(parts: RunParts): Runs {
   /** Ends this attempt: the run holds no place until its calls are decided on. */
   function park(current: ActiveRun, waits: readonly WaitingCall[]): void {
     const { run, progress } = current;
-    queries.setProgress(run.runId, { steps: progress.steps, ...progress.usage });
+    queries.setProgress(run.runId, savedOf(progress));
     const parked = parking.park(run, waits);
     if (parked === null) return void end(run, LOST, current);
     if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits, progress.isTainted);

@@ -7,6 +7,7 @@ import type { Host } from "../../runtime/host.ts";
 import type { HostedRun } from "../../runtime/hosted-run.ts";
 import type { TurnOutline } from "../../runtime/prompt-room.ts";
 import type { LoopEvent, LoopOutcome, RunInput } from "../../runtime/protocol.ts";
+import type { CallLog } from "../../usage/call-log.ts";
 import type { Run } from "../schema.ts";
 import { type ActiveRun, type ActiveRuns, idsOf, newActive } from "./active-runs.ts";
 import { BROKEN } from "./ending.ts";
@@ -45,6 +46,8 @@ export interface UnkeptRunParts {
   clock: Clock;
   log: Log;
   host: Pick<Host, "run" | "release" | "cancel">;
+  /** Where the model calls of runs wait to be written. */
+  callLog: Pick<CallLog, "writeOf" | "writeSoon">;
   /** Null if the instance is not running. */
   prepareUnkept(run: Run, asked: Asked): Omit<HostedRun, "sink" | "taint"> | null;
 }
@@ -60,7 +63,7 @@ interface Held {
 const CANCELLED: LoopOutcome = { kind: "cancelled" };
 
 export function createUnkeptRuns(
-  { clock, log, host, prepareUnkept }: UnkeptRunParts,
+  { clock, log, host, callLog, prepareUnkept }: UnkeptRunParts,
   active: ActiveRuns,
   queue: Pick<RunQueue, "add" | "startNext">,
 ): UnkeptRuns {
@@ -87,6 +90,7 @@ export function createUnkeptRuns(
   }
 
   async function receive(one: Held, batch: LoopEvent[]): Promise<void> {
+    callLog.writeSoon(one.run.runId);
     for (const event of batch) {
       if (find(one.run) !== one) return;
       if (event.type === "ended") end(one, event.outcome);
@@ -124,7 +128,7 @@ export function createUnkeptRuns(
         }
         one.current = newActive(run);
         active.add(one.current);
-        one.listener({ type: "started", model: prepared.model });
+        one.listener({ type: "started", model: prepared.models[0] ?? "" });
         // Nothing of it is written, so a tool has to wait for no commit.
         const taint = async () => one.listener({ type: "tainted" });
         host.run(instanceId, { ...prepared, taint, sink: (batch) => receive(one, batch) });

@@ -1,35 +1,67 @@
-import type { TurnOutline } from "../../runtime/prompt-room.ts";
+import { fence, neutralise } from "../../lib/untrusted.ts";
+import type { Turn } from "../../runtime/protocol.ts";
+import { tokensOf, tokensOfMessage } from "../../runtime/tokens.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
-import type { Run } from "../schema.ts";
+import type { Message, Run } from "../schema.ts";
+import type { StepQueries } from "./past-steps.ts";
 
 /** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
-const WINDOW_MESSAGES = 100;
+export const WINDOW_MESSAGES = 1_000;
 /** Memory for all conversations together: their short texts, and `MESSAGE_BYTES` for each message. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 512;
 
+/** A run, or the next one of a conversation, whose `messageId` is empty. */
+export type RunOfPrompt = Pick<Run, "runId" | "agentId" | "conversationId" | "messageId">;
+
+/** A message of a conversation, in the order in which messages were answered. */
+export interface PastMessage {
+  messageSeq: number;
+  /** Of the turn with and without the steps before its text. */
+  tokens: number;
+  tokensWithSteps: number;
+  tainted: boolean;
+  /** Reads a long text, and steps, only now. */
+  read(withSteps: boolean): Turn;
+}
+
+/** The newest messages of a conversation. */
+export interface RecentMessages {
+  /** Up to and including the run's own. */
+  turns: PastMessage[];
+  /** How many messages were looked at, with those after the run's own. */
+  seen: number;
+}
+
 export interface Windows {
   /** Call it when the conversation is cleared. */
   forget(conversationId: string): void;
-  /**
-   * The turns up to and including the run's own message, in the order they were answered. Long texts are read lazily.
-   */
-  read(run: Run): TurnOutline[];
-  /** The first of the messages that were read last; null where that is not remembered. */
-  startOf(conversationId: string): number | null;
+  /** Those after the message `after`; up to the newest if the run has no message yet. */
+  read(run: RunOfPrompt, after: number): RecentMessages;
 }
 
-/** A message as prompts show it. */
+/** How a message is shown: the agent's answer follows what it answers. */
 interface Row extends RecentMessage {
-  turn: TurnOutline;
   /** The agent's answer to it, if it said anything. */
-  reply?: TurnOutline;
-  /** Whether it was announced here by a run elsewhere. */
-  isAnnounced?: true;
+  reply?: Row;
+  /** What an answer answers. */
+  asked?: Row;
+  /** How prompts show it, once one does. */
+  past?: PastMessage;
+  /** Before a text that another agent, or the agent itself elsewhere, has written in place of a person. */
+  label?: string;
 }
 
 /** How a prompt shows what was announced. */
 const ANNOUNCED = "[Said by myself in the background, not to the person:]\n";
+
+const labelOf = ({ agentId, senderId, senderName }: Message): string =>
+  senderId === agentId
+    ? "[You are a copy of yourself that does one part of a larger task. This is your part; your answer is its result:]\n"
+    : `[The agent ${senderName} writes this, not your user. It gets your answer:]\n`;
+
+/** Of the marks around what a stranger may have written. */
+const MARKS_TOKENS = 100;
 
 interface Kept {
   /** Oldest first. */
@@ -41,7 +73,11 @@ interface Kept {
  * Caches the newest messages of recently used conversations, so that a prompt only reads what is new in its
  * conversation. It never goes stale: a message that has been written never changes.
  */
-export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): Windows {
+export function createWindows(
+  queries: MessageQueries,
+  steps: Pick<StepQueries, "of">,
+  keptBytes = KEPT_BYTES,
+): Windows {
   /** Least recently used first. */
   const kept = new Map<string, Kept>();
   let total = 0;
@@ -63,11 +99,13 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
   function add(window: Kept, messages: readonly RecentMessage[]): Kept {
     const { rows } = window;
     for (const message of messages) {
-      const row: Row = { ...message, turn: turnOf(message, queries) };
+      const row: Row = { ...message };
       if (row.role === "agent" && row.bytes > 0) {
         const asked = rows.findLast(({ role, runId }) => role === "user" && runId === row.runId);
-        if (asked) asked.reply = row.turn;
-        else if (queries.message(row.messageId)?.originType != null) announce(row);
+        if (asked) [asked.reply, row.asked] = [row, asked];
+      } else if (row.role === "user" && row.originType === "agent") {
+        const message = queries.message(row.messageId);
+        if (message) row.label = labelOf(message);
       }
       rows.push(row);
       window.bytes += bytesOf(row);
@@ -90,35 +128,56 @@ export function createWindows(queries: MessageQueries, keptBytes = KEPT_BYTES): 
     return window.rows;
   }
 
+  function pastOf(row: Row): PastMessage {
+    const { messageId, messageSeq, role, tainted, originType, stepTokens, label } = row;
+    const isAnnounced = role === "agent" && originType !== null;
+    const words = isAnnounced ? ANNOUNCED : (label ?? "");
+    const marks = label !== undefined && tainted ? MARKS_TOKENS : 0;
+    const tokens = tokensOfMessage(row.tokens) + (words === "" ? 0 : tokensOf(words)) + marks;
+    return {
+      messageSeq,
+      tokens,
+      tokensWithSteps: tokens + (stepTokens ?? 0),
+      tainted,
+      read(withSteps) {
+        const text = row.shortText ?? queries.text(messageSeq);
+        if (label !== undefined) return { role: "user", text: words + (tainted ? fence(text) : neutralise(text)) };
+        if (role === "user") return { role, text };
+        if (isAnnounced) return { role: "assistant", text: words + text };
+        return withSteps && stepTokens !== null ? steps.of(messageId, text) : { role: "assistant", text };
+      },
+    };
+  }
+
   return {
     forget,
-    startOf: (conversationId) => kept.get(conversationId)?.rows[0]?.messageSeq ?? null,
-    read(run) {
-      const turns: TurnOutline[] = [];
-      for (const { role, messageId, turn, reply, isAnnounced } of latest(run.conversationId)) {
-        if (isAnnounced) turns.push(turn);
-        if (role === "agent") continue;
-        turns.push(turn);
-        if (messageId === run.messageId) return turns;
-        if (reply) turns.push(reply);
+    read(run, after) {
+      const rows = latest(run.conversationId);
+      const start = rows.findIndex(({ messageSeq }) => messageSeq > after);
+      const recent = start < 0 ? [] : rows.slice(start);
+      const turns: PastMessage[] = [];
+      const first = recent[0]?.messageSeq ?? 0;
+      const show = (row: Row) => {
+        row.past ??= pastOf(row);
+        turns.push(row.past);
+      };
+      for (const row of recent) {
+        // An answer whose message is not among these stands alone, and so does what was announced.
+        const isAlone = row.bytes > 0 && (row.asked === undefined || row.asked.messageSeq < first);
+        if (row.role === "user" || isAlone) show(row);
+        if (row.messageId === run.messageId) return { turns, seen: recent.length };
+        if (row.reply) show(row.reply);
       }
+      if (run.messageId === "") return { turns, seen: recent.length };
       // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
-      return own ? [{ role: "user", bytes: Buffer.byteLength(own.text), read: () => own.text }] : [];
+      if (own === undefined) return { turns: [], seen: 0 };
+      const { messageSeq, tokens, tainted, text } = own;
+      const counted = tokensOfMessage(tokens);
+      const alone = { messageSeq, tokens: counted, tokensWithSteps: counted, tainted };
+      return { turns: [{ ...alone, read: () => ({ role: "user", text }) }], seen: recent.length };
     },
   };
 }
 
-function announce(row: Row): void {
-  const { bytes, read, role } = row.turn;
-  row.isAnnounced = true;
-  row.turn = { role, bytes: bytes + ANNOUNCED.length, read: () => ANNOUNCED + read() };
-}
-
 const bytesOf = ({ shortText }: RecentMessage): number => MESSAGE_BYTES + (shortText?.length ?? 0);
-
-const turnOf = ({ role, messageSeq, bytes, shortText }: RecentMessage, queries: MessageQueries): TurnOutline => ({
-  role: role === "agent" ? "assistant" : "user",
-  bytes,
-  read: () => shortText ?? queries.text(messageSeq),
-});

@@ -28,7 +28,9 @@ export async function openAddedChat(
   }
   const tokenizer = await openTokenizer(model.folder);
   const stepper =
-    model.fast === null ? await openTransformersStepper(model, settings) : openFast(files, settings, model, model.fast);
+    model.fast === null
+      ? await openTransformersStepper(model, settings)
+      : await openFast(files, settings, model, model.fast);
   Bun.gc(true); // frees what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind });
   return createChatModel({
@@ -47,7 +49,7 @@ function openFast(
   settings: ProcessSettings,
   model: AddedModel,
   { shape, ...form }: FastForm,
-): Stepper {
+): Promise<Stepper> {
   return openFfiStepper(
     files.library,
     {
@@ -118,13 +120,13 @@ export async function tryModel(
 
 /** Whether the same tokens lead to the same logits. A graph of another form fails, or computes something else. */
 async function writesAlike(
-  open: () => Stepper,
+  open: () => Promise<Stepper>,
   prompt: readonly number[],
   written: readonly number[],
   expected: readonly Float32Array[],
 ): Promise<boolean> {
   try {
-    const stepper = open();
+    const stepper = await open();
     for (const [at, logits] of expected.entries()) {
       const [past, tokens] = at === 0 ? [0, prompt] : [prompt.length + at - 1, written.slice(at - 1, at)];
       if (!isAlike(await stepper.step(0, past, tokens), logits)) return false;

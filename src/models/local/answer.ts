@@ -21,13 +21,13 @@ export async function* answerBy(
   { onStarted, onDone, failed, runId }: AnswerListener,
 ): AsyncGenerator<ModelEvent[], void> {
   const inbox = createInbox();
-  let promptTokens = 0;
+  let [promptTokens, cachedTokens] = [0, 0];
 
   function onReply(reply: Reply): void {
     switch (reply.type) {
       case "started":
-        promptTokens = reply.promptTokens;
-        onStarted?.(promptTokens, reply.cachedTokens);
+        ({ promptTokens, cachedTokens } = reply);
+        onStarted?.(promptTokens, cachedTokens);
         break;
       case "text":
         inbox.put({ type: "text", text: reply.text });
@@ -35,7 +35,7 @@ export async function* answerBy(
       case "done":
         onDone?.(reply.completionTokens);
         if (reply.call !== undefined) inbox.put({ type: "tool_call", call: toolCall(reply.call) });
-        inbox.put({ type: "usage", promptTokens, completionTokens: reply.completionTokens });
+        inbox.put({ type: "usage", promptTokens, cachedTokens, completionTokens: reply.completionTokens });
         inbox.put({ type: "finish", reason: reply.reason });
         break;
       case "overflow":

@@ -2,23 +2,23 @@
 import { join } from "node:path";
 import { type ChatModel, createChatModel } from "./chat-model.ts";
 import type { Embed } from "./embedder.ts";
-import type { ModelFiles } from "./files.ts";
+import { CHAT_MODEL, CHAT_MODEL_FILE, type ModelFiles } from "./files.ts";
 import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { openingsFor } from "./openings.ts";
+import type { Handle } from "./ort-api.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { SAMPLING } from "./sampling.ts";
+import type { SessionReply, SessionTask } from "./session-thread.ts";
 import { SMOLLM2, type Stepper, type StepperOptions } from "./stepper.ts";
-import { openFfiStepper } from "./stepper-ffi.ts";
+import { EMBEDDED_FORM, openFfiStepper } from "./stepper-ffi.ts";
 import { subjectOf } from "./subject.ts";
 import { openTokenizer } from "./tokenizer.ts";
 import { withTools } from "./tools/use-tools.ts";
 import { createFindWanted } from "./tools/wanted.ts";
-
-export const CHAT_MODEL = "smollm2-135m-instruct";
 
 export async function openEmbeddedChat(
   files: ModelFiles,
@@ -27,17 +27,18 @@ export async function openEmbeddedChat(
   loadEmbedder: () => Promise<Embed>,
 ): Promise<ChatModel> {
   const folder = join(files.modelsFolder, CHAT_MODEL);
+  const session = settings.stepper === "ort" ? undefined : openSessionAside(settings);
   await files.verify("native/");
-  await files.verify(`models/${CHAT_MODEL}/`);
+  await files.verify(`models/${CHAT_MODEL}/tokenizer`);
   const tokenizer = await openTokenizer(folder);
-  const { stepper, fellBackBecause } = await openStepper(files.library, settings, {
-    modelFile: join(folder, "onnx/model_q4.onnx"),
+  Bun.gc(true); // frees what reading the tokenizer left behind
+  const { stepper, fellBackBecause } = await openStepper(files, session, {
+    modelFile: join(folder, CHAT_MODEL_FILE),
     threads: settings.threads,
     slots: settings.slots,
     shape: SMOLLM2,
   });
   const findWanted = createFindWanted(loadEmbedder);
-  Bun.gc(true); // frees what reading the tokenizer left behind
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
@@ -77,18 +78,41 @@ export async function openEmbeddedChat(
 
 /** The fast stepper or, if it cannot be opened, the portable one with the reason. */
 async function openStepper(
-  library: string,
-  settings: ProcessSettings,
+  files: ModelFiles,
+  session: Promise<Handle> | undefined,
   options: StepperOptions,
 ): Promise<{ stepper: Stepper; fellBackBecause?: string }> {
-  // Imported only when needed: the binding opens its native library as it loads.
-  const portable = async () => (await import("./stepper-ort.ts")).openOrtStepper(options);
-  if (settings.stepper === "ort") return { stepper: await portable() };
+  const portable = async () => {
+    await files.verify(`models/${CHAT_MODEL}/`);
+    // Imported only when needed: the binding opens its native library as it loads.
+    return (await import("./stepper-ort.ts")).openOrtStepper(options);
+  };
+  if (session === undefined) return { stepper: await portable() };
   try {
-    return { stepper: openFfiStepper(library, options) };
+    return { stepper: await openFfiStepper(files.library, options, EMBEDDED_FORM, session) };
   } catch (error) {
     return { stepper: await portable(), fellBackBecause: String(error) };
   }
+}
+
+/** In the binary, the thread is an entry point of its own. */
+const THREAD_ADDRESS = import.meta.url.includes("$bunfs")
+  ? "./models/local/session-thread.ts"
+  : new URL("./session-thread.ts", import.meta.url).href;
+
+/** Opens the model on a thread: it takes longer than everything else that the first answer waits for. */
+function openSessionAside({ cacheDir, threads }: ProcessSettings): Promise<Handle> {
+  const thread = new Worker(THREAD_ADDRESS, { env: {}, smol: true, ref: false });
+  const opening = new Promise<Handle>((resolve, reject) => {
+    const fail = (reason: string) => reject(new Error(reason));
+    thread.onmessage = ({ data }: MessageEvent<SessionReply>) =>
+      "session" in data ? resolve(data.session) : fail(data.failed);
+    thread.onerror = ({ message }) => fail(message);
+    thread.addEventListener("close", () => fail("the thread that opens the model ended"));
+    thread.postMessage({ cacheDir, threads } satisfies SessionTask);
+  }).finally(() => thread.terminate());
+  opening.catch(() => {}); // whoever waits for it is told
+  return opening;
 }
 
 const dot = (a: Float32Array | undefined, b: Float32Array | undefined): number =>

@@ -7,6 +7,7 @@ import embedModel from "model:all-minilm-l6-v2/onnx/model_quantized.onnx" with {
 import embedTokenizer from "model:all-minilm-l6-v2/tokenizer.json" with { type: "file" };
 import embedTokenizerConfig from "model:all-minilm-l6-v2/tokenizer_config.json" with { type: "file" };
 import chatModel from "model:smollm2-135m-instruct/onnx/model_q4.onnx" with { type: "file" };
+import chatWeights from "model:smollm2-135m-instruct/onnx/model_q4.onnx_data" with { type: "file" };
 import chatTokenizer from "model:smollm2-135m-instruct/tokenizer.json" with { type: "file" };
 import chatTokenizerConfig from "model:smollm2-135m-instruct/tokenizer_config.json" with { type: "file" };
 import library from "native:library" with { type: "file" };
@@ -16,6 +17,7 @@ import embedModelSum from "sha256:model:all-minilm-l6-v2/onnx/model_quantized.on
 import embedTokenizerSum from "sha256:model:all-minilm-l6-v2/tokenizer.json";
 import embedTokenizerConfigSum from "sha256:model:all-minilm-l6-v2/tokenizer_config.json";
 import chatModelSum from "sha256:model:smollm2-135m-instruct/onnx/model_q4.onnx";
+import chatWeightsSum from "sha256:model:smollm2-135m-instruct/onnx/model_q4.onnx_data";
 import chatTokenizerSum from "sha256:model:smollm2-135m-instruct/tokenizer.json";
 import chatTokenizerConfigSum from "sha256:model:smollm2-135m-instruct/tokenizer_config.json";
 import librarySum from "sha256:native:library";
@@ -40,6 +42,7 @@ export const embeddedFiles: EmbeddedFiles = {
   [`native/${LIBRARY}`]: { path: library, sha256: librarySum },
   "native/onnxruntime_binding.node": { path: binding, sha256: bindingSum },
   [`${chat}/onnx/model_q4.onnx`]: { path: chatModel, sha256: chatModelSum },
+  [`${chat}/onnx/model_q4.onnx_data`]: { path: chatWeights, sha256: chatWeightsSum },
   [`${chat}/tokenizer.json`]: { path: chatTokenizer, sha256: chatTokenizerSum },
   [`${chat}/tokenizer_config.json`]: { path: chatTokenizerConfig, sha256: chatTokenizerConfigSum },
   [`${embed}/onnx/model_quantized.onnx`]: { path: embedModel, sha256: embedModelSum },

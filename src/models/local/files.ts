@@ -20,6 +20,9 @@ export interface ModelFiles {
   verify(beginning: string): Promise<void>;
 }
 
+export const CHAT_MODEL = "smollm2-135m-instruct";
+/** In the folder of the chat model. */
+export const CHAT_MODEL_FILE = "onnx/model_q4.onnx";
 const UNPACKED_PREFIX = "models-";
 const OLD_AFTER_MS = 3_600_000;
 const READ_BYTES = 1024 * 1024;

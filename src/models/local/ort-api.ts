@@ -18,6 +18,8 @@ export const pointer = (handle: Handle): Pointer => Number(handle) as Pointer;
 /** Keep a reference as long as C may read it. */
 export const cString = (text: string): Buffer => Buffer.from(`${text}\0`);
 
+export type OrtApi = ReturnType<typeof openOrtApi>;
+
 /** Throws if the library cannot be opened or is too old for this API version. */
 export function openOrtApi(library: string) {
   const { symbols } = dlopen(library, { OrtGetApiBase: { args: [], returns: "ptr" } });

@@ -5,6 +5,7 @@
  */
 import { dlopen, ptr } from "bun:ffi";
 import { cString, FLOAT, type Handle, INT64, openOrtApi, pointer } from "./ort-api.ts";
+import { openSession } from "./session.ts";
 import {
   allocateCaches,
   cacheNames,
@@ -15,32 +16,30 @@ import {
   slotFloats,
 } from "./stepper.ts";
 
-const LOG_ERRORS = 3;
-const ALL_OPTIMISATIONS = 99;
-
 /** That of the embedded model. */
 export const EMBEDDED_FORM: GraphForm = { positionIds: false, logitsToKeep: true };
 
-/** Opens the model. Throws ONNX Runtime's message if the library or the file does not fit. */
-export function openFfiStepper(library: string, options: StepperOptions, form: GraphForm = EMBEDDED_FORM): Stepper {
+/**
+ * Opens the model, or waits for `opening`, where a thread does. Rejects with ONNX Runtime's message if the library or the
+ * file does not fit.
+ */
+export async function openFfiStepper(
+  library: string,
+  options: StepperOptions,
+  form: GraphForm = EMBEDDED_FORM,
+  opening?: Promise<Handle>,
+): Promise<Stepper> {
   const { shape } = options;
   const { kvHeads, headDim, vocabulary, contextTokens } = shape;
   const size = slotFloats(shape);
-  const { c, check, make } = openOrtApi(library);
+  const api = openOrtApi(library);
+  const { c, check, make } = api;
   const alive: unknown[] = []; // JavaScript memory that C points to for as long as the stepper lives
   const keep = <T>(value: T): T => {
     alive.push(value);
     return value;
   };
 
-  const name = keep(cString("roost"));
-  const env = make((out) => c.createEnv(LOG_ERRORS, ptr(name), out));
-  const settings = make((out) => c.createSessionOptions(out));
-  check(c.setIntraOpNumThreads(pointer(settings), options.threads));
-  check(c.setInterOpNumThreads(pointer(settings), 1));
-  check(c.setGraphOptimizationLevel(pointer(settings), ALL_OPTIMISATIONS));
-  const file = cString(options.modelFile);
-  const session = make((out) => c.createSession(pointer(env), ptr(file), pointer(settings), out));
   const memory = make((out) => c.createCpuMemoryInfo(1, 0, out));
 
   /** An OrtValue that uses JavaScript memory directly, without a copy. */
@@ -90,6 +89,7 @@ export function openFfiStepper(library: string, options: StepperOptions, form: G
   });
   const releasePages = openReleasePages();
 
+  const session = await (opening ?? openSession(api, options.modelFile, options.threads));
   const positionsAt = form.logitsToKeep ? 3 : 2;
 
   function run(slot: number, past: number, tokens: readonly number[]): Float32Array {

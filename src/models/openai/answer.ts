@@ -193,9 +193,16 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
 const finishReason = (reason: string | null, hasCalls: boolean): FinishReason =>
   reason === "length" ? "length" : hasCalls ? "tool_calls" : "stop";
 
-function readUsage({ prompt_tokens, completion_tokens }: Record<string, unknown>): ModelEvent | null {
-  if (!isCount(prompt_tokens) || !isCount(completion_tokens)) return null;
-  return { type: "usage", promptTokens: prompt_tokens, completionTokens: completion_tokens };
+function readUsage(usage: Record<string, unknown>): ModelEvent | null {
+  const { prompt_tokens: promptTokens, completion_tokens: completionTokens, prompt_tokens_details: details } = usage;
+  if (!isCount(promptTokens) || !isCount(completionTokens)) return null;
+  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  return {
+    type: "usage",
+    promptTokens,
+    completionTokens,
+    ...(isCount(cached) && { cachedTokens: Math.min(cached, promptTokens) }),
+  };
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;

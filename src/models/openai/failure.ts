@@ -37,6 +37,7 @@ export function statusFailure(server: ModelServer, status: number, body: string)
       `${at} does not know the model "${model}": check its name (with Ollama, \`ollama pull ${model}\` ` +
         `fetches it) and ${urlSetting}, which usually ends in /v1.`,
       `The model server does not know the model "${model}": choose another for this agent, or ask the host's operator.`,
+      "unknown_model",
     );
   }
   if (status === 429) {
@@ -52,7 +53,8 @@ export function statusFailure(server: ModelServer, status: number, body: string)
   return refused(`${at} refused the request (${status})${colon}`);
 }
 
-const refused = (detail: string, words = FOR_TENANTS.refused) => new ModelError("rejected", words, { detail });
+const refused = (detail: string, words = FOR_TENANTS.refused, kind: "rejected" | "unknown_model" = "rejected") =>
+  new ModelError(kind, words, { detail });
 
 /** The failure for an error object inside a stream. */
 export function streamFailure(server: ModelServer, error: unknown): ModelError {

@@ -21,8 +21,8 @@ export interface Authorizations {
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still reach the chain, oldest first. */
   open(networks: readonly NetworkName[], limit: number): { id: AuthorizationId; row: AuthorizationRow }[];
-  /** Removes those decided long ago: the signatures have expired by then. */
-  prune(now: number): void;
+  /** Removes at most `limit` decided long ago: the signatures have expired by then. Returns whether there may be more. */
+  prune(now: number, limit: number): boolean;
 }
 
 /** Signed transfers passed to a facilitator; they survive a restart. */
@@ -35,6 +35,7 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
     );
   // Exactly the condition of the partial index, or SQLite would not use it.
   const isOpen = sql`${authorizations.status} IN ('settling', 'failed')`;
+  const isClosed = sql`(${authorizations.status} = 'credited' OR ${authorizations.status} = 'lapsed')`;
 
   return {
     find: (id) => db.select().from(authorizations).where(isOf(id)).get(),
@@ -54,12 +55,23 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
       );
       return db.select({ nonce: authorizations.nonce }).from(authorizations).where(own).limit(1).get() !== undefined;
     },
-    prune(now) {
-      const isOld = and(
-        inArray(authorizations.status, ["credited", "lapsed"]),
-        lte(authorizations.createdAt, now - KEPT_MS),
-      );
-      transaction(() => db.delete(authorizations).where(isOld).run());
+    prune(now, limit) {
+      return transaction(() => {
+        const { chainId, payer, nonce, createdAt } = authorizations;
+        const old = db
+          .select({ chainId, payer, nonce })
+          .from(authorizations)
+          .where(and(isClosed, lte(createdAt, now - KEPT_MS)))
+          .orderBy(asc(createdAt))
+          .limit(limit)
+          .all();
+        for (const row of old) {
+          db.delete(authorizations)
+            .where(and(eq(chainId, row.chainId), eq(payer, row.payer), eq(nonce, row.nonce)))
+            .run();
+        }
+        return old.length === limit;
+      });
     },
     open(networks, limit) {
       const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));

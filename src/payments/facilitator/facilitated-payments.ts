@@ -33,8 +33,8 @@ export interface FacilitatedPayments {
    * too many new ones or lookups. May take 50 s.
    */
   take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
-  /** Removes those decided long ago. */
-  prune(): void;
+  /** Removes at most `limit` decided long ago. Returns whether there may be more. */
+  prune(limit: number): boolean;
   /** Starts looking for transfers that were passed to the facilitator and have not arrived. */
   run(): void;
   stop(): Promise<void>;
@@ -179,7 +179,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 
   return {
     take,
-    prune: () => authorizations.prune(clock.now()),
+    prune: (limit) => authorizations.prune(clock.now(), limit),
     run() {
       looking = goOnLooking();
     },

@@ -56,7 +56,7 @@ const NOTHING_COLLECTED: FacilitatedPayments = {
     refuseSignedPayment(headers);
     return null;
   },
-  prune: () => undefined,
+  prune: () => false,
   run: () => undefined,
   stop: () => Promise.resolve(),
 };

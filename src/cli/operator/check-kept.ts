@@ -1,0 +1,34 @@
+import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import type { Config } from "../../config.ts";
+import { SCHEMA_VERSION } from "../../storage/migrate.ts";
+import { databaseOf, versionOf } from "./data-folder.ts";
+import { type Finding, pass } from "./finding.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** How many rows there are of what grows by itself, and how long each is kept. It judges nothing. */
+export function checkKept(config: Config): Finding {
+  const path = databaseOf(config);
+  if (!existsSync(path) || versionOf(path) !== SCHEMA_VERSION) return pass("nothing to count yet");
+  using sqlite = new Database(path, { readonly: true });
+  sqlite.run("PRAGMA busy_timeout = 5000");
+  const kinds: [table: string, what: string, keptMs: number | null][] = [
+    ["messages", "messages", config.keepMessages],
+    ["runs", "runs", config.keepRuns],
+    ["events", "events", config.keepEvents],
+    ["usage_days", "days of usage", config.keepUsage],
+    ["audit", "rows of the audit log", config.keepAudit],
+  ];
+  const told = kinds.map(([table, what, keptMs]) => {
+    const rows = sqlite.query<{ rows: number }, []>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
+    return `${rows.toLocaleString("en")} ${what} (${lifeOf(keptMs)})`;
+  });
+  return pass(told.join(", "));
+}
+
+function lifeOf(keptMs: number | null): string {
+  if (keptMs === null) return "for ever";
+  const days = keptMs / DAY_MS;
+  return days === 1 ? "1 day" : `${Number(days.toFixed(1))} days`;
+}

@@ -1,0 +1,80 @@
+import { Failure } from "../failure.ts";
+import { note, printJson, printTable, say, shortTime } from "../output.ts";
+import type { Records } from "./client.ts";
+import { openClient, type ServerOptions } from "./credentials.ts";
+import { AGENT, findAgent, findConversation, idsOf } from "./find.ts";
+import { confirm } from "./prompt.ts";
+
+const MEMORY = `${AGENT}/memory` as const;
+type Item = Records["MemoryFound"]["items"][number];
+
+interface Options extends ServerOptions {
+  json?: true;
+}
+
+interface ForgetOptions extends Options {
+  run?: string;
+  conversation?: string;
+  dryRun?: true;
+  yes?: true;
+}
+
+/** `roost memory search INSTANCE AGENT QUERY` */
+export async function searchMemory(
+  instance: string,
+  agent: string,
+  query: string,
+  { limit, ...options }: Options & { limit: number },
+): Promise<void> {
+  const client = openClient(options);
+  const path = idsOf(await findAgent(client, instance, agent));
+  const found = await client.get(MEMORY, { path, query: { query, limit } });
+  if (options.json) {
+    printJson(found);
+    return;
+  }
+  print(found.items, "Nothing was found.");
+  if (found.degraded !== null) note(`Not everything was searched: ${found.degraded}.`);
+}
+
+/** `roost memory forget INSTANCE AGENT`: what a run, or a conversation, has left in the memory. */
+export async function forgetMemory(
+  instance: string,
+  agent: string,
+  { run, conversation, dryRun, ...options }: ForgetOptions,
+): Promise<void> {
+  if ((run === undefined) === (conversation === undefined)) {
+    throw new Failure("give either --run or --conversation: what is to be forgotten?");
+  }
+  const client = openClient(options);
+  const found = await findAgent(client, instance, agent);
+  const what =
+    run === undefined
+      ? { conversationId: (await findConversation(client, found, conversation ?? "")).conversationId }
+      : { runId: run };
+  const path = idsOf(found);
+  const forget = (dry: "true" | "false") => client.delete(MEMORY, { path, query: { ...what, dryRun: dry } });
+  const isSure = dryRun === true || options.yes === true || options.json === true;
+  if (!isSure) {
+    const { items, deleted } = await forget("true");
+    print(items, "There is nothing to forget.");
+    if (deleted === 0) return;
+    await confirm(`Forget these ${deleted} lines and messages?`, undefined);
+  }
+  const forgotten = await forget(dryRun ? "true" : "false");
+  if (options.json) printJson(forgotten);
+  else if (dryRun) print(forgotten.items, "There is nothing to forget.");
+  else say(`${forgotten.deleted} lines and messages are forgotten.`);
+}
+
+function print(items: readonly Item[], empty: string): void {
+  printTable(
+    ["WRITTEN", "BY", "WHERE", "TEXT"],
+    items.map((item) => [shortTime(item.createdAt), item.origin, whereOf(item), item.text.replace(/\s+/g, " ")]),
+    empty,
+    { leaveOut: ["WRITTEN"], shorten: ["TEXT"] },
+  );
+}
+
+const whereOf = ({ file, fromLine, conversationId }: Item): string =>
+  file === null ? (conversationId ?? "-") : `${file}:${fromLine ?? 1}`;

@@ -1,0 +1,58 @@
+import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import type { Records } from "./api.ts";
+import { roost } from "./api.ts";
+import { make, part } from "./dom.ts";
+import { AGENT } from "./records.ts";
+
+type Context = Records["AgentContext"];
+type Piece = Context["pieces"][number];
+
+const list = part("context-list", HTMLUListElement);
+const told = part("context-told", HTMLElement);
+
+/** Many pieces of one kind are shown as one, with the pieces in it. */
+const TOGETHER: Partial<Record<Piece["kind"], string>> = { message: "Messages", tool: "Tools" };
+
+/** Shows what the next prompt of an agent's default conversation would hold, with a bar for the tokens of each part. */
+export async function showContext(agent: AgentIds, isStillWanted: () => boolean): Promise<void> {
+  list.replaceChildren();
+  told.textContent = "";
+  const context = await roost.get(`${AGENT}/context`, { path: agent });
+  if (!isStillWanted()) return;
+  const rows = rowsOf(context.pieces);
+  const most = Math.max(1, ...rows.map(({ tokens }) => tokens));
+  list.replaceChildren(...rows.map((row) => rowOf(row, most)));
+  const { totalTokens, contextTokens, dropped } = context;
+  const total = `About ${totalTokens} of ${contextTokens} tokens.`;
+  told.textContent = dropped === 0 ? total : `${total} ${dropped} older messages are not shown to the model.`;
+}
+
+interface Row {
+  name: string;
+  tokens: number;
+  pieces: Piece[];
+}
+
+function rowsOf(pieces: readonly Piece[]): Row[] {
+  const rows = new Map<string, Row>();
+  for (const piece of pieces) {
+    const name = TOGETHER[piece.kind] ?? piece.name;
+    const row = rows.get(name) ?? { name, tokens: 0, pieces: [] };
+    rows.set(name, { name, tokens: row.tokens + piece.tokens, pieces: [...row.pieces, piece] });
+  }
+  return [...rows.values()];
+}
+
+/** Everything in it is shown as text. */
+function rowOf({ name, tokens, pieces }: Row, most: number): HTMLLIElement {
+  const bar = make("meter");
+  Object.assign(bar, { max: most, value: tokens });
+  bar.setAttribute("aria-label", `Tokens of ${name}`);
+  const count = pieces.length > 1 ? ` (${pieces.length})` : "";
+  const title = make("summary", "", `${name}${count} `, bar, make("small", "soft", ` ${tokens} tokens`));
+  const fold = make("details", "context-piece", title);
+  // Only once somebody looks: there may be hundreds.
+  const fill = () => fold.append(...pieces.map(({ text }) => make("pre", "", text)));
+  fold.addEventListener("toggle", fill, { once: true });
+  return make("li", "", fold);
+}

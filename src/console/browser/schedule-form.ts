@@ -1,0 +1,137 @@
+import { nextSlot, parseCron, type Recurrence } from "../../schedules/recurrence.ts";
+import { attempt, make, part } from "./dom.ts";
+import type { Schedule } from "./records.ts";
+import { ownZone, simpleCron, whenIn } from "./times.ts";
+
+/** What a person decides about a schedule. */
+export interface ScheduleWishes {
+  name: string;
+  message: string;
+  cron: string | null;
+  everySeconds: number | null;
+  timeZone: string;
+  announce: boolean;
+}
+
+export interface ScheduleForm {
+  edit(schedule: Schedule): void;
+  /** Empty, for a new one. */
+  reset(): void;
+}
+
+const PREVIEWED = 5;
+const field = (name: string) => part(`schedule-${name}`, HTMLInputElement);
+
+/** The form to plan something, or to change it; `save` is given what is edited, or null for something new. */
+export function armScheduleForm(
+  save: (wishes: ScheduleWishes, edited: Schedule | null) => Promise<void>,
+): ScheduleForm {
+  const form = part("schedule-form", HTMLFormElement);
+  const fold = part("schedule-fold", HTMLDetailsElement);
+  const repeat = part("schedule-repeat", HTMLSelectElement);
+  const message = part("schedule-message", HTMLTextAreaElement);
+  const preview = part("schedule-preview", HTMLOListElement);
+  const [time, minutes, cron, zone] = [field("time"), field("minutes"), field("cron"), field("zone")];
+  let edited: Schedule | null = null;
+
+  function wishes(): ScheduleWishes {
+    const [hour, minute] = time.value.split(":").map(Number);
+    const isInterval = repeat.value === "interval";
+    const days = repeat.value === "weekdays" ? "1-5" : "*";
+    const pattern = repeat.value === "cron" ? cron.value.trim() : `${minute} ${hour} * * ${days}`;
+    return {
+      name: field("name").value.trim(),
+      message: message.value,
+      cron: isInterval ? null : pattern,
+      everySeconds: isInterval ? minutes.valueAsNumber * 60 : null,
+      timeZone: zone.value.trim(),
+      announce: field("announce").checked,
+    };
+  }
+
+  /** Says what is wrong, where it stands. */
+  function check({ cron: pattern, everySeconds, timeZone }: ScheduleWishes): boolean {
+    zone.setCustomValidity(isZone(timeZone) ? "" : "Expected a name such as Europe/Berlin or UTC.");
+    const isPattern = pattern === null || parseCron(pattern) !== null;
+    const at = repeat.value === "cron" ? cron : time;
+    for (const input of [cron, time]) input.setCustomValidity("");
+    at.setCustomValidity(
+      isPattern ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.",
+    );
+    return isPattern && isZone(timeZone) && (everySeconds === null || everySeconds >= 60);
+  }
+
+  function show(): void {
+    part("schedule-by-time", HTMLElement).hidden = !["daily", "weekdays"].includes(repeat.value);
+    part("schedule-by-interval", HTMLElement).hidden = repeat.value !== "interval";
+    part("schedule-by-cron", HTMLElement).hidden = repeat.value !== "cron";
+    const wanted = wishes();
+    const times = check(wanted) ? nextTimes(wanted) : [];
+    preview.replaceChildren(...times.map((at) => make("li", "", whenIn(wanted.timeZone, at))));
+    if (times.length === 0) preview.append(make("li", "soft", "None: something above is not right yet."));
+  }
+
+  function reset(): void {
+    edited = null;
+    form.reset();
+    zone.value = ownZone();
+    fold.open = false;
+    part("schedule-form-title", HTMLElement).textContent = "Plan something";
+    part("schedule-save", HTMLButtonElement).textContent = "Plan it";
+    show();
+  }
+
+  form.noValidate = true;
+  form.addEventListener("input", show);
+  part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    check(wishes());
+    if (!form.reportValidity()) return;
+    void attempt(form, async () => {
+      await save(wishes(), edited);
+      reset();
+    });
+  });
+
+  return {
+    reset,
+    edit(schedule) {
+      reset();
+      edited = schedule;
+      const simple = schedule.cron === null ? null : simpleCron(schedule.cron);
+      field("name").value = schedule.name;
+      message.value = schedule.message;
+      zone.value = schedule.timeZone;
+      field("announce").checked = schedule.announce;
+      if (schedule.everySeconds !== null) minutes.value = String(schedule.everySeconds / 60);
+      if (schedule.cron !== null) cron.value = schedule.cron;
+      if (simple) time.value = simple.time;
+      repeat.value = schedule.cron === null ? "interval" : !simple ? "cron" : simple.isDaily ? "daily" : "weekdays";
+      part("schedule-form-title", HTMLElement).textContent = "Change it";
+      part("schedule-save", HTMLButtonElement).textContent = "Save";
+      fold.open = true;
+      show();
+      field("name").focus();
+    },
+  };
+}
+
+function nextTimes({ cron, everySeconds, timeZone }: ScheduleWishes): number[] {
+  const now = Date.now();
+  const recurrence: Recurrence =
+    cron === null ? { cron, everySeconds: everySeconds ?? 60, anchor: now } : { cron, everySeconds: null, timeZone };
+  const times: number[] = [];
+  for (let at = nextSlot(recurrence, now); at !== null && times.length < PREVIEWED; at = nextSlot(recurrence, at)) {
+    times.push(at);
+  }
+  return times;
+}
+
+function isZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }) !== null;
+  } catch {
+    return false;
+  }
+}

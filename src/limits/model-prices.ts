@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+
+/** The prices of one model, in millionths of a US dollar for a million tokens. */
+export interface ModelPrice {
+  prompt: number;
+  /** For tokens of the prompt that came from a cache. */
+  cached: number;
+  completion: number;
+}
+
+/** By model, `openai:…` or `local:…`. */
+export type ModelPrices = ReadonlyMap<string, ModelPrice>;
+
+/** USD a million tokens. */
+const MAX_PRICE = 1_000_000;
+const MILLION = 1_000_000;
+const EXPECTED = 'expected JSON such as { "openai:gpt-x": { "prompt": 2.5, "cached": 0.25, "completion": 10 } }';
+
+/** Reads a file of prices in USD a million tokens. A text says what is wrong with it. */
+export function readModelPrices(path: string): ModelPrices | string {
+  let document: unknown;
+  try {
+    document = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    return `${error instanceof SyntaxError ? "it is not JSON" : "it cannot be read"}: ${EXPECTED}`;
+  }
+  if (!isObject(document)) return `it holds no prices: ${EXPECTED}`;
+  const prices = new Map<string, ModelPrice>();
+  for (const [model, written] of Object.entries(document)) {
+    const price = /^(local|openai):\S+$/.test(model) ? readPrice(written) : null;
+    if (price === null) return `its "${model}" is no model with prices from 0 to ${MAX_PRICE}: ${EXPECTED}`;
+    prices.set(model, price);
+  }
+  return prices;
+}
+
+function readPrice(written: unknown): ModelPrice | null {
+  if (!isObject(written)) return null;
+  const { prompt, cached = prompt, completion, ...others } = written;
+  if (!isPrice(prompt) || !isPrice(cached) || !isPrice(completion) || Object.keys(others).length > 0) return null;
+  const inMillionths = (dollars: number) => Math.round(dollars * MILLION);
+  return { prompt: inMillionths(prompt), cached: inMillionths(cached), completion: inMillionths(completion) };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isPrice = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= MAX_PRICE;
+
+export interface TokenCounts {
+  promptTokens: number;
+  /** Part of `promptTokens`. */
+  cachedTokens: number;
+  completionTokens: number;
+}
+
+/** What so many tokens cost, in millionths of a US dollar, rounded up; null without a price. */
+export function costOfTokens(price: ModelPrice | undefined, counts: TokenCounts): number | null {
+  if (price === undefined) return null;
+  const { promptTokens, cachedTokens, completionTokens } = counts;
+  const parts =
+    (promptTokens - cachedTokens) * price.prompt + cachedTokens * price.cached + completionTokens * price.completion;
+  return Math.ceil(parts / MILLION);
+}

@@ -1,0 +1,202 @@
+import type { Agents } from "../agents/agents.ts";
+import type { Agent } from "../agents/schema.ts";
+import { withTimeout } from "../lib/concurrency.ts";
+import type { Log } from "../lib/log.ts";
+import { pauseAfter } from "../storage/background-work.ts";
+import type { Store } from "../storage/store.ts";
+import { BEGINNING, type MemoryQueue } from "./queue.ts";
+import type { Queued } from "./schema.ts";
+import type { Source } from "./search/entry.ts";
+import { LostIndexError, type SearchThread } from "./search-thread.ts";
+import type { Sources } from "./sources.ts";
+
+/** Keeps the indexes up with what is written, besides everything else: accounts take turns, one source at a time. */
+export interface Indexing {
+  /** Resolves when what was written of the agent can be found by its words, or after `ms`. */
+  catchUp(agentId: string, ms: number): Promise<void>;
+  /** Looks for work, now and from time to time. */
+  run(): void;
+  /** Resolves when all texts that were written can be found by their words. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface IndexingParts {
+  store: Store;
+  log: Log;
+  queue: MemoryQueue;
+  sources: Sources;
+  thread: Pick<SearchThread, "ask">;
+  agents: Pick<Agents, "find">;
+}
+
+/** How often the queue is looked at: triggers of the database fill it, which wake nobody. */
+const LOOK_MS = 250;
+const RETRY_MS = 2_000;
+/** Files that are queued in one commit. */
+const FILES_AT_ONCE = 250;
+/** Sources between two pauses, and the time that each takes of this thread at most. */
+const SOURCES_A_PAUSE = 4;
+const MOST_MS = 2;
+/** How often a source is tried that cannot be taken in. */
+const MAX_TRIES = 3;
+
+export function createIndexing({ store, log, queue, sources, thread, agents }: IndexingParts): Indexing {
+  /** Agents whose memories are waited for. */
+  const awaited = new Map<string, PromiseWithResolvers<void>>();
+  const failures = new Map<string, number>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+  let work: Promise<void> | null = null;
+  let stopped = false;
+  let restUntil = 0;
+
+  const commit = (change: () => void) => store.commitSoon(change, "process");
+
+  /** Without an index there is nothing to forget: an agent that has only the host's own files has none. */
+  async function drop(agentId: string, source: Source): Promise<void> {
+    try {
+      await thread.ask({ type: "drop", agentId, source });
+    } catch (error) {
+      if (!(error instanceof LostIndexError)) throw error;
+    }
+  }
+
+  /** Takes one source into its agent's index. Returns whether that is all of it. */
+  async function take(agent: Agent, { accountId, kind, agentId, source }: Queued): Promise<boolean> {
+    switch (kind) {
+      case "all": {
+        if (source === BEGINNING) {
+          await thread.ask({ type: "rebuild", agentId });
+          await commit(() => queue.addConversations(accountId, agentId));
+        }
+        await commit(() => {
+          const last = queue.addFiles(accountId, agentId, source, FILES_AT_ONCE);
+          const next =
+            last === null ? ({ kind: "swept", source: BEGINNING } as const) : ({ kind: "all", source: last } as const);
+          queue.add({ accountId, agentId, ...next });
+        });
+        return true;
+      }
+      case "swept":
+        await thread.ask({ type: "rebuilt", agentId });
+        return true;
+      case "file": {
+        const file = sources.file(agent, source);
+        if (file === null) await drop(agentId, { kind, name: source });
+        else await thread.ask({ type: "file", agentId, file });
+        return true;
+      }
+      case "conversation":
+        return takeConversation(agentId, source);
+    }
+  }
+
+  async function takeConversation(agentId: string, conversationId: string): Promise<boolean> {
+    const from = { kind: "conversation", name: conversationId } as const;
+    const visible = sources.conversation(agentId, conversationId);
+    if (visible === null) {
+      await drop(agentId, from);
+      return true;
+    }
+    const after = await thread.ask({ type: "position", agentId, conversationId });
+    if (after > 0) {
+      await thread.ask({ type: "drop", agentId, source: from, upTo: visible.firstSeq - 1 });
+      for (const { runId, upTo } of sources.forgotten(conversationId)) {
+        await thread.ask({ type: "drop", agentId, source: from, upTo, ...(runId === "*" ? {} : { runId }) });
+      }
+    }
+    const known = after < visible.firstSeq ? visible.firstSeq - 1 : after;
+    const { messages, upTo, hasMore } = sources.messages(conversationId, known);
+    if (upTo > known) await thread.ask({ type: "messages", agentId, conversationId, messages, upTo });
+    return !hasMore;
+  }
+
+  async function takeOne(row: Queued): Promise<void> {
+    const { accountId, kind, agentId, source } = row;
+    const key = `${agentId} ${kind} ${source}`;
+    const agent = agents.find(agentId);
+    let [isDone, hasTexts] = [true, false];
+    try {
+      if (agent !== undefined) {
+        isDone = await take(agent, row);
+        hasTexts = kind === "file" || kind === "conversation";
+      }
+      failures.delete(key);
+    } catch (err) {
+      if (stopped) return;
+      if (err instanceof LostIndexError) await commit(() => queue.addAll(accountId, agentId));
+      else {
+        const tries = (failures.get(key) ?? 0) + 1;
+        if (failures.size > 1_000) failures.clear();
+        failures.set(key, tries);
+        log.error({ err, agentId, source }, "a text could not be taken into an agent's memory");
+        restUntil = performance.now() + RETRY_MS;
+        isDone = tries >= MAX_TRIES;
+      }
+    }
+    await commit(() => {
+      if (hasTexts) queue.vectors.add(accountId, agentId);
+      if (isDone) queue.done(row);
+    });
+  }
+
+  async function drain(): Promise<void> {
+    let account = "";
+    let taken = 0;
+    while (!stopped && performance.now() >= restUntil) {
+      for (const [agentId, { resolve }] of [...awaited]) {
+        const row = queue.nextOf(agentId);
+        if (row !== undefined) await takeOne(row);
+        if (row === undefined || queue.nextOf(agentId) === undefined) {
+          awaited.delete(agentId);
+          resolve();
+        }
+      }
+      const row = queue.next(account);
+      if (row === undefined) return;
+      account = row.accountId;
+      await takeOne(row);
+      // Mostly it waits for the index's thread, so a pause now and then is enough.
+      if (++taken % SOURCES_A_PAUSE === 0 && awaited.size === 0) await pauseAfter(MOST_MS);
+    }
+  }
+
+  function wake(): void {
+    if (stopped || work !== null || timer === undefined) return;
+    if (awaited.size === 0 && queue.isEmpty()) return;
+    work = drain()
+      .catch((err: unknown) => {
+        restUntil = performance.now() + RETRY_MS;
+        if (!stopped) log.error({ err }, "agents' memories could not be brought up to date; retrying");
+      })
+      .finally(() => {
+        work = null;
+      });
+  }
+
+  return {
+    async catchUp(agentId, ms) {
+      if (queue.nextOf(agentId) === undefined) return;
+      const waiting = awaited.get(agentId) ?? Promise.withResolvers<void>();
+      awaited.set(agentId, waiting);
+      wake();
+      await withTimeout(waiting.promise, ms);
+    },
+    run() {
+      timer = setInterval(wake, LOOK_MS).unref();
+    },
+    async settled() {
+      while (!stopped && !queue.isEmpty()) {
+        wake();
+        await work;
+        await Bun.sleep(5);
+      }
+    },
+    async stop() {
+      stopped = true;
+      clearInterval(timer);
+      await work;
+      for (const { resolve } of awaited.values()) resolve();
+    },
+  };
+}

@@ -1,0 +1,18 @@
+/** A model, opened by ONNX Runtime. */
+import { ptr } from "bun:ffi";
+import { cString, type Handle, type OrtApi, pointer } from "./ort-api.ts";
+
+const LOG_ERRORS = 3;
+const ALL_OPTIMISATIONS = 99;
+
+/** Takes half a second, in which the thread does nothing else. Throws ONNX Runtime's message if the file does not fit. */
+export function openSession({ c, check, make }: OrtApi, modelFile: string, threads: number): Handle {
+  const name = cString("roost");
+  const env = make((out) => c.createEnv(LOG_ERRORS, ptr(name), out));
+  const settings = make((out) => c.createSessionOptions(out));
+  check(c.setIntraOpNumThreads(pointer(settings), threads));
+  check(c.setInterOpNumThreads(pointer(settings), 1));
+  check(c.setGraphOptimizationLevel(pointer(settings), ALL_OPTIMISATIONS));
+  const file = cString(modelFile);
+  return make((out) => c.createSession(pointer(env), ptr(file), pointer(settings), out));
+}

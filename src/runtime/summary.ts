@@ -1,0 +1,84 @@
+/** What a summary keeps word for word, and how a prompt shows it. */
+import { fence } from "../lib/untrusted.ts";
+import type { Compaction, Summary } from "./protocol.ts";
+import { tokensOf } from "./tokens.ts";
+
+/** How much of the tokens of a prompt a summary must leave at most, or it has failed. */
+const MOST_LEFT = 2 / 3;
+/** How much of a summary's tokens the words kept exactly may take. */
+const ITEMS_SHARE = 0.5;
+const MAX_ITEM = 300;
+const MAX_NAMES = 500;
+const MIN_QUOTE = 8;
+const LEFT_OUT = "(Older ones are left out.)";
+
+/** Names that later work needs exactly: of files and pages, and ids of every kind. */
+const NAMES = [
+  /https?:\/\/[^\s"'<>)\]}]+[^\s"'<>)\]}.,;:!?]/gu,
+  // File names, with folders.
+  /(?:[\p{L}\p{N}_.-]+\/)*[\p{L}\p{N}_-]{2,}\.\p{L}[\p{L}\p{N}]{0,7}(?![\p{L}\p{N}_])/gu,
+  // agt_0190f5e2, PROJ-17, #1234, order numbers, hashes, and whatever else mixes letters and digits.
+  /(?<![\p{L}\p{N}_])#\d+/gu,
+  /(?<![\p{L}\p{N}_-])\p{Lu}{2,10}-\d+/gu,
+  /(?<![\p{L}\p{N}_-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/giu,
+  /(?<![\p{L}\p{N}_])(?=[\p{L}_]*\p{N})[\p{L}\p{N}_]{6,}(?![\p{L}\p{N}_])/gu,
+  /(?<![\p{N}.])\d{5,}(?![\p{N}])/gu,
+];
+const QUOTED = /"([^"\n]+)"|“([^”\n]+)”|„([^“\n]+)“|«([^»\n]+)»/gu;
+
+/** The names in a text, each once, in their order. */
+export function namesIn(text: string): string[] {
+  const found = new Map<string, number>();
+  for (const form of NAMES) {
+    for (const { 0: name, index } of text.matchAll(form)) if (!found.has(name)) found.set(name, index);
+  }
+  const names = [...found]
+    .sort(([, one], [, other]) => one - other)
+    .map(([name]) => name)
+    .slice(-MAX_NAMES);
+  // A part of a longer name is not kept beside it.
+  return names.filter((name) => name.length <= MAX_ITEM && !names.some((one) => one !== name && one.includes(name)));
+}
+
+/** What the model quotes, as far as it was really said: in one of these texts, whatever the white space. */
+function quotesIn(summary: string, said: readonly string[]): string[] {
+  const plain = said.map(squeeze).join("\n");
+  return [...summary.matchAll(QUOTED)]
+    .map((quoted) => squeeze(quoted.slice(1).find((one) => one !== undefined) ?? ""))
+    .filter((quote) => quote.length >= MIN_QUOTE && quote.length <= MAX_ITEM && plain.includes(quote));
+}
+
+const squeeze = (text: string): string => text.replace(/\s+/g, " ").trim();
+
+/**
+ * What is to be kept word for word once `part` is summarised as `text`: what was kept so far, the names in the part, and
+ * what the model quotes of it. If that is too much, the oldest give way, visibly.
+ */
+export function keptItems(before: readonly string[], part: string, text: string, maxTokens: number): string[] {
+  const items = new Set([...before, ...namesIn(part), ...quotesIn(text, [part, ...before])]);
+  items.delete(LEFT_OUT);
+  const newest: string[] = [];
+  let left = Math.floor(maxTokens * ITEMS_SHARE);
+  for (const item of [...items].reverse()) {
+    left -= tokensOf(item) + 2;
+    if (left < 0) return [LEFT_OUT, ...newest.reverse()];
+    newest.push(item);
+  }
+  return before.includes(LEFT_OUT) ? [LEFT_OUT, ...newest.reverse()] : newest.reverse();
+}
+
+/** A summary as prompts show it. */
+export function summaryText({ text, items, messages, isTainted }: Summary): string {
+  const heading = `Summary of the ${messages} oldest messages of this conversation, which are not shown:`;
+  const body = [text, wordForWord(items.filter((item) => !text.includes(item)))].filter((part) => part !== "");
+  return `${heading}\n${isTainted ? fence(body.join("\n\n")) : body.join("\n\n")}`;
+}
+
+export const wordForWord = (items: readonly string[]): string =>
+  items.length === 0 ? "" : `Word for word from them:\n${items.map((item) => `- ${item}`).join("\n")}`;
+
+/** The tokens of the conversation's part of the prompt with this summary, or null if it is not shorter by a third. */
+export function tokensWith(summary: Summary, { tokensBefore, tokensOfRest }: Compaction): number | null {
+  const tokens = tokensOf(summaryText(summary)) + tokensOfRest;
+  return tokens <= tokensBefore * MOST_LEFT ? tokens : null;
+}

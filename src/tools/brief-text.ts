@@ -1,0 +1,14 @@
+import { z } from "zod";
+
+/** Of a message to an agent, as of a person's. */
+export const MAX_MESSAGE = 32_000;
+
+/**
+ * Text of 1 to `most` characters without the blanks around it. The model is not told these bounds, which it hardly ever
+ * meets: descriptions of tools take up its context.
+ */
+export const briefText = (most: number) =>
+  z
+    .string()
+    .trim()
+    .refine((text) => text !== "" && text.length <= most, { error: `expected 1 to ${most} characters` });

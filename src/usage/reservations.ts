@@ -1,0 +1,179 @@
+import type { Clock } from "../lib/clock.ts";
+import { isOfTokens, MODEL_LIMIT_NAMES } from "../limits/model-limits.ts";
+import { costOfTokens, type ModelPrices } from "../limits/model-prices.ts";
+import { type ModelEngine, ModelError } from "../models/engine.ts";
+import type { ModelCall } from "../runtime/model-call.ts";
+import type { Store } from "../storage/store.ts";
+import type { Budgets, Caller, Held, Limited, LimitState } from "./budgets.ts";
+import type { Spent, UsageQueries } from "./queries.ts";
+import { mostPromptTokens } from "./tokens.ts";
+
+/** A call that may go out. */
+export interface OpenCall {
+  model: string;
+  ofHost: boolean;
+  createdAt: number;
+  /** What it holds; null if no limit applies to it. */
+  reservationId: number | null;
+  /** Counts what it took, and gives back what it held. */
+  settle(spent: Spent): void;
+  /** Warns of limits that are nearly used. Call it in the transaction in which the call is written. */
+  written(): void;
+}
+
+export interface Reservations {
+  /**
+   * Reserves what a call may take: its whole prompt and the longest answer. The reservation is on disk when this resolves.
+   * It waits while the call would fit but for what others hold. Throws `ModelError`: `budget_exceeded`, or `forbidden` for a
+   * cost limit without a price.
+   */
+  open(
+    call: ModelCall,
+    model: string,
+    answerTokens: number,
+    engine: Pick<ModelEngine, "abilities">,
+    signal: AbortSignal,
+  ): OpenCall | Promise<OpenCall>;
+  /** Throws as `open` does if not even the answer would fit. */
+  requireRoom(caller: Omit<Caller, "ofHost">, model: string, answerTokens: () => number): void;
+  /** Calls that hold something now, and how often one was refused. */
+  figures(): { held: number; waiting: number; refused: number };
+}
+
+export interface ReservationParts {
+  store: Pick<Store, "commitSoon" | "afterCommit">;
+  clock: Clock;
+  prices: ModelPrices;
+  budgets: Budgets;
+  queries: Pick<UsageQueries, "reserve">;
+  /** The limits that apply to a call. */
+  limitsFor(caller: Caller): Limited[];
+  /** Whether the model is of a server that the instance brings. */
+  isOwnServer(model: string, instanceId: string): boolean;
+  /** Called in a transaction, with the limits that are nearly used. */
+  warn(caller: Caller, states: readonly LimitState[], at: number): void;
+}
+
+export function createReservations(parts: ReservationParts): Reservations {
+  const { store, clock, prices, budgets, queries, limitsFor, isOwnServer, warn } = parts;
+  const figures = { held: 0, refused: 0 };
+  /** Calls that wait for others to give back what they hold, and how often that has happened. */
+  const waiting = new Set<() => void>();
+  let releases = 0;
+
+  const callerOf = ({ accountId, instanceId, agentId }: Omit<Caller, "ofHost">, model: string): Caller => {
+    const ofHost = instanceId === null || !isOwnServer(model, instanceId);
+    return { accountId, instanceId, agentId, ofHost };
+  };
+
+  function refuse<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      figures.refused++;
+      throw error;
+    }
+  }
+
+  /** Throws `forbidden` if a cost is limited and nobody knows it: it might be anything. */
+  function mostOf(limited: readonly Limited[], model: string, promptTokens: number, completionTokens: number): Spent {
+    const cost = costOfTokens(prices.get(model), { promptTokens, cachedTokens: 0, completionTokens });
+    if (cost === null) requireNoCostLimit(limited, model);
+    return { tokens: promptTokens + completionTokens, cost: cost ?? 0 };
+  }
+
+  /** Resolves when another call gives back what it held. */
+  function nextRoom(signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    waiting.add(resolve);
+    return promise.finally(() => {
+      waiting.delete(resolve);
+      signal.removeEventListener("abort", onAbort);
+    });
+  }
+
+  function opened(caller: Caller, model: string, limited: readonly Limited[], held: Held | null, createdAt: number) {
+    return {
+      model,
+      ofHost: caller.ofHost,
+      createdAt,
+      settle(spent: Spent) {
+        budgets.add(caller, spent, createdAt);
+        if (held === null) return;
+        held.release();
+        figures.held--;
+        releases++;
+        for (const wake of [...waiting]) wake();
+      },
+      written() {
+        if (limited.length > 0) warn(caller, budgets.nearlyUsed(limited, caller.accountId, createdAt), createdAt);
+      },
+    };
+  }
+
+  async function reserve(
+    call: ModelCall,
+    model: string,
+    caller: Caller,
+    promptTokens: number,
+    completionTokens: number,
+    signal: AbortSignal,
+  ): Promise<OpenCall> {
+    const { runId = null, purpose } = call;
+    const { accountId, instanceId, agentId, ofHost } = caller;
+    for (;;) {
+      signal.throwIfAborted();
+      let before = releases;
+      const attempt = () => {
+        before = releases;
+        // Read again: limits may have changed while the call waited.
+        const limited = limitsFor(caller);
+        const createdAt = clock.now();
+        const most = mostOf(limited, model, promptTokens, completionTokens);
+        const held = budgets.reserve(caller, limited, most, createdAt);
+        if (held === "busy") return null;
+        store.afterCommit(() => {}, held.release);
+        const whose = { accountId, instanceId, agentId, runId, model, purpose, ofHost };
+        const reservationId = queries.reserve({ ...whose, promptTokens, completionTokens, cost: most.cost, createdAt });
+        return { ...opened(caller, model, limited, held, createdAt), reservationId };
+      };
+      const open = await store.commitSoon(() => refuse(attempt), "full");
+      if (open !== null) {
+        figures.held++;
+        return open;
+      }
+      if (releases === before) await nextRoom(signal);
+    }
+  }
+
+  return {
+    open(call, model, answerTokens, engine, signal) {
+      const caller = callerOf(call, model);
+      const limited = limitsFor(caller);
+      if (limited.length === 0) return { ...opened(caller, model, limited, null, clock.now()), reservationId: null };
+      const promptTokens = Math.min(mostPromptTokens(call), engine.abilities(model).contextTokens);
+      return reserve(call, model, caller, promptTokens, answerTokens, signal);
+    },
+    requireRoom(whose, model, answerTokens) {
+      const caller = callerOf(whose, model);
+      const limited = limitsFor(caller);
+      if (limited.length === 0) return;
+      refuse(() => budgets.require(limited, caller.accountId, mostOf(limited, model, 1, answerTokens()), clock.now()));
+    },
+    figures: () => ({ ...figures, waiting: waiting.size }),
+  };
+}
+
+function requireNoCostLimit(limited: readonly Limited[], model: string): void {
+  const name = limited.flatMap(({ limits }) =>
+    MODEL_LIMIT_NAMES.filter((name) => !isOfTokens(name) && limits[name] !== null),
+  )[0];
+  if (name === undefined) return;
+  throw new ModelError(
+    "forbidden",
+    `${name}: this host knows no price for the model ${model}, so what it costs cannot be limited; remove the limit, choose ` +
+      "a model with a price, or ask the host's operator for one",
+  );
+}

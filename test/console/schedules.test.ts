@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { HOUR, handClock } from "../lib/hand-clock.ts";
+import { readEvents } from "../messages/conversation.ts";
+import { faultsOf } from "../support/axe.ts";
+import { browserTest } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+
+const clock = handClock();
+let model: MockModelServer;
+let server: TestServer;
+let person: Person;
+let agentPath: string;
+let hash: string;
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url }, { clock });
+});
+afterAll(async () => {
+  await server.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await server.signUp();
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
+  const agents = `/v1/instances/${instance.instanceId}/agents`;
+  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
+  agentPath = `${agents}/${agent.agentId}`;
+  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+});
+
+const listed = async () => (await person.ask("GET", `${agentPath}/schedules`)).body.data;
+const withSchedules = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await page.evaluate((to) => {
+        location.hash = to;
+      }, hash);
+      await page.locator("#schedules:not(.loading)").waitFor();
+      await use(page);
+    },
+  );
+
+browserTest("a schedule is planned with its next five times shown, switched, run, changed and deleted", async () => {
+  await withSchedules(async (page) => {
+    await page.getByText("Plan something").click();
+    await page.locator("#schedules").getByLabel("Name", { exact: true }).fill("Morning");
+    await page.getByLabel("What it is told").fill("Suggest a poem.");
+    await page.getByLabel("When").selectOption("Monday to Friday at");
+    await page.getByLabel("Time", { exact: true }).fill("07:30");
+    await page.getByLabel("Time zone").fill("Mars/Olympus");
+    await page.getByText("None: something above is not right yet.").waitFor();
+    await page.getByLabel("Time zone").fill("Asia/Tokyo");
+    const times = await page.locator("#schedule-preview li").allTextContents();
+    expect(times).toHaveLength(5);
+    for (const time of times) expect(time).toEndWith("at 07:30");
+    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.getByText("Morning is planned.").waitFor();
+    expect(await listed()).toMatchObject([
+      { name: "Morning", message: "Suggest a poem.", cron: "30 7 * * 1-5", timeZone: "Asia/Tokyo", enabled: true },
+    ]);
+    const row = page.locator("#schedule-list > li");
+    expect(await row.locator("p").first().textContent()).toStartWith("Monday to Friday at 07:30 (Asia/Tokyo) · next ");
+
+    await page.getByRole("button", { name: "Edit Morning" }).click();
+    expect(await page.getByLabel("Time", { exact: true }).inputValue()).toBe("07:30");
+    await page.getByLabel("When").selectOption("Every so many minutes");
+    await page.getByLabel("Minutes", { exact: true }).fill("60");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await row.getByText("Every hour").waitFor();
+    expect(await listed()).toMatchObject([{ cron: null, everySeconds: 3600 }]);
+
+    await page.getByRole("button", { name: "Run now: Morning" }).click();
+    await page.getByText("Morning runs now.").waitFor();
+    await page.getByLabel("Morning is on").uncheck();
+    await page.getByText("It is off.").waitFor();
+    expect(await listed()).toMatchObject([{ enabled: false }]);
+    const remove = page.getByRole("button", { name: "Delete Morning" });
+    await remove.click();
+    await page.getByRole("button", { name: "Really delete morning?" }).click();
+    await page.getByText("Nothing is planned.").waitFor();
+    expect(await listed()).toEqual([]);
+  });
+});
+
+browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
+  await withSchedules(async (page) => {
+    await page.getByLabel("Every, in minutes").fill("45");
+    await page.getByLabel("Heartbeat: look after").focus();
+    await page.keyboard.press("Space");
+    await page.getByText("The heartbeat is on.").waitFor();
+    expect(await listed()).toMatchObject([{ kind: "heartbeat", everySeconds: 2700, enabled: true }]);
+    await page.locator("#schedule-list > li").getByText("Every 45 minutes").waitFor();
+    await page.getByLabel("Heartbeat: look after").focus();
+    await page.keyboard.press("Space");
+    await page.getByText("The heartbeat is off.").waitFor();
+    expect(await listed()).toEqual([]);
+  });
+});
+
+browserTest("what became of the times is told by bars and in words, on every screen without a fault", async () => {
+  const hourly = { name: "Look", message: "Hello", cron: "0 * * * *", missed: "skip" };
+  await person.ask("POST", `${agentPath}/schedules`, hourly);
+  await person.ask("POST", `${agentPath}/schedules`, { ...hourly, name: "a".repeat(100), cron: "*/7 3,5 1 1-3 *" });
+  await person.ask("PATCH", agentPath, { heartbeat: { everySeconds: 1800 } });
+  for (const hours of [1, 1, 4, 1, 1]) {
+    clock.step(hours * HOUR - ((clock.now() + hours * HOUR) % HOUR));
+    await server.app.scheduleTimer.tick();
+  }
+  // The day has not ended for the token, and what ran is told.
+  await withSchedules(async (page) => {
+    const strip = page.getByRole("img", { name: /^Of the last \d+ times: \d+ ran, (\d+ skipped, )?\d+ missed$/ });
+    expect(await strip.count()).toBe(1);
+    await page.getByLabel("What became of its times: Look").click();
+    await page.locator(".history li").filter({ hasText: "the host was not running at that time" }).first().waitFor();
+    await page.getByText("HEARTBEAT.md has nothing but headings and comments").first().waitFor();
+    await page.getByText("Plan something").click();
+    for (const size of SIZES) {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme });
+        expect([size.width, colorScheme, await tooWide(page)]).toEqual([size.width, colorScheme, false]);
+        expect(await faultsOf(page)).toEqual([]);
+        const folder = process.env.ROOST_TEST_PICTURES;
+        if (folder) await page.locator("#schedules").screenshot({ path: `${folder}/${size.width}-${colorScheme}.png` });
+      }
+    }
+  });
+});
+
+browserTest("what an agent said by itself is told from what it answered", async () => {
+  await person.ask("POST", `${agentPath}/messages`, { message: "Good morning" });
+  await person.ask("POST", `${agentPath}/schedules`, { name: "Look", message: "Look.", everySeconds: 3600 });
+  const asked = { name: "Ask", message: "Ask here.", everySeconds: 3600, conversation: "default" };
+  await person.ask("POST", `${agentPath}/schedules`, asked);
+  await person.ask("PATCH", agentPath, {
+    heartbeat: { everySeconds: 3600 },
+    files: { "HEARTBEAT.md": "- Look around." },
+  });
+  for (const { scheduleId } of await listed()) {
+    const { body } = await person.ask("POST", `${agentPath}/schedules/${scheduleId}/run`);
+    await using stream = readEvents(await person.fetch("GET", `${agentPath}/events?after=0`));
+    await stream.until(({ event, data }) => data.runId === body.runId && event === "run.completed");
+  }
+  await withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await page.locator("#chat-log .turn").nth(5).waitFor();
+      const shown = await page
+        .locator("#chat-log .turn")
+        .evaluateAll((turns) => turns.map((turn) => [turn.className, turn.querySelector(".cause")?.textContent]));
+      expect(shown).toEqual([
+        ["turn user", ""],
+        ["turn agent", ""],
+        ["turn agent", "on a schedule"],
+        ["turn user", "on a schedule"],
+        ["turn agent", ""],
+        ["turn agent", "at a heartbeat"],
+      ]);
+      expect(await faultsOf(page)).toEqual([]);
+      const folder = process.env.ROOST_TEST_PICTURES;
+      if (folder) await page.screenshot({ path: `${folder}/chat.png` });
+    },
+  );
+});

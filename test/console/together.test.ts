@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { outsideTool } from "../approvals/asking.ts";
+import { browserTest } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { openAs, withConsole } from "./with-console.ts";
+
+let model: MockModelServer;
+let server: TestServer;
+let person: Person;
+let agents: string;
+const mail = outsideTool("mail");
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
+  server = await startTestServer(settings, { moreTools: [mail.tool] });
+});
+afterAll(async () => {
+  await server.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await server.signUp();
+  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
+  agents = `/v1/instances/${instanceId}/agents`;
+  for (const name of ["Ada", "Bob"]) await person.ask("POST", agents, { name });
+});
+
+const withPage = (use: (page: Page) => Promise<void>) =>
+  withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await use(page);
+    },
+  );
+async function write(page: Page, text: string): Promise<void> {
+  await page.fill("#chat-input", text);
+  await page.keyboard.press("Enter");
+}
+
+browserTest(
+  "a run that waits for another agent says so, and leads to the conversation in which that works",
+  async () => {
+    await withPage(async (page) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      model.script(
+        { kind: "tools", calls: [{ name: "message_agent", arguments: { agent: "Bob", message: "Which day?" } }] },
+        { kind: "text", tokens: ["Friday."], after: promise },
+        { kind: "text", tokens: ["On Friday, says Bob."] },
+      );
+      await write(page, "Plan it");
+      const waiting = page.locator(".turn.agent > small", { hasText: "waiting for Bob" });
+      await waiting.waitFor();
+      await page.reload();
+      await waiting.locator("a").click();
+      await page.locator("#agent-name", { hasText: "Bob" }).waitFor();
+      await page.locator("#conversation-name", { hasText: "Asked by Ada" }).waitFor();
+      await page.locator(".turn.user", { hasText: "From the agent Ada" }).getByText("Which day?").waitFor();
+      resolve();
+      await page.locator(".turn.agent .said", { hasText: "Friday." }).waitFor();
+      // Nothing of it is in Bob's own conversation with the person.
+      await page.locator("#conversation-name a").click();
+      await page.locator("#conversation-name").waitFor({ state: "hidden" });
+      expect(await page.locator("#chat-log .exchange").count()).toBe(0);
+      await page.locator("#instance-list").getByText("Ada").click();
+      await page.locator(".turn.agent .said", { hasText: "On Friday, says Bob." }).waitFor();
+    });
+  },
+);
+
+browserTest("an approval leads to its own conversation, and a denial takes its reason along", async () => {
+  const { data } = (await person.ask("GET", agents)).body;
+  const ada = `${agents}/${data[0].agentId}`;
+  const { conversationId } = (await person.ask("POST", `${ada}/conversations`, { title: "Letters" })).body;
+  model.script(
+    { kind: "tools", calls: [{ name: "mail", arguments: { key: "a" } }] },
+    { kind: "text", tokens: ["Then not."] },
+  );
+  await person.ask("POST", `${ada}/messages`, { message: "Mail it", conversationId }, { Prefer: "respond-async" });
+  await withPage(async (page) => {
+    await page.locator("#open-count", { hasText: "1" }).waitFor();
+    await page.locator("#to-approvals").click();
+    await page.locator("#approval-list summary").click();
+    await page.getByText("See it in its conversation").click();
+    await page.locator("#conversation-name", { hasText: "Letters" }).waitFor();
+    const card = page.locator(".exchange .approval");
+    await card.getByLabel("tell your agent why").fill("not to strangers");
+    await card.getByRole("button", { name: "Deny" }).click();
+    await page.locator(".turn.agent .said", { hasText: "Then not." }).waitFor();
+  });
+  const told = model.requests.at(-1)?.body.messages.at(-1).content;
+  expect([told, mail.acted]).toEqual([expect.stringContaining("not to strangers") as unknown as string, []]);
+});

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Asking, startAsking, strangersTool } from "../approvals/asking.ts";
+
+let it: Asking;
+let path: string;
+beforeAll(async () => {
+  const moreTools = [strangersTool("The stranger's parrot is called Rasputin.")];
+  it = await startAsking(undefined, { moreTools }, { ROOST_READS_PER_SECOND: "100000" });
+  path = `/v1/instances/${it.instance}/agents/${it.agent}`;
+});
+afterAll(() => it.stop());
+
+interface Item {
+  source: string;
+  file: string | null;
+  text: string;
+  origin: string;
+  runId: string | null;
+  conversationId: string | null;
+  messageId: string | null;
+  fromLine: number | null;
+  score: number;
+}
+
+async function search(query: string, limit = 10): Promise<Item[]> {
+  const { status, body } = await it.person.ask(
+    "GET",
+    `${path}/memory?query=${encodeURIComponent(query)}&limit=${limit}`,
+  );
+  expect(status).toBe(200);
+  return body.items;
+}
+const texts = async (query: string) => (await search(query)).map(({ text }) => text);
+/** Asks until all texts have their vectors, which are computed in the background. */
+async function vectors(): Promise<void> {
+  while ((await it.person.ask("GET", `${path}/memory?query=anything`)).body.degraded !== null);
+}
+const write = (name: string, text: string) => it.person.ask("PUT", `${path}/files/${name}`, text);
+const read = async (name: string) => (await it.person.ask("GET", `${path}/files/${name}`)).body as string;
+const day = () => new Date().toISOString().slice(0, 10);
+
+async function say(message: string, ...calls: [name: string, input: object][]): Promise<string> {
+  if (calls.length > 0) it.calls(message, ...calls);
+  const runId = await it.queue(message);
+  await it.until("run.completed", runId);
+  return runId;
+}
+
+test("a person's file is found as the owner's, with its lines, and no longer once it is changed or deleted", async () => {
+  await write("garden.md", "# Garden\n\nThe pump is behind the shed.\n");
+  expect((await search("pump shed"))[0]).toMatchObject({
+    source: "file",
+    file: "garden.md",
+    origin: "owner",
+    fromLine: 1,
+    toLine: 3,
+    runId: null,
+  });
+  await write("garden.md", "The rake is behind the shed.\n");
+  expect(await texts("rake")).toEqual(["The rake is behind the shed."]);
+  await it.person.ask("DELETE", `${path}/files/garden.md`);
+  expect(await texts("rake shed")).toEqual([]);
+});
+
+test("what was said is found: the person's words as the owner's, the answers as the agent's", async () => {
+  const message = "My sister Ottilie moved to Trondheim.";
+  it.when(message, { kind: "text", tokens: ["Noted, Trondheim", " is a fine town."] });
+  const runId = await say(message);
+  const found = await search("Ottilie Trondheim");
+  expect(found.find(({ origin }) => origin === "owner")).toMatchObject({
+    source: "conversation",
+    text: message,
+    runId,
+  });
+  expect(found.find(({ origin }) => origin === "agent")).toMatchObject({
+    source: "conversation",
+    text: "Noted, Trondheim is a fine town.",
+    messageId: expect.stringMatching(/^msg_/),
+  });
+});
+
+test("a note is a line in the day's file, and is found with its run; the text says nothing of its origin", async () => {
+  const runId = await say("Note where the spare key is.", ["remember", { text: "The spare key is\nunder the fern." }]);
+  expect(await read(`memory/${day()}.md`)).toBe(`# ${day()}\n\n- The spare key is under the fern.\n`);
+  expect((await search("spare key fern")).find(({ file }) => file !== null)).toMatchObject({
+    file: `memory/${day()}.md`,
+    text: "- The spare key is under the fern.",
+    origin: "agent",
+    runId,
+    fromLine: 3,
+  });
+});
+
+test("words of two characters are found in Chinese and Japanese", async () => {
+  await write("people.md", "王芳喜欢在周末去爬山。\n\n田中さんの誕生日は九月三日です。\n");
+  expect(await texts("爬山")).toContain("王芳喜欢在周末去爬山。\n\n田中さんの誕生日は九月三日です。");
+  expect((await texts("誕生")).length).toBeGreaterThan(0);
+  expect((await texts("王芳")).length).toBeGreaterThan(0);
+});
+
+test("a text without a word of the query is found by what it means", async () => {
+  await write("health.md", "Peanuts make Tobias ill.\n");
+  await vectors();
+  expect(await texts("food allergy")).toContain("Peanuts make Tobias ill.");
+});
+
+test("a blank query is refused, and so is a limit of more than 50", async () => {
+  for (const query of ["query=%20", "", "query=a&limit=51", "query=a&limit=0"]) {
+    expect((await it.person.ask("GET", `${path}/memory?${query}`)).status).toBe(400);
+  }
+});
+
+test("what a run noted after it had read a stranger's words is untrusted, also after a person has changed the file", async () => {
+  await say(
+    "Look it up and note it.",
+    ["fetch", { key: "a" }],
+    ["remember", { text: "The parrot Rasputin likes figs." }],
+  );
+  const origin = async () => (await search("parrot figs")).find(({ file }) => file !== null)?.origin;
+  expect(await origin()).toBe("untrusted");
+  const file = `memory/${day()}.md`;
+  await write(file, `${await read(file)}- The owner's own line about figs.\n`);
+  const found = await search("figs");
+  expect(found.find(({ text }) => text.includes("parrot"))?.origin).toBe("untrusted");
+  expect(found.find(({ text }) => text.includes("own line"))?.origin).toBe("owner");
+});
+
+test("a run that finds a stranger's words in its memory is tainted by them", async () => {
+  const runId = await say("What do you know of the parrot?", ["search_memory", { query: "parrot Rasputin figs" }]);
+  expect(it.results("What do you know of the parrot?")[0]).toContain("<untrusted-");
+  const answer = (await search("Done")).find((one) => one.runId === runId && one.source === "conversation");
+  expect(answer?.origin).toBe("untrusted");
+});
+
+test("a model finds in its memory what was noted in another conversation", async () => {
+  const message = "Where is the spare key?";
+  const { body } = await it.person.ask("POST", `${path}/conversations`, {});
+  it.calls(message, ["search_memory", { query: "spare key", limit: 4 }]);
+  const sent = await it.send(message, { conversationId: body.conversationId });
+  await it.until("run.completed", sent.body.runId);
+  expect(it.results(message)[0]).toContain("under the fern");
+});
+
+test("a run is forgotten: its lines and messages are found no longer, others' lines stay; a dry run changes nothing", async () => {
+  const file = `memory/${day()}.md`;
+  const runId = await say("Note the code of the gate.", ["remember", { text: "The gate's code is 4711." }]);
+  await say("Note the colour of the gate.", ["remember", { text: "The gate is green." }]);
+  const before = await read(file);
+  const dry = await it.person.ask("DELETE", `${path}/memory?runId=${runId}&dryRun=true`);
+  expect(dry.body.deleted).toBe(3);
+  expect(dry.body.items[0]).toMatchObject({ source: "file", text: "- The gate's code is 4711.", runId });
+  expect(await read(file)).toBe(before);
+  const { status, body } = await it.person.ask("DELETE", `${path}/memory?runId=${runId}`);
+  expect([status, body.deleted]).toEqual([200, 3]);
+  expect(await read(file)).toBe(before.replace("- The gate's code is 4711.\n", ""));
+  const left = await search("code gate 4711 note", 50);
+  expect(left.filter((one) => one.runId === runId)).toEqual([]);
+  expect(left.map(({ text }) => text)).toContain("- The gate is green.");
+  // The messages themselves stay.
+  const messages = await it.person.ask("GET", `${path}/messages?limit=100`);
+  expect(JSON.stringify(messages.body)).toContain("Note the code of the gate.");
+  expect((await it.person.ask("DELETE", `${path}/memory?runId=${runId}`)).body).toEqual({ deleted: 0, items: [] });
+});
+
+test("a conversation is forgotten with all that its runs noted", async () => {
+  const { body: conversation } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = conversation;
+  const message = "Note the name of the ferry.";
+  it.calls(message, ["remember", { text: "The ferry is called Halcyon." }]);
+  const sent = await it.send(message, { conversationId });
+  await it.until("run.completed", sent.body.runId);
+  expect((await texts("ferry Halcyon")).length).toBeGreaterThan(0);
+  const { body } = await it.person.ask("DELETE", `${path}/memory?conversationId=${conversationId}`);
+  expect(body.deleted).toBe(3);
+  expect((await texts("ferry Halcyon")).filter((text) => /ferry/i.test(text))).toEqual([]);
+});
+
+test("neither, both, an unknown or a foreign id of what to forget are refused", async () => {
+  const ask = async (query: string) => (await it.person.ask("DELETE", `${path}/memory${query}`)).status;
+  const unknown = "0190f5e2c4a87b3d8e1f6a2b4c5d7e90";
+  expect(await ask("")).toBe(400);
+  expect(await ask(`?runId=run_${unknown}&conversationId=conv_${unknown}`)).toBe(400);
+  expect(await ask(`?runId=run_${unknown}`)).toBe(404);
+  expect(await ask(`?conversationId=conv_${unknown}`)).toBe(404);
+});
+
+test("a conversation that is cleared or deleted is found no longer", async () => {
+  const { body: conversation } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = conversation;
+  const sent = await it.send("The lighthouse keeper is called Barnaby.", { conversationId });
+  await it.until("run.completed", sent.body.runId);
+  expect(await texts("lighthouse Barnaby")).toContain("The lighthouse keeper is called Barnaby.");
+  await it.person.ask("DELETE", `${path}/conversations/${conversationId}`);
+  expect(await texts("lighthouse Barnaby")).not.toContain("The lighthouse keeper is called Barnaby.");
+});
+
+test("a bundle says of a file that a stranger's words are in it, also where a person has changed it since", async () => {
+  const bundle = await it.person.fetch("GET", `${path}/bundle`);
+  const bytes = Bun.gunzipSync(new Uint8Array(await bundle.arrayBuffer()));
+  expect(new TextDecoder().decode(bytes)).toMatch(new RegExp(`"tainted": \\[[^\\]]*"memory/${day()}.md"`));
+});
