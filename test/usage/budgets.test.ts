@@ -136,5 +136,6 @@ test("a limit that is killed in the middle of 50 agents' calls is exceeded by no
   // What was in progress when the server was killed counts with the most that it may have taken.
   expect(await used()).toBeGreaterThanOrEqual(spent);
   expect(await used()).toBeLessThanOrEqual(limit);
-  expect(new Set(statuses())).toEqual(new Set(["completed", "failed"]));
+  // None completes if the kill came before the first answer, and what it cut off took the whole limit.
+  expect(["completed", "failed"]).toEqual(expect.arrayContaining(statuses()));
 });
