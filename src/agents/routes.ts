@@ -16,6 +16,7 @@ type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 
 const name = trimmedText(1, 100);
 const CHANGEABLE = ["name", "slug", "displayName", "model", "files", "useDefaults", "tools", "heartbeat"] as const;
+const settings = () => ({ model, tools: policies.optional(), heartbeat: heartbeat.optional() });
 const NewAgentInput = z.lazy(() =>
   z.object({
     name,
@@ -23,9 +24,7 @@ const NewAgentInput = z.lazy(() =>
     displayName: name.nullish(),
     useDefaults: flag.nullish(),
     files: newFiles.nullish(),
-    model,
-    tools: policies.optional(),
-    heartbeat: heartbeat.optional(),
+    ...settings(),
   }),
 );
 const AgentChangeInput = z.lazy(() =>
@@ -36,10 +35,8 @@ const AgentChangeInput = z.lazy(() =>
       displayName: name.optional(),
       useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
       files: changedFiles.optional(),
-      model,
       modelLimits: modelLimits.optional(),
-      tools: policies.optional(),
-      heartbeat: heartbeat.optional(),
+      ...settings(),
     })
     .meta(needsOneOf(...CHANGEABLE)),
 );
