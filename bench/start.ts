@@ -5,6 +5,8 @@ import { buildBinary, startBinary } from "../test/support/binary.ts";
 import { median, type Row, residentMiB } from "./figure.ts";
 
 const ROUNDS = 7;
+/** By then a server that nobody asks for anything does nothing more. */
+const SETTLED_MS = 5_000;
 
 /** The time from the start of the process to the first 200, and its memory when idle. */
 export async function benchStart(): Promise<Row[]> {
@@ -24,6 +26,7 @@ export async function benchStart(): Promise<Row[]> {
       await Promise.race([firstOk(`http://127.0.0.1:${port}/healthz`), ended]);
       starts.push(performance.now() - begun);
       const server = await starting;
+      await Bun.sleep(SETTLED_MS);
       memory.push(residentMiB(server.process.pid));
       await server.stop();
     }

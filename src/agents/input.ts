@@ -13,19 +13,23 @@ const MODEL_FORM = `local:<name> or openai:<name>, a list of at most ${MAX_MODEL
 const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
 /** Fields of the requests that create and change an agent. */
-export const slug = z
-  .string({ error: SLUG_FORM })
-  .regex(SLUG, { error: SLUG_FORM })
-  .meta({ examples: ["ada"] });
+export const slug = z.lazy(() =>
+  z
+    .string({ error: SLUG_FORM })
+    .regex(SLUG, { error: SLUG_FORM })
+    .meta({ examples: ["ada"] }),
+);
 const modelName = z
   .string({ error: MODEL_FORM })
   .max(200, { error: MODEL_FORM })
   .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
   .meta({ examples: ["local:smollm2-135m-instruct"] });
-export const model = z
-  .union([modelName, z.array(modelName).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
-  .nullish()
-  .describe("Of several, the first that can be reached answers; null for the host's default");
+export const model = z.lazy(() =>
+  z
+    .union([modelName, z.array(modelName).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
+    .nullish()
+    .describe("Of several, the first that can be reached answers; null for the host's default"),
+);
 /** Name → text. Not a `z.record`, which drops the name `__proto__`. */
 const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
   z
@@ -44,10 +48,9 @@ const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
     .meta({ type: "object", maxProperties: MAX_FILES_PER_REQUEST });
 const isText = (content: unknown) => typeof content === "string";
 
-export const newFiles = filesOf("text", isText);
-export const changedFiles = filesOf(
-  "text, or null to delete the file",
-  (content) => content === null || isText(content),
+export const newFiles = z.lazy(() => filesOf("text", isText));
+export const changedFiles = z.lazy(() =>
+  filesOf("text, or null to delete the file", (content) => content === null || isText(content)),
 );
 
 /** Often enough for what a person would look after now and then, and not so often that it costs more than it is worth. */
@@ -55,37 +58,41 @@ const MIN_HEARTBEAT_SECONDS = 300;
 const HEARTBEAT_FORM = "an object with everySeconds, timeZone and activeHours, or null for none";
 
 /** How often the agent looks what its HEARTBEAT.md asks of it; also as a bundle has it. */
-export const heartbeat = z
-  .object(
-    {
-      everySeconds: seconds(MIN_HEARTBEAT_SECONDS),
-      timeZone: timeZoneName().default("UTC"),
-      activeHours: hoursOfDay().nullable().default(null),
-    },
-    { error: HEARTBEAT_FORM },
-  )
-  .nullable()
-  .describe("How often it looks what its HEARTBEAT.md asks of it; null for never");
+export const heartbeat = z.lazy(() =>
+  z
+    .object(
+      {
+        everySeconds: seconds(MIN_HEARTBEAT_SECONDS),
+        timeZone: timeZoneName().default("UTC"),
+        activeHours: hoursOfDay().nullable().default(null),
+      },
+      { error: HEARTBEAT_FORM },
+    )
+    .nullable()
+    .describe("How often it looks what its HEARTBEAT.md asks of it; null for never"),
+);
 
 const POLICIES_FORM = `an object of at most ${MAX_POLICIES} tool names, each with ${POLICIES.join(", ")} or null`;
 const isPolicy = (value: unknown): value is Policy | null =>
   value === null || (POLICIES as readonly unknown[]).includes(value);
 
 /** Tool name → policy. Like files no `z.record`: every name is checked, `__proto__` too. */
-export const policies = z
-  .unknown()
-  .transform((given, { issues }): PolicyChanges => {
-    const entries =
-      typeof given === "object" && given !== null && !Array.isArray(given) ? Object.entries(given) : undefined;
-    if (entries && entries.length <= MAX_POLICIES && entries.every(([, value]) => isPolicy(value))) {
-      return Object.fromEntries(entries);
-    }
-    issues.push({ code: "custom", input: undefined, message: POLICIES_FORM });
-    return z.NEVER;
-  })
-  .meta({
-    type: "object",
-    maxProperties: MAX_POLICIES,
-    additionalProperties: { enum: [...POLICIES, null] },
-    description: "The owner's word on tools by name; null takes it back",
-  });
+export const policies = z.lazy(() =>
+  z
+    .unknown()
+    .transform((given, { issues }): PolicyChanges => {
+      const entries =
+        typeof given === "object" && given !== null && !Array.isArray(given) ? Object.entries(given) : undefined;
+      if (entries && entries.length <= MAX_POLICIES && entries.every(([, value]) => isPolicy(value))) {
+        return Object.fromEntries(entries);
+      }
+      issues.push({ code: "custom", input: undefined, message: POLICIES_FORM });
+      return z.NEVER;
+    })
+    .meta({
+      type: "object",
+      maxProperties: MAX_POLICIES,
+      additionalProperties: { enum: [...POLICIES, null] },
+      description: "The owner's word on tools by name; null takes it back",
+    }),
+);

@@ -16,29 +16,30 @@ type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 
 const name = trimmedText(1, 100);
 const CHANGEABLE = ["name", "slug", "displayName", "model", "files", "useDefaults", "tools", "heartbeat"] as const;
-const NewAgentInput = z.object({
-  name,
-  slug: slug.nullish(),
-  displayName: name.nullish(),
-  useDefaults: flag.nullish(),
-  files: newFiles.nullish(),
-  model,
-  tools: policies.optional(),
-  heartbeat: heartbeat.optional(),
-});
-const AgentChangeInput = z
-  .object({
-    name: name.optional(),
-    slug: slug.optional(),
-    displayName: name.optional(),
-    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-    files: changedFiles.optional(),
-    model,
-    modelLimits: modelLimits.optional(),
-    tools: policies.optional(),
-    heartbeat: heartbeat.optional(),
-  })
-  .meta(needsOneOf(...CHANGEABLE));
+const settings = () => ({ model, tools: policies.optional(), heartbeat: heartbeat.optional() });
+const NewAgentInput = z.lazy(() =>
+  z.object({
+    name,
+    slug: slug.nullish(),
+    displayName: name.nullish(),
+    useDefaults: flag.nullish(),
+    files: newFiles.nullish(),
+    ...settings(),
+  }),
+);
+const AgentChangeInput = z.lazy(() =>
+  z
+    .object({
+      name: name.optional(),
+      slug: slug.optional(),
+      displayName: name.optional(),
+      useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+      files: changedFiles.optional(),
+      modelLimits: modelLimits.optional(),
+      ...settings(),
+    })
+    .meta(needsOneOf(...CHANGEABLE)),
+);
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 

@@ -10,13 +10,13 @@ import type { Store } from "../storage/store.ts";
 import { clearFolder, clearTrash, namesIn } from "../workspace/clear-folder.ts";
 import { NO_NAMES, parseFileName } from "../workspace/file-name.ts";
 import { openJail } from "../workspace/jail.ts";
+import { createTexts } from "../workspace/texts.ts";
 import {
   type CheckedChange,
   checkChanges,
   createInstanceFolder,
   type FileChange,
   readFile,
-  readTexts,
   refuseOverWorkspace,
   type WorkspaceFile,
   workspaceFolder,
@@ -116,6 +116,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
   const folderOf = ({ instanceId, slug }: Pick<WorkspaceRef, "instanceId" | "slug">) =>
     workspaceFolder(instanceFolder(instanceId), slug);
   const index = createWorkspaceFiles(db);
+  const promptTexts = createTexts();
   const changing = createWorkspaceChanges({ store, log, removals, folderOf: instanceFolder });
   const placeOf = prepared(db, () =>
     db
@@ -195,7 +196,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     has: ({ agentId }, name) => index.find(agentId, name) !== undefined,
     isThere: (place, name) => isOnDisk(place, parseFileName(name, "file")),
     list: ({ agentId }, after, limit) => index.page(agentId, after, limit),
-    some: (place, wanted) => readTexts(folderOf(place), wanted),
+    some: (place, wanted) => promptTexts.read(folderOf(place), wanted),
     read: existing,
     checkWrite(place, name, bytes, condition) {
       const changes = check(place, [{ name, content: bytes }], "file");

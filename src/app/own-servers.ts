@@ -11,16 +11,17 @@ const FINAL: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "tl
 
 /** The model servers that instances bring as secrets (docs/contract/api.md, Models), reached as agents reach anything. */
 export function createOwnServers(
-  store: Pick<Store, "commitSoon">,
+  store: Pick<Store, "commitSoon" | "oncePerSnapshot">,
   secrets: Pick<Secrets, "read" | "changedAt">,
   egress: Pick<Egress, "open">,
 ): OwnServers {
   const { url, key } = OWN_SERVER_SECRETS;
   return {
-    versionOf(instanceId) {
+    // Several rooms ask for each message, mostly of instances that bring none.
+    versionOf: store.oncePerSnapshot((instanceId) => {
       const changedAt = secrets.changedAt(instanceId, url);
       return changedAt === undefined ? null : `${changedAt} ${secrets.changedAt(instanceId, key) ?? ""}`;
-    },
+    }),
     read: (instanceId) =>
       store.commitSoon(() => {
         const baseUrl = secrets.read(instanceId, url)?.trim() ?? "";

@@ -20,23 +20,25 @@ const DECISIONS = ["approve", "deny", "answer"] as const;
 const HASH = "the approval's inputHash, 64 hexadecimal digits";
 const ANSWERS = "1 to 3 answers";
 
-const DecisionInput = z.object({
-  decision: z.enum(DECISIONS, { error: DECISIONS.join(", ") }),
-  inputHash: z
-    .string({ error: HASH })
-    .regex(/^[0-9a-f]{64}$/, { error: HASH })
-    .meta({ examples: ["0".repeat(64)] })
-    .nullish()
-    .describe("Of what is approved; needed to approve"),
-  answers: z
-    .array(spokenText(4_000), { error: ANSWERS })
-    .min(1, { error: ANSWERS })
-    .max(3, { error: ANSWERS })
-    .nullish()
-    .describe("One for each question; needed to answer"),
-  note: spokenText(1_000).nullish().describe("Words for the agent"),
-  remember: flag.nullish().describe("Do not ask again for such calls; only with approve"),
-});
+const DecisionInput = z.lazy(() =>
+  z.object({
+    decision: z.enum(DECISIONS, { error: DECISIONS.join(", ") }),
+    inputHash: z
+      .string({ error: HASH })
+      .regex(/^[0-9a-f]{64}$/, { error: HASH })
+      .meta({ examples: ["0".repeat(64)] })
+      .nullish()
+      .describe("Of what is approved; needed to approve"),
+    answers: z
+      .array(spokenText(4_000), { error: ANSWERS })
+      .min(1, { error: ANSWERS })
+      .max(3, { error: ANSWERS })
+      .nullish()
+      .describe("One for each question; needed to answer"),
+    note: spokenText(1_000).nullish().describe("Words for the agent"),
+    remember: flag.nullish().describe("Do not ask again for such calls; only with approve"),
+  }),
+);
 
 const RULES = "/v1/instances/:instanceId/approval-rules";
 

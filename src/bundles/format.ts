@@ -52,12 +52,14 @@ const MAX_LISTED_CHARACTERS = 300;
 
 const labelForm = "one line of 1 to 100 characters";
 /** A name that is shown. */
-export const label = z
-  .string({ error: labelForm })
-  .trim()
-  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== "" && [...text].length <= 100, {
-    error: labelForm,
-  });
+export const label = z.lazy(() =>
+  z
+    .string({ error: labelForm })
+    .trim()
+    .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== "" && [...text].length <= 100, {
+      error: labelForm,
+    }),
+);
 const word = (max: number) =>
   z
     .string()
@@ -71,40 +73,42 @@ const limit = z.int().min(0).nullable();
 const NAME = "roost-agent";
 const VERSION = 1;
 
-const Manifest = z.object({
-  bundle: z.literal(NAME, { error: `"${NAME}"` }),
-  version: z.literal(VERSION, { error: `${VERSION}: a newer host wrote it` }),
-  exportedAt: z.iso.datetime().optional(),
-  agent: z.object({
-    name: label,
-    slug: z
-      .string()
-      .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, { error: "1 to 63 of a-z, 0-9 and -, not beginning with -" })
-      .nullish(),
-    displayName: label.nullish(),
-    model: word(200).nullish(),
-    /** Those that are tried after it. */
-    fallbackModels: z.array(word(200)).max(3).default([]),
-    modelLimits: z
-      .object({ tokensPerDay: limit, tokensPerMonth: limit, costPerDay: limit, costPerMonth: limit })
-      .nullish(),
-    /** The owner's word on its tools, by name. */
-    tools: z
-      .array(z.object({ tool: word(200), policy: z.enum(POLICIES) }))
-      .max(200)
+const Manifest = z.lazy(() =>
+  z.object({
+    bundle: z.literal(NAME, { error: `"${NAME}"` }),
+    version: z.literal(VERSION, { error: `${VERSION}: a newer host wrote it` }),
+    exportedAt: z.iso.datetime().optional(),
+    agent: z.object({
+      name: label,
+      slug: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, { error: "1 to 63 of a-z, 0-9 and -, not beginning with -" })
+        .nullish(),
+      displayName: label.nullish(),
+      model: word(200).nullish(),
+      /** Those that are tried after it. */
+      fallbackModels: z.array(word(200)).max(3).default([]),
+      modelLimits: z
+        .object({ tokensPerDay: limit, tokensPerMonth: limit, costPerDay: limit, costPerMonth: limit })
+        .nullish(),
+      /** The owner's word on its tools, by name. */
+      tools: z
+        .array(z.object({ tool: word(200), policy: z.enum(POLICIES) }))
+        .max(200)
+        .default([]),
+      heartbeat: heartbeat.default(null),
+    }),
+    /** What its owner wanted not to be asked again. */
+    rules: z
+      .array(z.object({ tool: word(200), host: word(300).nullable(), method: word(40).nullable() }))
+      .max(1_000)
       .default([]),
-    heartbeat: heartbeat.default(null),
+    /** Files of which a stranger may have written the text; true for all of them. */
+    tainted: z.union([z.literal(true), z.array(z.string()).max(MAX_WORKSPACE_FILES)]).default([]),
+    /** What the exporter could not put in. */
+    leftOut: z.array(z.string().max(MAX_LISTED_CHARACTERS)).max(MAX_LISTED).default([]),
   }),
-  /** What its owner wanted not to be asked again. */
-  rules: z
-    .array(z.object({ tool: word(200), host: word(300).nullable(), method: word(40).nullable() }))
-    .max(1_000)
-    .default([]),
-  /** Files of which a stranger may have written the text; true for all of them. */
-  tainted: z.union([z.literal(true), z.array(z.string()).max(MAX_WORKSPACE_FILES)]).default([]),
-  /** What the exporter could not put in. */
-  leftOut: z.array(z.string().max(MAX_LISTED_CHARACTERS)).max(MAX_LISTED).default([]),
-});
+);
 export type Manifest = z.output<typeof Manifest>;
 
 /** Everything but what says that it is a manifest. */
@@ -125,7 +129,7 @@ export function parseManifest(bytes: Uint8Array): { manifest: Manifest; unknown:
     const field = [MANIFEST_FILE, ...(issue?.path ?? [])].map(String).join(".").slice(0, 200);
     throw refusal(`${field}: expected ${(issue?.message ?? "another value").replace(/^Invalid input: expected /, "")}`);
   }
-  const known = new Set(Object.keys(Manifest.shape));
+  const known = new Set(Object.keys(Manifest.unwrap().shape));
   return { manifest: parsed.data, unknown: Object.keys(value as object).filter((name) => !known.has(name)) };
 }
 

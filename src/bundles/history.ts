@@ -6,32 +6,36 @@ import { type Conversation, FINISH_REASONS, type Message, ORIGINS } from "../mes
 import { BUNDLE_BOUNDS, jsonOf, refusal } from "./format.ts";
 
 /** A conversation in a bundle: the first line of its file. */
-const Heading = z.object({
-  title: z.string().min(1).max(200).nullable(),
-  isDefault: z.boolean(),
-  /** What began it; without the id, which means nothing elsewhere. */
-  origin: z.enum(ORIGINS).default("user"),
-  createdAt: z.iso.datetime(),
-});
+const Heading = z.lazy(() =>
+  z.object({
+    title: z.string().min(1).max(200).nullable(),
+    isDefault: z.boolean(),
+    /** What began it; without the id, which means nothing elsewhere. */
+    origin: z.enum(ORIGINS).default("user"),
+    createdAt: z.iso.datetime(),
+  }),
+);
 export type Heading = z.output<typeof Heading>;
 
 const part = z.string().min(1).max(200);
 const count = z.int().min(0).nullable();
 
 /** A message in a bundle: one of the lines that follow. It is text, and nothing else. */
-const Line = z.object({
-  role: z.enum(["user", "agent"]),
-  message: z.string(),
-  sender: z.object({ type: part, id: z.string().max(200), name: part }),
-  /** Which message of this conversation it answers, counted from 0. */
-  inReplyTo: count,
-  createdAt: z.iso.datetime(),
-  finishReason: z.enum(FINISH_REASONS).nullable(),
-  promptTokens: count,
-  completionTokens: count,
-  /** What caused it, if it was neither a person nor an answer to one. */
-  origin: z.enum(ORIGINS).nullable().default(null),
-});
+const Line = z.lazy(() =>
+  z.object({
+    role: z.enum(["user", "agent"]),
+    message: z.string(),
+    sender: z.object({ type: part, id: z.string().max(200), name: part }),
+    /** Which message of this conversation it answers, counted from 0. */
+    inReplyTo: count,
+    createdAt: z.iso.datetime(),
+    finishReason: z.enum(FINISH_REASONS).nullable(),
+    promptTokens: count,
+    completionTokens: count,
+    /** What caused it, if it was neither a person nor an answer to one. */
+    origin: z.enum(ORIGINS).nullable().default(null),
+  }),
+);
 
 /** How many earlier messages a reply may lie behind; an agent's queue is shorter. */
 const MAX_UNANSWERED = 1_000;

@@ -6,25 +6,27 @@ import type { Schedule } from "../schedules/schema.ts";
 import { jsonOf, label, refusal } from "./format.ts";
 
 const MAX_MESSAGE = 32_000;
-const message = z
-  .string()
-  .refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
+const message = z.lazy(() =>
+  z.string().refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
     error: `text that is not blank, at most ${MAX_MESSAGE} characters`,
-  });
+  }),
+);
 
 /** A schedule in a bundle: what its owner decided. When it ran, and whether it is on, stay behind. */
-const Line = z.object({
-  name: label,
-  message,
-  cron: z.string().max(200).nullable(),
-  everySeconds: seconds(60).nullable(),
-  timeZone: timeZoneName(),
-  missed: z.enum(WHEN_MISSED),
-  activeHours: hoursOfDay().nullable(),
-  conversation: z.enum(CONVERSATIONS),
-  announce: z.boolean(),
-  model: z.string().min(1).max(200).nullable(),
-});
+const Line = z.lazy(() =>
+  z.object({
+    name: label,
+    message,
+    cron: z.string().max(200).nullable(),
+    everySeconds: seconds(60).nullable(),
+    timeZone: timeZoneName(),
+    missed: z.enum(WHEN_MISSED),
+    activeHours: hoursOfDay().nullable(),
+    conversation: z.enum(CONVERSATIONS),
+    announce: z.boolean(),
+    model: z.string().min(1).max(200).nullable(),
+  }),
+);
 
 export function scheduleFile(schedule: Schedule): Buffer {
   const { name, message, cron, everySeconds, timeZone, missed, conversation, announce, model } = schedule;

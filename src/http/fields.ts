@@ -42,14 +42,16 @@ const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z
 const E_MAIL_FORM = "^[A-Za-z0-9_+-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?\\.[A-Za-z]{2,20}$";
 
 /** Trimmed and lower-cased, as accounts are looked up (docs/contract/api.md, Signing in). */
-export const email = z
-  .string({ error: "a valid e-mail address" })
-  .trim()
-  .toLowerCase()
-  .refine((text) => text.length <= 254 && E_MAIL.test(text) && !text.includes(".."), {
-    error: "a valid e-mail address",
-  })
-  .meta({ format: "email", maxLength: 254, pattern: E_MAIL_FORM, examples: ["ada@example.org"] });
+export const email = z.lazy(() =>
+  z
+    .string({ error: "a valid e-mail address" })
+    .trim()
+    .toLowerCase()
+    .refine((text) => text.length <= 254 && E_MAIL.test(text) && !text.includes(".."), {
+      error: "a valid e-mail address",
+    })
+    .meta({ format: "email", maxLength: 254, pattern: E_MAIL_FORM, examples: ["ada@example.org"] }),
+);
 
 export const flag = z.boolean({ error: "true or false" });
 
@@ -73,13 +75,15 @@ const costLimit = money
   .meta({ type: ["string", "null"] });
 
 /** Limits of models: what is given changes, null takes a limit away. */
-export const modelLimits = z
-  .object(
-    { tokensPerDay: tokenLimit, tokensPerMonth: tokenLimit, costPerDay: costLimit, costPerMonth: costLimit },
-    { error: "an object with tokensPerDay, tokensPerMonth, costPerDay and costPerMonth, or null for no limits" },
-  )
-  .nullable()
-  .describe("The most that models may take in a day or month (UTC): tokens, and amounts in USD");
+export const modelLimits = z.lazy(() =>
+  z
+    .object(
+      { tokensPerDay: tokenLimit, tokensPerMonth: tokenLimit, costPerDay: costLimit, costPerMonth: costLimit },
+      { error: "an object with tokensPerDay, tokensPerMonth, costPerDay and costPerMonth, or null for no limits" },
+    )
+    .nullable()
+    .describe("The most that models may take in a day or month (UTC): tokens, and amounts in USD"),
+);
 
 /** Parses input. Throws `invalid_request` that names the first bad field and what was expected. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

@@ -39,15 +39,20 @@ export interface LimitsOfAccounts {
 }
 
 /** Limits are read at each use, since an operator's command may change them while the server runs. */
-export function createAccountLimits({ db }: Pick<Store, "db">, defaults: AccountLimits): LimitsOfAccounts {
+export function createAccountLimits(
+  { db, oncePerSnapshot }: Pick<Store, "db" | "oncePerSnapshot">,
+  defaults: AccountLimits,
+): LimitsOfAccounts {
   const changed = prepared(db, () =>
     db
       .select({ name: accountLimits.name, value: accountLimits.value })
       .from(accountLimits)
       .where(eq(accountLimits.accountId, sql.placeholder("accountId"))),
   );
-  const changedOf = (accountId: string): Partial<AccountLimits> =>
-    Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value]));
+  const changedOf = oncePerSnapshot(
+    (accountId): Partial<AccountLimits> =>
+      Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value])),
+  );
   return {
     of: (accountId) => ({ ...defaults, ...changedOf(accountId) }),
     changedOf,

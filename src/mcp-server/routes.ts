@@ -28,15 +28,17 @@ const UNKNOWN_INSTANCE = `inst_${"0".repeat(32)}`;
 
 const MESSAGE = "a request or a notification of JSON-RPC 2.0, or 1 to 16 of them";
 
-const Message = z
-  .looseObject({
-    jsonrpc: z.literal("2.0", { error: MESSAGE }),
-    id: z.union([z.string(), z.int()], { error: "a string or a whole number" }).optional(),
-    method: z.string({ error: MESSAGE }).min(1, { error: MESSAGE }),
-    params: z.record(z.string(), z.unknown(), { error: "an object" }).optional(),
-  })
-  .meta({ description: "A request or a notification of the Model Context Protocol" });
-const Answer = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ description: "The answer to it" });
+const Message = z.lazy(() =>
+  z
+    .looseObject({
+      jsonrpc: z.literal("2.0", { error: MESSAGE }),
+      id: z.union([z.string(), z.int()], { error: "a string or a whole number" }).optional(),
+      method: z.string({ error: MESSAGE }).min(1, { error: MESSAGE }),
+      params: z.record(z.string(), z.unknown(), { error: "an object" }).optional(),
+    })
+    .meta({ description: "A request or a notification of the Model Context Protocol" }),
+);
+const Answer = z.lazy(() => z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ description: "The answer to it" }));
 
 /** Roost as an MCP server (docs/contract/api.md, MCP). */
 export function mcpRoutes(parts: McpRouteParts): Route[] {

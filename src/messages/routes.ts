@@ -33,29 +33,31 @@ const AGENT = "/v1/instances/:instanceId/agents/:agentId";
 
 const SCHEMA = "a JSON Schema, as an object";
 const senderPart = (expected: string) => trimmedText(1, 200, expected).optional();
-const MessageInput = z.object({
-  message: spokenText(32_000),
-  sender: z
-    .object(
-      {
-        type: senderPart("1 to 200 characters"),
-        id: senderPart("1 to 200 characters"),
-        name: senderPart("1 to 200 characters"),
-      },
-      { error: "an object with type, id and name" },
-    )
-    .nullish(),
-  stream: flag.nullish(),
-  output: z
-    .object({ schema: z.record(z.string(), z.unknown(), { error: SCHEMA }) }, { error: "an object with a schema" })
-    .nullish()
-    .describe("The form of the answer: its text is then JSON that fits this JSON Schema"),
-  conversationId: idForm("conv").nullish().describe("By default the agent's default conversation"),
-  whileRunning: z
-    .enum(WHILE_RUNNING, { error: "queue, interrupt or reject" })
-    .nullish()
-    .describe("What happens to the message while its conversation has an unfinished run; by default queue"),
-});
+const MessageInput = z.lazy(() =>
+  z.object({
+    message: spokenText(32_000),
+    sender: z
+      .object(
+        {
+          type: senderPart("1 to 200 characters"),
+          id: senderPart("1 to 200 characters"),
+          name: senderPart("1 to 200 characters"),
+        },
+        { error: "an object with type, id and name" },
+      )
+      .nullish(),
+    stream: flag.nullish(),
+    output: z
+      .object({ schema: z.record(z.string(), z.unknown(), { error: SCHEMA }) }, { error: "an object with a schema" })
+      .nullish()
+      .describe("The form of the answer: its text is then JSON that fits this JSON Schema"),
+    conversationId: idForm("conv").nullish().describe("By default the agent's default conversation"),
+    whileRunning: z
+      .enum(WHILE_RUNNING, { error: "queue, interrupt or reject" })
+      .nullish()
+      .describe("What happens to the message while its conversation has an unfinished run; by default queue"),
+  }),
+);
 
 const ofConversation = idForm("conv").optional().describe("Only of this conversation");
 

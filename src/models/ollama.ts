@@ -18,7 +18,7 @@ const MAX_MODELS = 100;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$/;
 /** Embedding models cannot chat. The list does not mark them, but their names show it. */
 const EMBEDS = /embed|minilm|(^|[/-])bge-/i;
-const List = z.object({ data: z.array(z.object({ id: z.string() })) });
+const List = z.lazy(() => z.object({ data: z.array(z.object({ id: z.string() })) }));
 
 /**
  * Finds Ollama on this machine; null if it is not running or has no chat model. The result is cached for half a minute,

@@ -15,14 +15,16 @@ const name = z
   .meta({ examples: ["get_weather"] });
 const jsonObject = z.record(z.string(), z.unknown(), { error: "a JSON object" });
 
-export const FunctionDefinition = z.object(
-  {
-    name,
-    description: z.string({ error: "text" }).nullish(),
-    parameters: jsonObject.nullish().describe("JSON Schema of the arguments"),
-    strict: z.boolean({ error: "true or false" }).nullish(),
-  },
-  { error: "a function with a name" },
+export const FunctionDefinition = z.lazy(() =>
+  z.object(
+    {
+      name,
+      description: z.string({ error: "text" }).nullish(),
+      parameters: jsonObject.nullish().describe("JSON Schema of the arguments"),
+      strict: z.boolean({ error: "true or false" }).nullish(),
+    },
+    { error: "a function with a name" },
+  ),
 );
 
 export const functionList = <S extends z.ZodType>(one: S) =>

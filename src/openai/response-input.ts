@@ -56,7 +56,7 @@ export const ResponseRequest = z.lazy(() =>
     tools: functionList(
       z.object({
         type: z.literal("function", { error: "function: an agent has its other tools itself" }),
-        ...FunctionDefinition.shape,
+        ...FunctionDefinition.unwrap().shape,
       }),
     ).nullish(),
     tool_choice: toolChoice.nullish(),

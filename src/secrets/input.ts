@@ -52,18 +52,20 @@ const value = z
   .meta({ minLength: 1, examples: ["a value that nobody reads"] });
 
 /** Either `{ secrets: { NAME: value, … } }` or `{ key, value }`: names and values in both cases. */
-export const SecretsInput = z
-  .object({ secrets: manySecrets.optional(), key: key.optional(), value: value.optional() })
-  .meta({ oneOf: [{ required: ["secrets"] }, { required: ["key", "value"] }] })
-  .transform((input, { issues }): ReadonlyMap<string, string> => {
-    const refuse = (message: string, path: string[] = []) => {
-      issues.push({ code: "custom", input: undefined, message, path });
-      return z.NEVER;
-    };
-    const single = input.key !== undefined || input.value !== undefined;
-    if (single === (input.secrets !== undefined)) return refuse("either secrets, or key and value");
-    if (input.secrets !== undefined) return input.secrets;
-    if (input.key === undefined) return refuse(NAME_FORM, ["key"]);
-    if (input.value === undefined) return refuse(VALUE_FORM, ["value"]);
-    return new Map([[input.key, input.value]]);
-  });
+export const SecretsInput = z.lazy(() =>
+  z
+    .object({ secrets: manySecrets.optional(), key: key.optional(), value: value.optional() })
+    .meta({ oneOf: [{ required: ["secrets"] }, { required: ["key", "value"] }] })
+    .transform((input, { issues }): ReadonlyMap<string, string> => {
+      const refuse = (message: string, path: string[] = []) => {
+        issues.push({ code: "custom", input: undefined, message, path });
+        return z.NEVER;
+      };
+      const single = input.key !== undefined || input.value !== undefined;
+      if (single === (input.secrets !== undefined)) return refuse("either secrets, or key and value");
+      if (input.secrets !== undefined) return input.secrets;
+      if (input.key === undefined) return refuse(NAME_FORM, ["key"]);
+      if (input.value === undefined) return refuse(VALUE_FORM, ["value"]);
+      return new Map([[input.key, input.value]]);
+    }),
+);

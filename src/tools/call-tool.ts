@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { CALL_TOOL, type Tool } from "./tool.ts";
 
-const input = z.object({
-  name: z.string().describe("the tool's name"),
-  input: z.record(z.string(), z.unknown()).default({}).describe("its input, as search_tools tells it"),
-});
+const input = z.lazy(() =>
+  z.object({
+    name: z.string().describe("the tool's name"),
+    input: z.record(z.string(), z.unknown()).default({}).describe("its input, as search_tools tells it"),
+  }),
+);
 
 /**
  * The description by which a model calls a tool that was not offered to it. The loop reads such a call as one of the tool

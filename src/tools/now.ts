@@ -12,13 +12,15 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const input = z.object({
-  timeZone: z
-    .string()
-    .refine(isTimeZone, { error: `expected ${TIME_ZONE}` })
-    .default("UTC")
-    .describe(TIME_ZONE),
-});
+const input = z.lazy(() =>
+  z.object({
+    timeZone: z
+      .string()
+      .refine(isTimeZone, { error: `expected ${TIME_ZONE}` })
+      .default("UTC")
+      .describe(TIME_ZONE),
+  }),
+);
 
 /** The date, the time and the day of the week: what a model cannot know. */
 export const now: Tool<typeof input> = {

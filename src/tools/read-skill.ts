@@ -9,10 +9,12 @@ interface SkillReader {
   read(instanceId: string, name: string): { instructions: string; files: ReadonlyMap<string, string> };
 }
 
-const input = z.object({
-  name: z.string().describe("the skill's name"),
-  file: z.string().optional().describe("one of the skill's own files, instead of its instructions"),
-});
+const input = z.lazy(() =>
+  z.object({
+    name: z.string().describe("the skill's name"),
+    file: z.string().optional().describe("one of the skill's own files, instead of its instructions"),
+  }),
+);
 
 /**
  * Gives an agent a skill when it needs it: prompts carry names and descriptions only (docs/contract/runtime.md, Skills).

@@ -9,20 +9,22 @@ type RunCode = (
   context: ToolContext,
 ) => Promise<{ result: string; isTainted: boolean }>;
 
-const input = z.object({
-  code: z
-    .string()
-    .min(1)
-    .describe(
-      "JavaScript. Its result is what it returns, or the value of its last statement; await works. Or the script of a skill: skill:NAME/SCRIPT.js",
-    ),
-  input: z
-    .unknown()
-    .optional()
-    .describe(
-      'Any JSON, which the code reads as the variable `input`. {"$file": "NAME"} in it becomes the text of that workspace file.',
-    ),
-});
+const input = z.lazy(() =>
+  z.object({
+    code: z
+      .string()
+      .min(1)
+      .describe(
+        "JavaScript. Its result is what it returns, or the value of its last statement; await works. Or the script of a skill: skill:NAME/SCRIPT.js",
+      ),
+    input: z
+      .unknown()
+      .optional()
+      .describe(
+        'Any JSON, which the code reads as the variable `input`. {"$file": "NAME"} in it becomes the text of that workspace file.',
+      ),
+  }),
+);
 
 /** JavaScript in the sandbox: exact arithmetic, text and data, which a model should not do in its head. */
 export const runJavaScript = (sandbox: Pick<Sandbox, "level">, runCode: RunCode): Tool<typeof input> => ({

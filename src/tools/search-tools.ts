@@ -8,9 +8,11 @@ const MAX_FOUND = 8;
 /** The most characters of them: an output has room for no more. */
 const MAX_CHARACTERS = 12_000;
 
-const input = z.object({
-  query: z.string().trim().min(1).max(500).describe("what the tool should do, in a few words, or its name"),
-});
+const input = z.lazy(() =>
+  z.object({
+    query: z.string().trim().min(1).max(500).describe("what the tool should do, in a few words, or its name"),
+  }),
+);
 
 type WhoSearches = Pick<ToolContext, "agentId" | "onlyTools">;
 

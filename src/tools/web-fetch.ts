@@ -6,13 +6,15 @@ import type { PageReader } from "./page/page-reader.ts";
 import { PLACEHOLDER_START } from "./secret-broker.ts";
 import type { Tool } from "./tool.ts";
 
-const input = z.object({
-  url: z
-    .string()
-    .max(8_192)
-    .refine((url) => url.search(PLACEHOLDER_START) < 0, { error: "web_fetch sends no secrets: use http_request" })
-    .describe("the page's address, with https://"),
-});
+const input = z.lazy(() =>
+  z.object({
+    url: z
+      .string()
+      .max(8_192)
+      .refine((url) => url.search(PLACEHOLDER_START) < 0, { error: "web_fetch sends no secrets: use http_request" })
+      .describe("the page's address, with https://"),
+  }),
+);
 
 export interface WebFetchParts {
   egress: Pick<Egress, "send">;

@@ -41,7 +41,7 @@ export interface Reservations {
 }
 
 export interface ReservationParts {
-  store: Pick<Store, "commitSoon" | "afterCommit">;
+  store: Pick<Store, "commitSoon" | "afterCommit" | "readTogether">;
   clock: Clock;
   prices: ModelPrices;
   budgets: Budgets;
@@ -150,6 +150,8 @@ export function createReservations(parts: ReservationParts): Reservations {
 
   return {
     open(call, model, answerTokens, engine, signal) {
+      // The engine, too, asks whose server the model is of.
+      store.readTogether();
       const caller = callerOf(call, model);
       const limited = limitsFor(caller);
       if (limited.length === 0) return { ...opened(caller, model, limited, null, clock.now()), reservationId: null };

@@ -26,16 +26,24 @@ export interface FileContent {
   mtimeMs: number;
 }
 
+/** What shows that a file is still the same. */
+export interface FileVersion extends FileStat {
+  inode: number;
+  ctimeMs: number;
+}
+
+type UseFiles<T> = (read: (file: string) => Buffer | null, stat: (file: string) => FileVersion | null) => T;
+
 export interface Jail {
   /**
    * Null if there is no such plain file that this process may read. Throws `invalid_request` if it exceeds `maxBytes`.
    */
   read(name: string, maxBytes: number): FileContent | null;
   /**
-   * Runs `use` on files of one folder, which is opened once. Each file is read on demand: null if there is no such
-   * plain file, or if it exceeds `maxBytes`.
+   * Runs `use` on files of one folder, which is opened once. Each file is read, or only looked at, on demand: null if
+   * there is no such plain file, or if it exceeds `maxBytes`.
    */
-  readIn<T>(folder: readonly string[], maxBytes: number, use: (read: (file: string) => Buffer | null) => T): T;
+  readIn<T>(folder: readonly string[], maxBytes: number, use: UseFiles<T>): T;
   stat(name: string): FileStat | null;
   /** The same for many files of one folder, which is opened once. */
   statAll(folder: readonly string[], files: readonly string[]): (FileStat | null)[];
@@ -136,12 +144,19 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     },
     readIn(parts, maxBytes, use) {
       const folder = openFolder(root, parts);
-      if (folder === "absent" || folder === "blocked") return use(() => null);
+      const none = () => null;
+      if (folder === "absent" || folder === "blocked") return use(none, none);
       return closing(folder, ({ path }) =>
-        use((file) => {
-          const content = readFile(`${path}/${file}`, maxBytes);
-          return content === null || content === "too large" ? null : content.bytes;
-        }),
+        use(
+          (file) => {
+            const content = readFile(`${path}/${file}`, maxBytes);
+            return content === null || content === "too large" ? null : content.bytes;
+          },
+          (file) => {
+            const version = statFile(`${path}/${file}`);
+            return version !== null && version.size <= maxBytes ? version : null;
+          },
+        ),
       );
     },
     stat(name) {
@@ -235,9 +250,10 @@ function closing<T>(folder: Folder, use: (folder: Folder) => T): T {
 
 const isFolderAt = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-function statFile(path: string): FileStat | null {
+function statFile(path: string): FileVersion | null {
   const stat = fs.lstatSync(path, { throwIfNoEntry: false });
-  return stat?.isFile() ? { size: stat.size, mtimeMs: stat.mtimeMs } : null;
+  if (!stat?.isFile()) return null;
+  return { size: stat.size, mtimeMs: stat.mtimeMs, inode: stat.ino, ctimeMs: stat.ctimeMs };
 }
 
 function readFile(path: string, maxBytes: number): FileContent | "too large" | null {

@@ -94,17 +94,6 @@ export function readFile(folder: string, name: string): WorkspaceFile | null {
   return { bytes: content.bytes, etag: etagOf(content.bytes), updatedAtMs: Math.floor(content.mtimeMs) };
 }
 
-/** The named top-level files that exist and are text, in the order of the names. */
-export function readTexts(folder: string, names: readonly string[]): { name: string; text: string }[] {
-  return readFolder(folder, [], (read) =>
-    names.flatMap((name) => {
-      const bytes = read(name);
-      const text = bytes === null ? null : textOf(bytes);
-      return text === null ? [] : [{ name, text }];
-    }),
-  );
-}
-
 /** Runs `use` on files of one folder of the workspace, each read on demand; null for one that cannot be read. */
 export const readFolder = <T>(
   folder: string,
@@ -173,7 +162,8 @@ export function decodeText(bytes: Uint8Array): string {
   return text;
 }
 
-function textOf(bytes: Uint8Array): string | null {
+/** Null for what is not UTF-8. */
+export function textOf(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {

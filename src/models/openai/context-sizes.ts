@@ -29,14 +29,16 @@ const MIN_TOKENS = 256;
 const MAX_TOKENS = 100_000_000;
 
 const Size = z.int().min(MIN_TOKENS).max(MAX_TOKENS).optional().catch(undefined);
-const Model = z.object({
-  id: z.string().max(MAX_NAME),
-  // vLLM; OpenRouter and others; llama.cpp.
-  max_model_len: Size,
-  context_length: Size,
-  meta: z.object({ n_ctx: Size }).optional().catch(undefined),
-});
-const List = z.object({ data: z.array(z.unknown()) });
+const Model = z.lazy(() =>
+  z.object({
+    id: z.string().max(MAX_NAME),
+    // vLLM; OpenRouter and others; llama.cpp.
+    max_model_len: Size,
+    context_length: Size,
+    meta: z.object({ n_ctx: Size }).optional().catch(undefined),
+  }),
+);
+const List = z.lazy(() => z.object({ data: z.array(z.unknown()) }));
 
 /** Reads `/models` of an OpenAI-compatible server, at most one request at a time. */
 export function createContextSizes({

@@ -8,35 +8,39 @@ import { isSafePath, MODEL_NAME } from "./names.ts";
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
-const CacheShape = z.object({
-  layers: z.int().positive(),
-  kvHeads: z.int().positive(),
-  headDim: z.int().positive(),
-  vocabulary: z.int().positive(),
-});
+const CacheShape = z.lazy(() =>
+  z.object({
+    layers: z.int().positive(),
+    kvHeads: z.int().positive(),
+    headDim: z.int().positive(),
+    vocabulary: z.int().positive(),
+  }),
+);
 
-const Manifest = z.object({
-  name: z.string().regex(MODEL_NAME),
-  source: z.union([
-    z.object({ hub: z.string(), repository: z.string(), revision: z.string() }),
-    z.object({ folder: z.string() }),
-  ]),
-  /** As the model's own page states it; null if it states none. */
-  license: z.string().nullable(),
-  /** Of transformers: `Qwen2ForCausalLM`. */
-  architecture: z.string(),
-  /** How its weights are written, in the words of transformers.js: `q4`. */
-  dtype: z.enum(DTYPE_NAMES),
-  /** Tokens of prompt and answer together. */
-  contextTokens: z.int().positive(),
-  /** Of memory, while it is loaded: an estimate. */
-  memoryBytes: z.int().positive(),
-  /** For the decoder with a shared cache; null if its graph has another form. */
-  fast: z.object({ shape: CacheShape, positionIds: z.boolean(), logitsToKeep: z.boolean() }).nullable(),
-  files: z.array(z.object({ path: z.string().refine(isSafePath), size: z.int().nonnegative(), sha256: Sha256 })),
-  /** ISO 8601. */
-  addedAt: z.string(),
-});
+const Manifest = z.lazy(() =>
+  z.object({
+    name: z.string().regex(MODEL_NAME),
+    source: z.union([
+      z.object({ hub: z.string(), repository: z.string(), revision: z.string() }),
+      z.object({ folder: z.string() }),
+    ]),
+    /** As the model's own page states it; null if it states none. */
+    license: z.string().nullable(),
+    /** Of transformers: `Qwen2ForCausalLM`. */
+    architecture: z.string(),
+    /** How its weights are written, in the words of transformers.js: `q4`. */
+    dtype: z.enum(DTYPE_NAMES),
+    /** Tokens of prompt and answer together. */
+    contextTokens: z.int().positive(),
+    /** Of memory, while it is loaded: an estimate. */
+    memoryBytes: z.int().positive(),
+    /** For the decoder with a shared cache; null if its graph has another form. */
+    fast: z.object({ shape: CacheShape, positionIds: z.boolean(), logitsToKeep: z.boolean() }).nullable(),
+    files: z.array(z.object({ path: z.string().refine(isSafePath), size: z.int().nonnegative(), sha256: Sha256 })),
+    /** ISO 8601. */
+    addedAt: z.string(),
+  }),
+);
 
 export type Manifest = z.output<typeof Manifest>;
 export type ModelFile = Manifest["files"][number];
