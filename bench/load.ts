@@ -9,7 +9,7 @@ export interface Load {
   path: string;
   headers?: Record<string, string>;
   body?: string;
-  /** `{agent}` in `path` becomes the one of these that has the connection's number. */
+  /** `{agent}` in `path` and `body` becomes the one of these that has the connection's number. */
   agents?: string[];
   connections: number;
   /** Ends after this many answers or seconds, whichever comes first. */
@@ -45,8 +45,9 @@ async function main(load: Load): Promise<LoadResult> {
 
   const one = (number: number) =>
     new Promise<void>((resolve, reject) => {
-      const path = load.path.replace("{agent}", load.agents?.[number] ?? "");
-      const body = load.body ?? "";
+      const agent = load.agents?.[number] ?? "";
+      const path = load.path.replace("{agent}", agent);
+      const body = (load.body ?? "").replace("{agent}", agent);
       const head = Object.entries({ Host: host, "Content-Length": String(body.length), ...load.headers })
         .map(([name, value]) => `${name}: ${value}\r\n`)
         .join("");

@@ -9,6 +9,7 @@ import { benchMessages } from "./messages.ts";
 import { benchMetering } from "./metering.ts";
 import { benchModel, FIRST_WORDS, type Figure } from "./model.ts";
 import { benchNeighbours } from "./neighbours.ts";
+import { benchOpenAi } from "./openai.ts";
 import { benchPrompts } from "./prompts.ts";
 import { benchRequests } from "./requests.ts";
 import { benchScale } from "./scale.ts";
@@ -22,6 +23,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   start: benchStart,
   requests: () => benchRequests(),
   messages: () => benchMessages(),
+  openai: () => benchOpenAi(),
   prompts: benchPrompts,
   scale: benchScale,
   metering: benchMetering,

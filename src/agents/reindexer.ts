@@ -89,13 +89,13 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
     for (let agentId = next(); agentId !== undefined && !stopped; agentId = next()) {
       const startedMs = performance.now();
       queue.delete(agentId);
-      const waiting = awaited.get(agentId);
       try {
         await compare(agentId);
-        waiting?.resolve();
+        // Looked up only now: a request may have come meanwhile.
+        awaited.get(agentId)?.resolve();
       } catch (err) {
         log.error({ err, agentId }, "a workspace could not be compared with its index");
-        waiting?.reject(err);
+        awaited.get(agentId)?.reject(err);
       } finally {
         awaited.delete(agentId);
         const endedMs = performance.now();

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
 import authorizations from "./migrations/0003-authorizations.sql" with { type: "text" };
@@ -82,7 +83,7 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
   sqlite
     .transaction(() => {
       // Read again: another process may have migrated while this one waited.
-      for (const sql of migrations.slice(schemaVersion(sqlite))) sqlite.run(sql);
+      for (const sql of migrations.slice(catchUp(sqlite, schemaVersion(sqlite)))) sqlite.run(sql);
       sqlite.run(`PRAGMA user_version = ${migrations.length}`);
     })
     .exclusive();

@@ -17,6 +17,7 @@ import { describeSystemError } from "../../lib/system-error.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, mayDraw, note, printJson, say, streamBytes } from "../output.ts";
+import { createProgress, type Progress } from "../progress.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
 import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
@@ -43,9 +44,14 @@ export async function exportAgent(instance: string, given: string, options: Expo
   if (!isPiped && !options.force && existsSync(file))
     throw new Failure(`${file} exists already`, "--force replaces it");
   const history = options.history === true ? "true" : "false";
-  const answer = await client.open("get", `${AGENT}/bundle`, { path: idsOf(agent), query: { history }, deadlineMs });
-  const bundle = bundleIn(answer);
-  const bytes = isPiped ? await pipe(bundle) : await save(bundle, file);
+  const progress = createProgress("Exporting", { quiet: options.json === true });
+  // Nothing comes before the server has packed all of it.
+  progress.show(0, 1);
+  const bytes = await client
+    .open("get", `${AGENT}/bundle`, { path: idsOf(agent), query: { history }, deadlineMs })
+    .then((answer) => watched(bundleIn(answer), Number(answer.headers.get("content-length")), progress))
+    .then((bundle) => (isPiped ? pipe(bundle) : save(bundle, file)))
+    .finally(progress.end);
   if (isPiped) return;
   if (options.json) printJson({ file, bytes });
   else say(`Exported ${agent.displayName} to ${file} (${sizeOf(bytes)}).`);
@@ -59,7 +65,17 @@ function bundleIn(answer: Response): ReadableStream<Uint8Array> {
 /** A server names the agent, but not where a file goes. */
 const safeName = (slug: string): string => (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug) ? slug : "agent");
 
-async function pipe(bundle: ReadableStream<Uint8Array>): Promise<number> {
+/** The same bytes, of `total`. */
+async function* watched(bundle: AsyncIterable<Uint8Array>, total: number, progress: Progress) {
+  let done = 0;
+  for await (const chunk of bundle) {
+    done += chunk.byteLength;
+    progress.show(done, Math.max(done, total));
+    yield chunk;
+  }
+}
+
+async function pipe(bundle: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0;
   for await (const chunk of bundle) {
     bytes += chunk.byteLength;
@@ -68,7 +84,7 @@ async function pipe(bundle: ReadableStream<Uint8Array>): Promise<number> {
   return bytes;
 }
 
-async function save(bundle: ReadableStream<Uint8Array>, path: string): Promise<number> {
+async function save(bundle: AsyncIterable<Uint8Array>, path: string): Promise<number> {
   const temporary = `${path}.${process.pid}.unfinished`;
   let bytes = 0;
   try {
