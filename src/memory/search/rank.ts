@@ -7,6 +7,19 @@ const K = 3;
 /** What each list counts. */
 const WEIGHTS = { words: 1, trigrams: 0.5, vectors: 1 };
 
+/** What ranks this much lower than the best has only words of the query that say little. */
+const GOOD = 0.5;
+
+export interface Ranked {
+  id: number;
+  /** By BM25; lower is better. */
+  rank: number;
+}
+
+/** The ids of those that rank well, of rows in their order. */
+export const goodOf = (rows: readonly Ranked[]): number[] =>
+  rows.filter(({ rank }) => rank <= GOOD * (rows[0]?.rank ?? 0)).map(({ id }) => id);
+
 type Lists = Record<keyof typeof WEIGHTS, readonly number[]>;
 
 const MOST = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight, 0);

@@ -1,11 +1,13 @@
 /** Vectors as they are kept: one byte for each of their numbers, and the number that they are multiples of. */
 export const DIMENSIONS = 384;
 const BYTES = DIMENSIONS + 4;
+/** What it takes to find one by its id, about. */
+const ID_BYTES = 48;
 
 export function packVector(vector: Float32Array): Uint8Array {
   const most = vector.reduce((max, value) => Math.max(max, Math.abs(value)), 1e-9);
   const packed = new Uint8Array(BYTES);
-  new Float32Array(packed.buffer, 0, 1)[0] = most / 127;
+  new DataView(packed.buffer).setFloat32(0, most / 127, true);
   const values = new Int8Array(packed.buffer, 4);
   for (let at = 0; at < DIMENSIONS; at++) values[at] = Math.round(((vector[at] ?? 0) / most) * 127);
   return packed;
@@ -17,7 +19,7 @@ export interface Vectors {
   drop(id: number): void;
   /** The ids nearest to the vector, best first, those at least so near. */
   nearest(vector: Float32Array, limit: number, least: number): number[];
-  size(): number;
+  heldBytes(): number;
 }
 
 export function createVectors(): Vectors {
@@ -43,9 +45,9 @@ export function createVectors(): Vectors {
         moreUnits.set(units);
         [values, units] = [more, moreUnits];
       }
-      const bytes = Uint8Array.from(packed);
-      units[place] = new Float32Array(bytes.buffer, 0, 1)[0] ?? 0;
-      values.set(new Int8Array(bytes.buffer, 4, DIMENSIONS), place * DIMENSIONS);
+      const { buffer, byteOffset } = packed;
+      units[place] = new DataView(buffer, byteOffset, 4).getFloat32(0, true);
+      values.set(new Int8Array(buffer, byteOffset + 4, DIMENSIONS), place * DIMENSIONS);
       ids[place] = id;
       places.set(id, place);
     },
@@ -77,6 +79,6 @@ export function createVectors(): Vectors {
         .slice(0, limit)
         .map(({ id }) => id);
     },
-    size: () => ids.length,
+    heldBytes: () => values.byteLength + units.byteLength + ids.length * ID_BYTES,
   };
 }
