@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { type Entry, type Found, MAX_ENTRIES, type SearchReply, type Source } from "./entry.ts";
 import { fuse, goodOf, type Ranked } from "./rank.ts";
 import { createVectors, packVector, type Vectors } from "./vectors.ts";
-import { trigramsQuery, trigramsText, wordsQuery, wordsText } from "./words.ts";
+import { isEnglish, trigramsQuery, trigramsText, wordsQuery, wordsText } from "./words.ts";
 
 /** Another version is built anew, while the old file answers. */
 const INDEX_VERSION = 1;
@@ -264,14 +264,16 @@ function createAgentIndex(sqlite: Database): AgentIndex {
       sqlite.run("PRAGMA synchronous = NORMAL");
     },
     search(query, vector, limit, isLeftOut = () => false) {
-      const [words, trigrams] = [wordsQuery(query), trigramsQuery(query)];
+      const [words, trigrams] = [wordsQuery(query, total), trigramsQuery(query, total)];
+      const known = vector && loadVectors();
       const lists = {
         words: words === null ? [] : goodOf(searchWords.all(words, CANDIDATES)),
         trigrams: trigrams === null ? [] : goodOf(searchTrigrams.all(trigrams, CANDIDATES)),
-        vectors: vector === null ? [] : loadVectors().nearest(vector, CANDIDATES, NEAR),
+        vectors: vector && known ? known.nearest(vector, CANDIDATES, NEAR) : [],
       };
       const found: Found[] = [];
-      for (const { id, score } of fuse(lists)) {
+      const nearOf = vector && known && ((id: number) => known.near(id, vector));
+      for (const { id, score } of fuse(lists, nearOf, isEnglish(query))) {
         const row = byId.get(id);
         if (row === null || isLeftOut(row)) continue;
         const { id: _, kind, name, ...entry } = row;

@@ -19,6 +19,8 @@ export interface Vectors {
   drop(id: number): void;
   /** The ids nearest to the vector, best first, those at least so near. */
   nearest(vector: Float32Array, limit: number, least: number): number[];
+  /** The cosine; null if there is none of this id. */
+  near(id: number, vector: Float32Array): number | null;
   heldBytes(): number;
 }
 
@@ -34,6 +36,13 @@ export function createVectors(): Vectors {
     const id = ids[from] ?? 0;
     ids[to] = id;
     places.set(id, to);
+  }
+
+  function nearAt(place: number, vector: Float32Array): number {
+    let sum = 0;
+    const start = place * DIMENSIONS;
+    for (let at = 0; at < DIMENSIONS; at++) sum += (values[start + at] as number) * (vector[at] as number);
+    return sum * (units[place] as number);
   }
 
   return {
@@ -63,10 +72,7 @@ export function createVectors(): Vectors {
       const found: { id: number; near: number }[] = [];
       let worst = least;
       for (let place = 0; place < ids.length; place++) {
-        let sum = 0;
-        const start = place * DIMENSIONS;
-        for (let at = 0; at < DIMENSIONS; at++) sum += (values[start + at] as number) * (vector[at] as number);
-        const near = sum * (units[place] as number);
+        const near = nearAt(place, vector);
         if (near < worst) continue;
         found.push({ id: ids[place] as number, near });
         if (found.length >= 4 * limit) {
@@ -78,6 +84,10 @@ export function createVectors(): Vectors {
         .sort((a, b) => b.near - a.near)
         .slice(0, limit)
         .map(({ id }) => id);
+    },
+    near(id, vector) {
+      const place = places.get(id);
+      return place === undefined ? null : nearAt(place, vector);
     },
     heldBytes: () => values.byteLength + units.byteLength + ids.length * ID_BYTES,
   };
