@@ -2,7 +2,7 @@
  * Keeps the indexes of agents' memories, on a thread of its own: what it costs to write and to search them is nobody else's
  * time. Changes are made one after the other, in slices; searches come in between.
  */
-import { closeSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
@@ -160,6 +160,8 @@ function openOld(agentId: string): AgentIndex | null {
 
 function search({ agentId, query, vector, limit }: Ask & { type: "search" }): Replies["search"] {
   const { now, before } = openOf(agentId);
+  // When it was used last, for those that are given up (disk-bound.ts).
+  utimesSync(pathOf(agentId), new Date(), new Date());
   const reply = now.search(query, vector, limit);
   if (before === null) return { ...reply, isBeingBuilt: false };
   try {
