@@ -28,10 +28,27 @@ export function residentMiB(pid: number): number {
   return kib / 1024 + startedMiB(pid);
 }
 
+/** Milliseconds of processor time that a process and the processes it started have used (Linux), in steps of ten. */
+export function cpuMs(pid: number): number {
+  const fields = readText(`/proc/${pid}/stat`)
+    .replace(/^.*\) /, "")
+    .split(" ")
+    .map(Number);
+  const own = (fields[USER_TICKS] ?? 0) + (fields[SYSTEM_TICKS] ?? 0);
+  return own * MS_A_TICK + childrenOf(pid).reduce((sum, child) => sum + cpuMs(child), 0);
+}
+
+/** Places in `/proc/PID/stat` after the name. */
+const USER_TICKS = 11;
+const SYSTEM_TICKS = 12;
+const MS_A_TICK = 10;
+
+const childrenOf = (pid: number): number[] =>
+  readText(`/proc/${pid}/task/${pid}/children`).trim().split(/\s+/).filter(Boolean).map(Number);
+
 function startedMiB(pid: number): number {
-  const children = readText(`/proc/${pid}/task/${pid}/children`).trim().split(/\s+/).filter(Boolean).map(Number);
   const kibOf = (child: number) => Number(/^Pss:\s+(\d+)/m.exec(readText(`/proc/${child}/smaps_rollup`))?.[1] ?? 0);
-  return children.reduce((sum, child) => sum + kibOf(child) / 1024 + startedMiB(child), 0);
+  return childrenOf(pid).reduce((sum, child) => sum + kibOf(child) / 1024 + startedMiB(child), 0);
 }
 
 function readText(path: string): string {

@@ -192,7 +192,7 @@ export async function createFeatures(
   const memoryBytes = modelMemoryBytes(config.modelMemory);
   const local = { dataDir, cacheDir, memoryBytes, idleMs, answerTokens, log };
   const engines = createEngines(local, openAiOptions(config, log), hostModels, ownServers);
-  const memory = createRemembering({ store, log, dataDir, agents, instances, workspaces, notes, engines });
+  const memory = createRemembering({ store, log, limits, dataDir, agents, instances, workspaces, notes, engines });
   const modelCalls = createModelCalls({
     ...{ config, foundation, log, limits, engines, ownServers },
     appendEvent: (agentId, event) => void conversations.events.append(agentId, [event]),

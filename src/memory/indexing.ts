@@ -4,6 +4,7 @@ import { withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
 import { pauseAfter } from "../storage/background-work.ts";
 import type { Store } from "../storage/store.ts";
+import type { DiskBound } from "./disk-bound.ts";
 import { BEGINNING, type MemoryQueue } from "./queue.ts";
 import type { Queued } from "./schema.ts";
 import type { Source } from "./search/entry.ts";
@@ -28,6 +29,7 @@ export interface IndexingParts {
   sources: Sources;
   thread: Pick<SearchThread, "ask">;
   agents: Pick<Agents, "find">;
+  bound: DiskBound;
 }
 
 /** How often the queue is looked at: triggers of the database fill it, which wake nobody. */
@@ -41,7 +43,7 @@ const MOST_MS = 2;
 /** How often a source is tried that cannot be taken in. */
 const MAX_TRIES = 3;
 
-export function createIndexing({ store, log, queue, sources, thread, agents }: IndexingParts): Indexing {
+export function createIndexing({ store, log, queue, sources, thread, agents, bound }: IndexingParts): Indexing {
   /** Agents whose memories are waited for. */
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   const failures = new Map<string, number>();
@@ -120,6 +122,7 @@ export function createIndexing({ store, log, queue, sources, thread, agents }: I
       if (agent !== undefined) {
         isDone = await take(agent, row);
         hasTexts = kind === "file" || kind === "conversation";
+        if (hasTexts) await bound.grew(accountId);
       }
       failures.delete(key);
     } catch (err) {

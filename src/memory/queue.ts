@@ -21,6 +21,10 @@ export interface MemoryQueue {
   begin(accountId: string, agentId: string): boolean;
   /** Whether the agent's memory is kept up to date. */
   isKept(agentId: string): boolean;
+  /** The agents of an account whose memory is kept up to date. */
+  kept(accountId: string): string[];
+  /** From now on, the agent's memory is kept no longer. */
+  giveUp(agentId: string): void;
   /** Everything of an agent, from the beginning. */
   addAll(accountId: string, agentId: string): void;
   /** The same for every memory that is kept, or this one. Returns for how many. */
@@ -102,6 +106,13 @@ export function createMemoryQueue(db: Db): MemoryQueue {
     "INSERT INTO memories (agent_id, account_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
   const findMemory = db.$client.query<{ one: 1 }, [string]>("SELECT 1 AS one FROM memories WHERE agent_id = ?");
+  const keptOf = db.$client.query<{ agentId: string }, [string]>(
+    `SELECT agent_id AS agentId FROM instances JOIN agents USING (instance_id) JOIN memories USING (agent_id)
+       WHERE instances.account_id = ? AND instances.removed_at IS NULL AND agents.removed_at IS NULL`,
+  );
+  const giveUp = ["memories", "memory_queue", "memory_vectors_due"].map((table) =>
+    db.$client.query<never, [string]>(`DELETE FROM ${table} WHERE agent_id = ?`),
+  );
   const add = (row: Omit<Queued, "changes">) => insert.run({ ...row });
 
   return {
@@ -117,6 +128,10 @@ export function createMemoryQueue(db: Db): MemoryQueue {
       return changes > 0;
     },
     isKept: (agentId) => findMemory.get(agentId) !== null,
+    kept: (accountId) => keptOf.all(accountId).map(({ agentId }) => agentId),
+    giveUp(agentId) {
+      for (const statement of giveUp) statement.run(agentId);
+    },
     addAll: (accountId, agentId) => add({ accountId, kind: "all", agentId, source: BEGINNING }),
     addEveryone(agentId) {
       const { changes } = db.$client.run(

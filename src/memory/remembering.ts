@@ -5,9 +5,11 @@ import type { Agents } from "../agents/agents.ts";
 import type { Workspaces } from "../agents/workspaces.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
+import type { LimitsOfAccounts } from "../limits/account-limits.ts";
 import type { Engines } from "../models/engines.ts";
 import type { ClearFiles } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
+import { createDiskBound } from "./disk-bound.ts";
 import { createEmbedding } from "./embedding.ts";
 import { createIndexing } from "./indexing.ts";
 import { createMemory, type Memory } from "./memory.ts";
@@ -38,15 +40,23 @@ export interface RememberingParts {
   workspaces: Workspaces;
   notes: Notes;
   engines: Pick<Engines, "embed" | "isChatting">;
+  limits: Pick<LimitsOfAccounts, "of">;
 }
 
 export function createRemembering(parts: RememberingParts): Remembering {
-  const { store, log, dataDir, agents, instances, workspaces, notes, engines } = parts;
+  const { store, log, dataDir, agents, instances, workspaces, notes, engines, limits } = parts;
   const folder = join(dataDir, "memory");
   const queue = createMemoryQueue(store.db);
   const sources = createSources(store.db, workspaces, notes);
   const thread = createSearchThread(folder, log);
-  const indexing = createIndexing({ store, log, queue, sources, thread, agents });
+  const bound = createDiskBound({
+    store,
+    queue,
+    thread,
+    folder,
+    mostOf: (accountId) => limits.of(accountId).workspaceBytes,
+  });
+  const indexing = createIndexing({ store, log, queue, sources, thread, agents, bound });
   const { embed, isChatting } = engines;
   const embedding = createEmbedding({ store, log, queue, thread, embed, isChatting });
   const memory = createMemory({

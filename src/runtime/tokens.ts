@@ -1,13 +1,17 @@
 /**
- * How long texts are in tokens, without the model's tokenizer: a stated estimate that rather counts too many than too few.
+ * How many tokens texts take, without the model's tokenizer. There are three estimates, because a wrong one costs three
+ * different things: `tokensOf` plans a prompt, which must not overflow, so it rather counts too many; `probableTokens` records a
+ * call that nobody has counted, as near as can be; `mostPromptTokens` reserves before a call, and never counts too few.
  */
-import type { ToolDescription } from "../models/engine.ts";
+import type { ModelMessage, ModelRequest, ToolDescription } from "../models/engine.ts";
 import type { Turn } from "./protocol.ts";
 
 /** What a message costs besides its text: its role, and the marks around it. */
 const MESSAGE_TOKENS = 4;
 /** An image counts as this, however large its file is. */
 const IMAGE_TOKENS = 1_000;
+/** Most models take fewer for one. */
+const MOST_IMAGE_TOKENS = 2_048;
 const MIN_ANSWER_TOKENS = 256;
 const MAX_ANSWER_TOKENS = 4_096;
 
@@ -47,3 +51,81 @@ export function tokensOfTools(tools: readonly ToolDescription[]): number {
 /** How much of a context stays free for the answer. */
 export const reserveOf = (contextTokens: number): number =>
   Math.min(MAX_ANSWER_TOKENS, Math.max(MIN_ANSWER_TOKENS, Math.floor(contextTokens / 8)));
+
+/** How much text a prompt has: JavaScript characters, those of ASCII that stand for themselves, and bytes of UTF-8. */
+interface Size {
+  characters: number;
+  signs: number;
+  bytes: number;
+}
+
+/** The prompt of a request: its texts, and what stands around them. */
+type Prompt = Pick<ModelRequest, "messages" | "tools" | "output">;
+
+/** English takes a token for four to five bytes; other languages and JSON for fewer. */
+const BYTES_A_TOKEN = 4;
+/** What chat templates put around a message or a tool. */
+const TOKENS_AROUND = 16;
+
+/** What a call probably took that nobody has counted. */
+export function probableTokens(
+  prompt: Prompt,
+  answerBytes: number,
+): { promptTokens: number; completionTokens: number } {
+  const { size, around } = measure(prompt);
+  return {
+    promptTokens: Math.ceil(size.bytes / BYTES_A_TOKEN) + around,
+    completionTokens: Math.ceil(answerBytes / BYTES_A_TOKEN),
+  };
+}
+
+/**
+ * The most that a prompt may take: a token for every two letters, one for each digit and sign, since some models read them one
+ * by one, and one for each byte by which a character is longer than ASCII.
+ */
+export function mostPromptTokens(prompt: Prompt): number {
+  const { size, around } = measure(prompt);
+  return Math.ceil((size.characters + size.signs) / 2) + (size.bytes - size.characters) + around;
+}
+
+function measure({ messages, tools, output }: Prompt): { size: Size; around: number } {
+  const size = { characters: 0, signs: 0, bytes: 0 };
+  let around = TOKENS_AROUND * (messages.length + tools.length + 1);
+  for (const message of messages) {
+    for (const text of textsOf(message)) add(size, text);
+    if (message.role === "user") around += MOST_IMAGE_TOKENS * (message.images?.length ?? 0);
+  }
+  for (const tool of tools) {
+    const { characters, signs, bytes } = sizeOfTool(tool);
+    size.characters += characters;
+    size.signs += signs;
+    size.bytes += bytes;
+  }
+  if (output) add(size, JSON.stringify(output.schema));
+  return { size, around };
+}
+
+function textsOf(message: ModelMessage): string[] {
+  if (message.role !== "assistant" || message.toolCalls === undefined) return [message.content];
+  return [message.content, ...message.toolCalls.flatMap(({ id, name, input }) => [id, name, input])];
+}
+
+function add(size: Size, text: string): void {
+  size.characters += text.length;
+  size.signs += text.match(SIGNS)?.length ?? 0;
+  size.bytes += Buffer.byteLength(text);
+}
+
+const SIGNS = /[!-@[-`{-~]/g;
+
+/** Tools are the same objects in every request. */
+const measured = new WeakMap<ToolDescription, Size>();
+
+function sizeOfTool(tool: ToolDescription): Size {
+  const known = measured.get(tool);
+  if (known !== undefined) return known;
+  const size = { characters: 0, signs: 0, bytes: 0 };
+  add(size, JSON.stringify(tool));
+  measured.set(tool, size);
+  return size;
+}

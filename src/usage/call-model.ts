@@ -3,9 +3,9 @@ import { costOfTokens, type ModelPrices, type TokenCounts } from "../limits/mode
 import { type ModelEngine, ModelError, type ModelEvent } from "../models/engine.ts";
 import type { CallModel, ModelCall } from "../runtime/model-call.ts";
 import { type ModelCallFigures, watchModelCall } from "../runtime/run-watch.ts";
+import { probableTokens } from "../runtime/tokens.ts";
 import type { CallLog } from "./call-log.ts";
 import type { OpenCall, Reservations } from "./reservations.ts";
-import { estimateTokens } from "./tokens.ts";
 
 export interface CallModelParts {
   clock: Clock;
@@ -92,7 +92,7 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
     callLog.add({ call: row, reservationId, tally, written: open.written });
     if (isLast) open.settle({ tokens: counts.promptTokens + counts.completionTokens, cost: cost ?? 0 });
   }
-  const estimate = (): TokenCounts => ({ ...estimateTokens(call, answerBytes), cachedTokens: 0 });
+  const estimate = (): TokenCounts => ({ ...probableTokens(call, answerBytes), cachedTokens: 0 });
 
   return {
     refused: () => add("unavailable", NOTHING, false, false),

@@ -3,10 +3,10 @@ import { isOfTokens, MODEL_LIMIT_NAMES } from "../limits/model-limits.ts";
 import { costOfTokens, type ModelPrices } from "../limits/model-prices.ts";
 import { type ModelEngine, ModelError } from "../models/engine.ts";
 import type { ModelCall } from "../runtime/model-call.ts";
+import { mostPromptTokens } from "../runtime/tokens.ts";
 import type { Store } from "../storage/store.ts";
 import type { Budgets, Caller, Held, Limited, LimitState } from "./budgets.ts";
 import type { Spent, UsageQueries } from "./queries.ts";
-import { mostPromptTokens } from "./tokens.ts";
 
 /** A call that may go out. */
 export interface OpenCall {

@@ -70,6 +70,19 @@ test("while an index is built anew, the one there was answers; once it is comple
   thread.close();
 });
 
+test("a long file is taken in whole, however many other memories are searched meanwhile", async () => {
+  const thread = createSearchThread(folder, await createLog("silent", "json"));
+  const others = Array.from({ length: 80 }, (_, at) => `agt_other_${at}`);
+  for (const agentId of ["agt_long", ...others]) await thread.ask({ type: "rebuild", agentId });
+  const [query, vector, limit] = ["line", null, 1];
+  const text = Array.from({ length: 2_000 }, (_, at) => `line ${at} ${"and more ".repeat(100)}`).join("\n\n");
+  const taken = thread.ask({ type: "file", agentId: "agt_long", file: fileOf("long.md", text) });
+  for (const agentId of others) await thread.ask({ type: "search", agentId, query, vector, limit });
+  await taken;
+  expect((await thread.ask({ type: "search", agentId: "agt_long", query, vector, limit })).total).toBe(2_000);
+  thread.close();
+});
+
 test("beyond its bound, a memory leaves out the oldest messages, and then what files have too much", () => {
   const index = openAgentIndex(join(folder, "bound.db"));
   if (index === null) throw new TypeError("a new index has this version");

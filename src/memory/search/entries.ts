@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
 import { type Entry, type Found, MAX_ENTRIES, type SearchReply, type Source } from "./entry.ts";
-import { fuse } from "./rank.ts";
+import { fuse, goodOf, type Ranked } from "./rank.ts";
 import { createVectors, packVector, type Vectors } from "./vectors.ts";
-import { trigramsQuery, trigramsText, wordsQuery, wordsText } from "./words.ts";
+import { isEnglish, trigramsQuery, trigramsText, wordsQuery, wordsText } from "./words.ts";
 
 /** Another version is built anew, while the old file answers. */
 const INDEX_VERSION = 1;
@@ -27,6 +27,8 @@ export interface AgentIndex {
     isLeftOut?: (source: Source) => boolean,
   ): SearchReply;
   has(source: Source): boolean;
+  /** What it holds in memory at most. */
+  heldBytes(): number;
   close(): void;
 }
 
@@ -60,24 +62,14 @@ const SCHEMA = `
   CREATE VIRTUAL TABLE trigrams USING fts5(text, content='', contentless_delete=1, tokenize='trigram');
 `;
 
+/** SQLite keeps as much of the file in memory. */
+const CACHE_BYTES = 2 * 1024 * 1024;
 /** Of each of the three lists. */
 const CANDIDATES = 60;
 /** The cosine from which a passage has to do with a query. */
 const NEAR = 0.2;
 /** Passages written in one transaction: searches come in between. */
 const SLICE = 64;
-
-/** What ranks this much lower than the best has only words of the query that say little. */
-const GOOD = 0.5;
-
-interface Ranked {
-  id: number;
-  /** By BM25; lower is better. */
-  rank: number;
-}
-
-const goodOf = (rows: readonly Ranked[]): number[] =>
-  rows.filter(({ rank }) => rank <= GOOD * (rows[0]?.rank ?? 0)).map(({ id }) => id);
 
 interface Row extends Entry {
   id: number;
@@ -95,7 +87,7 @@ export function openAgentIndex(path: string, anyVersion = false): AgentIndex | n
     sqlite.run("PRAGMA journal_mode = WAL");
     // Texts are on the disk with their vectors, a moment later: one wait for many of them.
     sqlite.run("PRAGMA synchronous = NORMAL");
-    sqlite.run("PRAGMA cache_size = -2000");
+    sqlite.run(`PRAGMA cache_size = -${CACHE_BYTES / 1024}`);
     sqlite.run("PRAGMA temp_store = MEMORY");
     const version = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
     if (version === 0) {
@@ -272,14 +264,16 @@ function createAgentIndex(sqlite: Database): AgentIndex {
       sqlite.run("PRAGMA synchronous = NORMAL");
     },
     search(query, vector, limit, isLeftOut = () => false) {
-      const [words, trigrams] = [wordsQuery(query), trigramsQuery(query)];
+      const [words, trigrams] = [wordsQuery(query, total), trigramsQuery(query, total)];
+      const known = vector && loadVectors();
       const lists = {
         words: words === null ? [] : goodOf(searchWords.all(words, CANDIDATES)),
         trigrams: trigrams === null ? [] : goodOf(searchTrigrams.all(trigrams, CANDIDATES)),
-        vectors: vector === null ? [] : loadVectors().nearest(vector, CANDIDATES, NEAR),
+        vectors: vector && known ? known.nearest(vector, CANDIDATES, NEAR) : [],
       };
       const found: Found[] = [];
-      for (const { id, score } of fuse(lists)) {
+      const nearOf = vector && known && ((id: number) => known.near(id, vector));
+      for (const { id, score } of fuse(lists, nearOf, isEnglish(query))) {
         const row = byId.get(id);
         if (row === null || isLeftOut(row)) continue;
         const { id: _, kind, name, ...entry } = row;
@@ -290,6 +284,7 @@ function createAgentIndex(sqlite: Database): AgentIndex {
       return { found, pending, total };
     },
     has: ({ kind, name }) => findSource.get(kind, name) !== null,
+    heldBytes: () => CACHE_BYTES + (vectors?.heldBytes() ?? 0),
     close() {
       // What a statement still holds open does not keep the file from being whole, and moved.
       sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");

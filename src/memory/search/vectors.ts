@@ -1,11 +1,13 @@
 /** Vectors as they are kept: one byte for each of their numbers, and the number that they are multiples of. */
 export const DIMENSIONS = 384;
 const BYTES = DIMENSIONS + 4;
+/** What it takes to find one by its id, about. */
+const ID_BYTES = 48;
 
 export function packVector(vector: Float32Array): Uint8Array {
   const most = vector.reduce((max, value) => Math.max(max, Math.abs(value)), 1e-9);
   const packed = new Uint8Array(BYTES);
-  new Float32Array(packed.buffer, 0, 1)[0] = most / 127;
+  new DataView(packed.buffer).setFloat32(0, most / 127, true);
   const values = new Int8Array(packed.buffer, 4);
   for (let at = 0; at < DIMENSIONS; at++) values[at] = Math.round(((vector[at] ?? 0) / most) * 127);
   return packed;
@@ -17,7 +19,9 @@ export interface Vectors {
   drop(id: number): void;
   /** The ids nearest to the vector, best first, those at least so near. */
   nearest(vector: Float32Array, limit: number, least: number): number[];
-  size(): number;
+  /** The cosine; null if there is none of this id. */
+  near(id: number, vector: Float32Array): number | null;
+  heldBytes(): number;
 }
 
 export function createVectors(): Vectors {
@@ -34,6 +38,13 @@ export function createVectors(): Vectors {
     places.set(id, to);
   }
 
+  function nearAt(place: number, vector: Float32Array): number {
+    let sum = 0;
+    const start = place * DIMENSIONS;
+    for (let at = 0; at < DIMENSIONS; at++) sum += (values[start + at] as number) * (vector[at] as number);
+    return sum * (units[place] as number);
+  }
+
   return {
     set(id, packed) {
       const place = places.get(id) ?? ids.length;
@@ -43,9 +54,9 @@ export function createVectors(): Vectors {
         moreUnits.set(units);
         [values, units] = [more, moreUnits];
       }
-      const bytes = Uint8Array.from(packed);
-      units[place] = new Float32Array(bytes.buffer, 0, 1)[0] ?? 0;
-      values.set(new Int8Array(bytes.buffer, 4, DIMENSIONS), place * DIMENSIONS);
+      const { buffer, byteOffset } = packed;
+      units[place] = new DataView(buffer, byteOffset, 4).getFloat32(0, true);
+      values.set(new Int8Array(buffer, byteOffset + 4, DIMENSIONS), place * DIMENSIONS);
       ids[place] = id;
       places.set(id, place);
     },
@@ -61,10 +72,7 @@ export function createVectors(): Vectors {
       const found: { id: number; near: number }[] = [];
       let worst = least;
       for (let place = 0; place < ids.length; place++) {
-        let sum = 0;
-        const start = place * DIMENSIONS;
-        for (let at = 0; at < DIMENSIONS; at++) sum += (values[start + at] as number) * (vector[at] as number);
-        const near = sum * (units[place] as number);
+        const near = nearAt(place, vector);
         if (near < worst) continue;
         found.push({ id: ids[place] as number, near });
         if (found.length >= 4 * limit) {
@@ -77,6 +85,10 @@ export function createVectors(): Vectors {
         .slice(0, limit)
         .map(({ id }) => id);
     },
-    size: () => ids.length,
+    near(id, vector) {
+      const place = places.get(id);
+      return place === undefined ? null : nearAt(place, vector);
+    },
+    heldBytes: () => values.byteLength + units.byteLength + ids.length * ID_BYTES,
   };
 }

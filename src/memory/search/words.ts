@@ -1,10 +1,21 @@
 /** How texts and queries become words of the two full-text indexes. */
+import { countLittleWords } from "../../lib/language.ts";
 
 /** Scripts without spaces between words, or with endings on every word. */
 const RUNS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]+/gu;
 const WORDS = /[\p{L}\p{M}\p{N}]+/gu;
+/**
+ * How much is looked for. What a search takes grows with both the terms of the query and the passages, so in a large index
+ * a long query loses some of its terms, those of the shortest words first.
+ */
 const MAX_WORDS = 32;
+const LEAST_WORDS = 12;
 const MAX_TRIGRAMS = 96;
+const LEAST_TRIGRAMS = 24;
+const TRIGRAMS_BY_PASSAGES = 600_000;
+
+const mostOf = (passages: number, least: number, most: number): number =>
+  Math.max(least, Math.floor(most * Math.min(1, TRIGRAMS_BY_PASSAGES / MAX_TRIGRAMS / Math.max(1, passages))));
 
 /** Every two neighbouring characters, so that words of two are found, and the last, so that one at the end is. */
 function pairs(run: string): string {
@@ -30,16 +41,24 @@ const plain = (text: string): string =>
       .match(WORDS) ?? []
   ).join(" ");
 
-/** The words that say what a query is about; all of them, if none does. */
-function chosen(text: string): string[] {
+/** The words that say what a query is about, the longest first; all of them, if none does. */
+function chosen(text: string, passages: number): string[] {
   const all = [...new Set(folded(text).match(WORDS) ?? [])];
   const telling = all.filter((word) => !COMMON.has(word));
-  return (telling.length > 0 ? telling : all).slice(0, MAX_WORDS);
+  return (telling.length > 0 ? telling : all)
+    .sort((a, b) => b.length - a.length)
+    .slice(0, mostOf(passages, LEAST_WORDS, MAX_WORDS));
 }
 
-/** An FTS5 query; null if there is nothing to look for. */
-export function wordsQuery(query: string): string | null {
-  const terms = chosen(query).flatMap((word) => {
+/** Whether words of the query show it. */
+export function isEnglish(query: string): boolean {
+  const { en, de, es } = countLittleWords(query);
+  return en > de && en > es;
+}
+
+/** An FTS5 query for an index of so many passages; null if there is nothing to look for. */
+export function wordsQuery(query: string, passages: number): string | null {
+  const terms = chosen(query, passages).flatMap((word) => {
     const runs = word.match(RUNS);
     if (runs === null) return [`"${word}"`];
     const parts = runs.flatMap((run) => {
@@ -54,8 +73,8 @@ export function wordsQuery(query: string): string | null {
   return terms.length === 0 ? null : [...new Set(terms)].slice(0, 4 * MAX_WORDS).join(" OR ");
 }
 
-export function trigramsQuery(query: string): string | null {
-  const trigrams = chosen(query).flatMap((word) => {
+export function trigramsQuery(query: string, passages: number): string | null {
+  const trigrams = chosen(query, passages).flatMap((word) => {
     const characters = Array.from(RUNS.test(word) ? word : ` ${plain(word)}`);
     RUNS.lastIndex = 0;
     return characters.slice(0, -2).map((_, at) => characters.slice(at, at + 3).join(""));
@@ -63,7 +82,7 @@ export function trigramsQuery(query: string): string | null {
   return trigrams.length === 0
     ? null
     : [...new Set(trigrams)]
-        .slice(0, MAX_TRIGRAMS)
+        .slice(0, mostOf(passages, LEAST_TRIGRAMS, MAX_TRIGRAMS))
         .map((one) => `"${one}"`)
         .join(" OR ");
 }

@@ -2,7 +2,7 @@
  * Keeps the indexes of agents' memories, on a thread of its own: what it costs to write and to search them is nobody else's
  * time. Changes are made one after the other, in slices; searches come in between.
  */
-import { closeSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
@@ -67,8 +67,9 @@ export type FromIndex = { id: number; reply: Replies[keyof Replies] } | { id: nu
 
 declare const self: Worker;
 
-/** Indexes that are open at the same time: each has a cache of its own. */
-const MAX_OPEN = 8;
+/** Indexes that are open at the same time, and what they may hold in memory together: to open one doubles a search's time. */
+const MAX_OPEN = 64;
+const MAX_BYTES = 96 * 1024 * 1024;
 
 interface Open {
   now: AgentIndex;
@@ -81,6 +82,8 @@ class LostError extends Error {}
 let folder = "";
 const opened = new Map<string, Open>();
 let changes: Promise<unknown> = Promise.resolve();
+/** The agent whose index is being changed: it stays open between the slices. */
+let changing = "";
 
 const pathOf = (agentId: string) => join(folder, `${agentId}.db`);
 const oldPathOf = (agentId: string) => join(folder, `${agentId}.old.db`);
@@ -117,11 +120,10 @@ function openOf(agentId: string): Open {
   if (known !== undefined) {
     opened.delete(agentId);
     opened.set(agentId, known);
+    closeOthers(agentId);
     return known;
   }
   if (!exists(pathOf(agentId))) throw new LostError("there is no index yet");
-  const [oldest] = opened.keys();
-  if (opened.size >= MAX_OPEN && oldest !== undefined) close(oldest);
   let now: AgentIndex | null;
   try {
     now = openAgentIndex(pathOf(agentId));
@@ -132,7 +134,20 @@ function openOf(agentId: string): Open {
   if (now === null) throw new LostError("it is of another version");
   const open = { now, before: exists(oldPathOf(agentId)) ? openOld(agentId) : null };
   opened.set(agentId, open);
+  closeOthers(agentId);
   return open;
+}
+
+/** The ones that were used longest ago: what an index holds grows while it is open. */
+function closeOthers(agentId: string): void {
+  let bytes = 0;
+  for (const { now, before } of opened.values()) bytes += now.heldBytes() + (before?.heldBytes() ?? 0);
+  for (const [oldest, { now, before }] of [...opened]) {
+    if (oldest === changing) continue;
+    if (oldest === agentId || (bytes <= MAX_BYTES && opened.size <= MAX_OPEN)) return;
+    bytes -= now.heldBytes() + (before?.heldBytes() ?? 0);
+    close(oldest);
+  }
 }
 
 function openOld(agentId: string): AgentIndex | null {
@@ -145,6 +160,8 @@ function openOld(agentId: string): AgentIndex | null {
 
 function search({ agentId, query, vector, limit }: Ask & { type: "search" }): Replies["search"] {
   const { now, before } = openOf(agentId);
+  // When it was used last, for those that are given up (disk-bound.ts).
+  utimesSync(pathOf(agentId), new Date(), new Date());
   const reply = now.search(query, vector, limit);
   if (before === null) return { ...reply, isBeingBuilt: false };
   try {
@@ -239,7 +256,10 @@ async function answer(ask: Ask): Promise<Replies[keyof Replies]> {
   if (ask.type === "search") return search(ask);
   if (ask.type === "position") return openOf(ask.agentId).now.position(ask.conversationId);
   if (ask.type === "pending") return openOf(ask.agentId).now.pending(ask.limit);
-  const done = changes.then(() => change(ask));
+  const done = changes.then(() => {
+    changing = ask.agentId;
+    return change(ask);
+  });
   changes = done.catch(() => {});
   return done;
 }
